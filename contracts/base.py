@@ -1,0 +1,13 @@
+"""What every contract shares."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Contract(BaseModel):
+    """An immutable value that crosses a boundary: a message, an input, an update, a result.
+
+    New fields come with defaults only, so that histories written by an older release still
+    decode; fields of a newer release are ignored.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")

@@ -1,0 +1,305 @@
+"""Messages of the import queue.
+
+Wire format: one JSON object per message, told apart by `document_type`.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, TypeAdapter, model_validator
+
+from contracts.base import Contract
+from contracts.blobs import BlobName
+
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$")]
+"""An identifier chosen by a caller: it becomes part of workflow ids and blob names."""
+
+FileName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+
+Encoding = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}$")]
+
+
+class DocumentType(StrEnum):
+    """The 14 import and 2 delete types."""
+
+    MTO = "mto"
+    ESTIMATION_MASTER = "estimation_master"
+    SCHEDULE_EXTRACTION = "schedule_extraction"
+    SCHEDULE_PROJECT_EXTRACTION = "schedule_project_extraction"
+    SCHEDULE_UPLOAD = "schedule_upload"
+    SCHEDULE_DELETE_ALL = "schedule_delete_all"
+    SCHEDULE_FILL_LEVEL = "schedule_fill_level"
+    SCHEDULE_CLEAR_LEVEL = "schedule_clear_level"
+    SCHEDULE_FILL_COLUMN = "schedule_fill_column"
+    EQUIPMENT = "equipment"
+    MATERIAL = "material"
+    CREW = "crew"
+    CREW_MEMBER = "crew_member"
+    CREW_TRADE = "crew_trade"
+    ESTIMATION_MASTER_DELETE = "estimation_master_delete"
+    MTO_DELETE = "mto_delete"
+
+
+class Strategy(StrEnum):
+    """How rows of a document meet rows that are already there, by natural key.
+
+    merge        new keys are created, known keys get the values of the file's columns
+    replace      as merge, and rows of the scope that the file does not hold go away, all at once
+    append       only adds; needs an idempotency key; a known key is a rejected row, or, where
+                 the key ends in a sequence, the next number
+    update_only  known keys are updated, an unknown key is a rejected row
+    create_only  unknown keys are created, known keys stay as they are (counted unchanged)
+    """
+
+    MERGE = "merge"
+    REPLACE = "replace"
+    APPEND = "append"
+    UPDATE_ONLY = "update_only"
+    CREATE_ONLY = "create_only"
+
+
+class Message(Contract):
+    """What every message carries."""
+
+    task_id: Key
+    project_id: Key
+
+    @property
+    def workflow_id(self) -> str:
+        """The business key: one task is one workflow, however often it is delivered."""
+        return f"import/{self.project_id}/{self.task_id}"
+
+
+class FileMessage(Message):
+    """A message whose work starts from a file in the blob store."""
+
+    blob_name: BlobName
+    filename: FileName | None = None
+    """The name the user knows; its extension is a hint, never trusted."""
+    encoding: Encoding | None = None
+    """Text encoding or code page; found out when absent."""
+
+
+class TableMessage(FileMessage):
+    """A message whose file is a table of rows."""
+
+    strategy: Strategy = Strategy.MERGE
+    idempotency_key: Key | None = None
+    all_or_nothing: bool = False
+    """One bad row and nothing of the file goes in."""
+    sheet: str | None = Field(default=None, min_length=1, max_length=255)
+    """Sheet of a workbook; the first with a header row when absent."""
+
+    @model_validator(mode="after")
+    def _append_is_keyed(self) -> Self:
+        if self.strategy is Strategy.APPEND and self.idempotency_key is None:
+            raise ValueError("strategy 'append' needs an idempotency_key")
+        return self
+
+
+class MtoMessage(TableMessage):
+    """Material take-off lines of one service."""
+
+    document_type: Literal[DocumentType.MTO]
+    service_id: Key
+
+
+class EstimationMasterMessage(TableMessage):
+    """Estimate lines of one service."""
+
+    document_type: Literal[DocumentType.ESTIMATION_MASTER]
+    service_id: Key
+
+
+class UniversalTableMessage(TableMessage):
+    """Equipment, materials, crews, their members and trades of a project."""
+
+    document_type: Literal[
+        DocumentType.EQUIPMENT,
+        DocumentType.MATERIAL,
+        DocumentType.CREW,
+        DocumentType.CREW_MEMBER,
+        DocumentType.CREW_TRADE,
+    ]
+
+
+class ScheduleConfig(Contract):
+    """Settings of a schedule file."""
+
+    encoding: Encoding | None = None
+    """Code page of an XER file; cp1252 unless the file is marked as UTF-8 or UTF-16."""
+
+
+class ScheduleExtractionMessage(FileMessage):
+    """Everything a Primavera file says about one of its projects."""
+
+    document_type: Literal[DocumentType.SCHEDULE_EXTRACTION]
+    extraction_id: Key
+    primavera_project_id: str = Field(min_length=1, max_length=255)
+    """The project's short name or object id in the file."""
+    schedule_config: ScheduleConfig | None = None
+
+
+class ScheduleProjectExtractionMessage(FileMessage):
+    """Which projects and data dates a schedule file holds."""
+
+    document_type: Literal[DocumentType.SCHEDULE_PROJECT_EXTRACTION]
+    primavera_project_id: str | None = Field(default=None, min_length=1, max_length=255)
+    """Keep to this project; all when absent."""
+    schedule_config: ScheduleConfig | None = None
+
+
+class ScheduleUploadMessage(Message):
+    """A file moves from its temporary place to its verified target and is registered.
+
+    With `direct_upload` the file is at its target already, and is verified there.
+    """
+
+    document_type: Literal[DocumentType.SCHEDULE_UPLOAD]
+    target_blob_name: BlobName
+    temp_blob_name: BlobName | None = None
+    blob_name: BlobName | None = None
+    """Older name of `temp_blob_name`."""
+    original_filename: FileName | None = None
+    filename: FileName | None = None
+    direct_upload: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if self.direct_upload:
+            return self
+        if self.source_blob_name is None:
+            raise ValueError("temp_blob_name is required unless direct_upload is true")
+        if self.source_blob_name == self.target_blob_name:
+            raise ValueError("temp_blob_name and target_blob_name must differ")
+        return self
+
+    @property
+    def source_blob_name(self) -> str | None:
+        """Where the bytes are before the run."""
+        return (
+            self.target_blob_name if self.direct_upload else self.temp_blob_name or self.blob_name
+        )
+
+
+FilterValue = str | int | float | bool | None
+LEVELS = 10
+"""Levels that an activity can be grouped by."""
+COLUMNS = ("name", "status", "area", "discipline", "responsible", "notes")
+"""Activity columns that `schedule_fill_column` may set."""
+FILTERS = (
+    "primavera_project_id",
+    "task_code",
+    "wbs_code",
+    "type",
+    "calendar",
+    *COLUMNS,
+    *(f"level_{n}" for n in range(1, LEVELS + 1)),
+)
+"""Activity columns that a bulk operation may select by."""
+
+
+class BulkMessage(Message):
+    """Activities of a project, selected by ids (task codes) and by filters.
+
+    Both given: both must hold. Neither given: every activity of the project.
+    """
+
+    operation: str | None = None
+    """Repeats the document type in older messages; refused when it says something else."""
+    activity_ids: (
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=255)], ...] | None
+    ) = Field(default=None, min_length=1, max_length=10_000)
+    filters: dict[str, FilterValue | tuple[FilterValue, ...]] | None = None
+    """Column to a value, or to a list of which one must match; null means 'is empty'."""
+
+    @model_validator(mode="after")
+    def _known_filters(self) -> Self:
+        unknown = sorted(set(self.filters or {}) - set(FILTERS))
+        if unknown:
+            raise ValueError(f"unknown filters {unknown}; known are {list(FILTERS)}")
+        return self
+
+    @model_validator(mode="after")
+    def _operation_agrees(self) -> Self:
+        document_type = str(getattr(self, "document_type", ""))
+        if self.operation is not None and document_type not in (
+            self.operation,
+            f"schedule_{self.operation}",
+        ):
+            raise ValueError(
+                f"operation {self.operation!r} does not fit document_type {document_type!r}"
+            )
+        return self
+
+
+class LevelPayload(Contract):
+    """Which level a bulk operation is about."""
+
+    level: int = Field(ge=1, le=LEVELS)
+
+
+class FillLevelPayload(LevelPayload):
+    """The level and what to write into it."""
+
+    value: str = Field(min_length=1, max_length=255)
+
+
+class FillColumnPayload(Contract):
+    """The column and what to write into it; null clears it."""
+
+    column: Literal["name", "status", "area", "discipline", "responsible", "notes"]
+    value: str | None = Field(max_length=4000)
+
+
+class ScheduleDeleteAllMessage(BulkMessage):
+    """The selected activities go, with their relationships, assignments, codes and UDF values."""
+
+    document_type: Literal[DocumentType.SCHEDULE_DELETE_ALL]
+
+
+class ScheduleFillLevelMessage(BulkMessage):
+    """One grouping level of the selected activities is set."""
+
+    document_type: Literal[DocumentType.SCHEDULE_FILL_LEVEL]
+    payload: FillLevelPayload
+
+
+class ScheduleClearLevelMessage(BulkMessage):
+    """One grouping level of the selected activities is emptied."""
+
+    document_type: Literal[DocumentType.SCHEDULE_CLEAR_LEVEL]
+    payload: LevelPayload
+
+
+class ScheduleFillColumnMessage(BulkMessage):
+    """One column of the selected activities is set."""
+
+    document_type: Literal[DocumentType.SCHEDULE_FILL_COLUMN]
+    payload: FillColumnPayload
+
+
+class DeleteMessage(Message):
+    """The data of one service go."""
+
+    document_type: Literal[DocumentType.ESTIMATION_MASTER_DELETE, DocumentType.MTO_DELETE]
+    service_id: Key
+
+
+ImportMessage = Annotated[
+    MtoMessage
+    | EstimationMasterMessage
+    | UniversalTableMessage
+    | ScheduleExtractionMessage
+    | ScheduleProjectExtractionMessage
+    | ScheduleUploadMessage
+    | ScheduleDeleteAllMessage
+    | ScheduleFillLevelMessage
+    | ScheduleClearLevelMessage
+    | ScheduleFillColumnMessage
+    | DeleteMessage,
+    Field(discriminator="document_type"),
+]
+"""Any message of the import queue."""
+
+IMPORT_MESSAGE: TypeAdapter[ImportMessage] = TypeAdapter(ImportMessage)
