@@ -16,6 +16,7 @@ PERMANENT: Final = "Permanent"
 UNREADABLE_DOCUMENT: Final = "UnreadableDocument"
 INVALID_DOCUMENT: Final = "InvalidDocument"
 MISSING_BLOB: Final = "MissingBlob"
+IMPORT_FAILED: Final = "ImportFailed"
 
 RETRYABLE: Final = frozenset({TRANSIENT, THROTTLING})
 

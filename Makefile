@@ -1,0 +1,59 @@
+# Everything runs from .venv; the stamps re-install only when a lock file has changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.runtime
+DEV_STAMP := $(VENV)/.dev
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: install demo dev test lint bench lock clean
+
+install: $(STAMP)
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("docflow needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): requirements.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(DEV_STAMP): requirements-dev.lock pyproject.toml $(STAMP)
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	touch $@
+
+# Azurite needs node; without it the tests that want Azurite say that they were skipped.
+node_modules: package-lock.json
+	@if command -v npm >/dev/null; then npm ci --no-audit --no-fund --loglevel=error && touch $@; \
+	else echo "no npm: tests against Azurite will be skipped"; fi
+
+demo: $(STAMP)
+	$(BIN)/docflow demo
+
+dev: $(STAMP)
+	$(BIN)/docflow stack up
+
+test: $(DEV_STAMP) node_modules
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+bench: $(DEV_STAMP)
+	$(BIN)/python -m benchmarks.imports $(ARGS)
+
+# Lock files name versions and hashes and no index; whoever installs says where from.
+lock:
+	$(PIP) install uv
+	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --group dev -c requirements.lock \
+	  --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-annotate --no-header -o requirements-dev.lock
+
+clean:
+	rm -rf .docflow $(VENV) node_modules

@@ -1,0 +1,76 @@
+"""Runs that are open somewhere must go on under today's code."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer
+
+from contracts.imports import ImportOrder, ImportResult
+from workers.catalogue import CATALOGUE
+from workers.plugin import docflow_plugin
+
+FOLDER = Path(__file__).parent / "histories"
+HISTORIES = sorted(FOLDER.glob("*/*.json"))
+WORKFLOWS = [workflow for pipeline in CATALOGUE.values() for workflow in pipeline.workflows]
+ASKED_FOR = {"plain", "parked-and-retried", "skipped", "cancelled", "bulk", "delete"}
+
+
+def _history(path: Path) -> WorkflowHistory:
+    return WorkflowHistory.from_json(f"{path.parent.name}/{path.stem}", path.read_text())
+
+
+def _replayer(workflows: list[type]) -> Replayer:
+    return Replayer(workflows=workflows, plugins=[docflow_plugin()])
+
+
+def test_the_histories_are_there() -> None:
+    assert {path.stem for path in HISTORIES} >= ASKED_FOR
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+async def test_a_history_replays(path: Path) -> None:
+    result = await _replayer(WORKFLOWS).replay_workflow(_history(path))
+    assert result.replay_failure is None
+
+
+@workflow.defn(name="DocumentImport")
+class _Diverging:
+    @workflow.run
+    async def run(self, order: ImportOrder) -> ImportResult | None:
+        await workflow.sleep(1)
+        return None
+
+
+async def test_a_diverging_workflow_is_refused() -> None:
+    history = _history(FOLDER / "DocumentImport" / "plain.json")
+    with pytest.raises(workflow.NondeterminismError):
+        await _replayer([_Diverging]).replay_workflow(history)
+
+
+@pytest.mark.parametrize("seed", ["1", "4242"])
+def test_histories_replay_whatever_the_hash_seed(seed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, __file__],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str(len(HISTORIES))), done.stderr
+
+
+async def _replay_all() -> int:
+    for path in HISTORIES:
+        await _replayer(WORKFLOWS).replay_workflow(_history(path))
+    return len(HISTORIES)
+
+
+if __name__ == "__main__":
+    print(asyncio.run(_replay_all()))

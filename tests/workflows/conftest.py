@@ -1,0 +1,76 @@
+"""A real Temporal server, and the two ways in which every workflow test runs."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client, WorkflowHandle
+from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
+from temporalio.worker import Worker
+
+from workers.plugin import docflow_plugin
+from workers.stack.temporal import TUNING, temporal_binary
+from workflows import attributes
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Temporal server whose runs have a clock each."""
+
+    environment: WorkflowEnvironment
+
+    @property
+    def client(self) -> Client:
+        return self.environment.client
+
+    async def skip(self, handle: WorkflowHandle[Any, Any], by: timedelta) -> None:
+        """Let time pass for one run."""
+        await self.environment.fast_forward(handle, by)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def server() -> AsyncIterator[Server]:
+    arguments = ["--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"]
+    for value in TUNING:
+        arguments += ["--dynamic-config-value", value]
+    environment = await WorkflowEnvironment.start_time_skipping_v2(
+        ts_config=TimeSkippingConfig(enabled=False),
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=arguments,
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    async with environment:
+        yield Server(environment)
+
+
+@pytest.fixture(params=["cached", "no cache"])
+def worker_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Normal, and with every run replayed from its history at each step.
+
+    Without a cache, and with any exception failing the run, hidden non-determinism shows.
+    """
+    if request.param == "cached":
+        return {}
+    return {"max_cached_workflows": 0, "workflow_failure_exception_types": [Exception]}
+
+
+@pytest.fixture
+def run_worker(server: Server, worker_options: dict[str, Any]):
+    """Builds a worker for workflows and activities on a task queue of its own."""
+
+    def build(task_queue: str, workflows: list[type], activities: list[Any]) -> Worker:
+        return Worker(
+            server.client,
+            task_queue=task_queue,
+            workflows=workflows,
+            activities=activities,
+            # A wish to cancel reaches an activity with the answer to a heartbeat.
+            max_heartbeat_throttle_interval=timedelta(milliseconds=100),
+            **worker_options,
+        )
+
+    return build

@@ -1,0 +1,317 @@
+"""The story of one import, with every activity scripted."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import (
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowUpdateFailedError,
+)
+from temporalio.exceptions import ApplicationError
+
+from activities.imports.registry import REGISTRY
+from contracts.errors import IMPORT_FAILED, TRANSIENT
+from contracts.imports import (
+    Answer,
+    Counts,
+    DocumentType,
+    ImportMessage,
+    ImportOrder,
+    ImportResult,
+    ImportState,
+    Retry,
+)
+from tests.support.imports import OUTCOME, World, import_message, permanent
+from workflows import attributes
+from workflows.imports import DocumentImport
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@dataclass
+class Imports:
+    """Starts imports on a worker of the test's own."""
+
+    server: Any
+    run_worker: Any
+
+    @asynccontextmanager
+    async def running(
+        self, world: World, message: ImportMessage, park: timedelta = timedelta(days=14)
+    ) -> AsyncIterator[WorkflowHandle[Any, ImportResult]]:
+        queue = f"imports-{uuid.uuid4().hex}"
+        async with self.run_worker(queue, [DocumentImport], world.activities()):
+            yield await self.server.client.start_workflow(
+                DocumentImport.run,
+                ImportOrder(message=message, park_for_seconds=int(park.total_seconds())),
+                id=message.workflow_id,
+                task_queue=queue,
+                search_attributes=attributes.at_start("imports", "equipment", "p1"),
+            )
+
+    async def parked(self, handle: WorkflowHandle[Any, Any]) -> None:
+        """Wait until the run is parked."""
+        async with asyncio.timeout(20):
+            while not (await handle.query(DocumentImport.status)).next_steps:
+                await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def imports(server: Any, run_worker: Any) -> Imports:
+    return Imports(server, run_worker)
+
+
+async def _attributes(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+    described = await handle.describe()
+    found = described.typed_search_attributes
+    return {key.name: found.get(key) for key in attributes.ALL}
+
+
+@pytest.mark.parametrize("path", ["local", "remote"])
+async def test_a_document_goes_straight_through(imports: Imports, path: str) -> None:
+    world, message = World(path=path), import_message()
+    async with imports.running(world, message) as handle:
+        result = await handle.result()
+    assert result.state is ImportState.COMPLETED
+    assert result.counts == OUTCOME.counts
+    assert result.problems == OUTCOME.problems
+    assert result.report == OUTCOME.report
+    assert result.path == path
+    assert world.handlers == ["imports.load_rows"]
+    assert world.closed[0].state is ImportState.COMPLETED
+    assert world.closed[0].outcome == OUTCOME
+    assert await _attributes(handle) == {
+        "Pipeline": "imports",
+        "DocumentType": "equipment",
+        "ProjectId": "p1",
+        "State": "completed",
+        "NeedsAttention": False,
+    }
+
+
+async def test_a_small_document_costs_few_events(imports: Imports) -> None:
+    async with imports.running(World(), import_message()) as handle:
+        await handle.result()
+    history = await handle.fetch_history()
+    assert len(history.events) <= 17
+
+
+async def test_an_earlier_import_is_skipped(imports: Imports) -> None:
+    world = World(skip="completed already by task t-0")
+    async with imports.running(world, import_message()) as handle:
+        result = await handle.result()
+    assert (result.state, result.reason) == (ImportState.SKIPPED, "completed already by task t-0")
+    assert world.handlers == []
+    assert world.closed[0].state is ImportState.SKIPPED
+
+
+@pytest.mark.parametrize("document_type", list(DocumentType))
+async def test_every_type_reaches_its_handler(
+    imports: Imports, document_type: DocumentType
+) -> None:
+    extra = {
+        "service_id": "s1",
+        "extraction_id": "e1",
+        "primavera_project_id": "PX",
+        "temp_blob_name": "temp/a.xer",
+        "target_blob_name": "schedules/a.xer",
+        "payload": {"level": 1, "value": "North", "column": "area"},
+    }
+    world = World()
+    async with imports.running(
+        world, import_message(document_type=document_type, **extra)
+    ) as handle:
+        await handle.result()
+    assert world.handlers == [REGISTRY[document_type].handler.value]
+
+
+async def test_transient_failures_are_retried(imports: Imports) -> None:
+    busy = ApplicationError(
+        "database is busy", type=TRANSIENT, next_retry_delay=timedelta(milliseconds=5)
+    )
+    world = World(failures=[busy, busy])
+    async with imports.running(world, import_message()) as handle:
+        assert (await handle.result()).state is ImportState.COMPLETED
+    assert len(world.handled) == 3
+
+
+async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
+    world = World(failures=[permanent()])
+    async with imports.running(world, import_message()) as handle:
+        await imports.parked(handle)
+        status = await handle.query(DocumentImport.status)
+        assert status.state is ImportState.PARKED
+        assert status.step == "imports.load_rows"
+        assert status.reason == "sheet 'Costs' is not in the workbook"
+        assert status.waiting_since is not None
+        assert world.closed[0].state is ImportState.PARKED
+        assert world.closed[0].reason == status.reason
+        found = await _attributes(handle)
+        assert (found["State"], found["NeedsAttention"]) == ("parked", True)
+        metadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+        assert "sheet 'Costs' is not in the workbook" in metadata.current_details
+        skip = f"temporal workflow signal --workflow-id {handle.id} --name skip"
+        assert skip in metadata.current_details
+        await handle.execute_update(DocumentImport.skip, Answer(reason="old file", by="ann"))
+        result = await handle.result()
+    assert (result.state, result.reason) == (ImportState.SKIPPED, "old file (ann)")
+    assert (await _attributes(handle))["NeedsAttention"] is False
+
+
+@pytest.mark.parametrize("way", ["update", "signal", "bare signal"])
+async def test_retry_goes_on_from_the_failed_step(imports: Imports, way: str) -> None:
+    world = World(failures=[permanent()])
+    async with imports.running(world, import_message()) as handle:
+        await imports.parked(handle)
+        if way == "update":
+            await handle.execute_update(DocumentImport.retry, Retry())
+        elif way == "signal":
+            await handle.signal("retry", Retry(by="ann"))
+        else:
+            await handle.signal("retry")
+        assert (await handle.result()).state is ImportState.COMPLETED
+    assert len(world.prepared) == 1
+    assert len(world.handled) == 2
+
+
+async def test_retry_with_a_corrected_message_starts_over(imports: Imports) -> None:
+    message = import_message()
+    corrected = message.model_copy(update={"blob_name": "uploads/right.csv"})
+    world = World(failures=[permanent()])
+    async with imports.running(world, message) as handle:
+        await imports.parked(handle)
+        await handle.execute_update(DocumentImport.retry, Retry(message=corrected))
+        await handle.result()
+    assert world.prepared == [message, corrected]
+    assert world.handled[-1].message == corrected
+    assert world.closed[-1].message == corrected
+
+
+@pytest.mark.parametrize("name", ["project_id", "task_id"])
+async def test_a_corrected_message_cannot_become_other_work(imports: Imports, name: str) -> None:
+    message = import_message()
+    world = World(failures=[permanent()])
+    async with imports.running(world, message) as handle:
+        await imports.parked(handle)
+        other = Retry(message=message.model_copy(update={name: "other"}))
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update(DocumentImport.retry, other)
+        assert name in str(refused.value.cause)
+        await handle.signal("retry", other)
+        assert (await handle.query(DocumentImport.status)).state is ImportState.PARKED
+        await handle.signal("fail")
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    assert len(world.handled) == 1
+
+
+@pytest.mark.parametrize("name", ["retry", "skip", "fail"])
+async def test_answers_that_nobody_awaits_are_refused(imports: Imports, name: str) -> None:
+    world = World(block=True, path="remote")
+    async with imports.running(world, import_message()) as handle:
+        await world.working.wait()
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update(name, Retry() if name == "retry" else Answer())
+        assert "not parked" in str(refused.value.cause)
+        await handle.signal(name)
+        assert (await handle.query(DocumentImport.status)).state is ImportState.RUNNING
+        await handle.execute_update(DocumentImport.cancel, Answer())
+        await handle.result()
+
+
+@pytest.mark.parametrize("way", ["update", "signal"])
+async def test_fail_shows_as_failed(imports: Imports, way: str) -> None:
+    world = World(failures=[permanent()])
+    async with imports.running(world, import_message()) as handle:
+        await imports.parked(handle)
+        answer = Answer(reason="wrong project")
+        if way == "update":
+            await handle.execute_update(DocumentImport.fail, answer)
+        else:
+            await handle.signal("fail", answer)
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+    cause = failed.value.cause
+    assert isinstance(cause, ApplicationError)
+    assert (cause.type, cause.message) == (IMPORT_FAILED, "wrong project")
+    assert world.closed[-1].state is ImportState.FAILED
+
+
+async def test_nobody_answers_for_fourteen_days(server: Any, imports: Imports) -> None:
+    world = World(failures=[permanent()])
+    async with imports.running(world, import_message()) as handle:
+        await imports.parked(handle)
+        await server.skip(handle, timedelta(days=13, hours=23))
+        assert (await handle.query(DocumentImport.status)).state is ImportState.PARKED
+        await server.skip(handle, timedelta(hours=2))
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+    assert "without an answer" in str(failed.value.cause)
+    assert world.closed[-1].state is ImportState.FAILED
+
+
+@pytest.mark.parametrize("path", ["local", "remote"])
+@pytest.mark.parametrize("way", ["update", "signal"])
+async def test_cancel_keeps_what_is_committed(imports: Imports, way: str, path: str) -> None:
+    world = World(block=True, path=path)
+    async with imports.running(world, import_message()) as handle:
+        await world.working.wait()
+        if way == "update":
+            await handle.execute_update(DocumentImport.cancel, Answer(reason="enough"))
+        else:
+            await handle.signal("cancel", Answer(reason="enough"))
+        result = await handle.result()
+    assert (result.state, result.reason) == (ImportState.CANCELLED, "enough")
+    assert result.counts == Counts(created=2)
+    assert world.closed[-1].outcome is None
+
+
+async def test_a_parked_run_can_be_cancelled(imports: Imports) -> None:
+    world = World(failures=[permanent()])
+    async with imports.running(world, import_message()) as handle:
+        await imports.parked(handle)
+        await handle.execute_update(DocumentImport.cancel, Answer())
+        assert (await handle.result()).state is ImportState.CANCELLED
+
+
+async def test_temporals_own_cancel_is_recorded_too(imports: Imports) -> None:
+    world = World(block=True, path="remote")
+    async with imports.running(world, import_message()) as handle:
+        await world.working.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+    assert world.closed[-1].state is ImportState.CANCELLED
+
+
+async def test_a_result_that_cannot_be_recorded_parks_and_is_recorded_later(
+    imports: Imports,
+) -> None:
+    world = World(finish_failures=[permanent("the database is gone")])
+    async with imports.running(world, import_message()) as handle:
+        await imports.parked(handle)
+        assert (await handle.query(DocumentImport.status)).reason == "the database is gone"
+        await handle.signal("retry")
+        result = await handle.result()
+    assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)
+    assert len(world.handled) == 1
+
+
+async def test_a_parked_run_waits_even_when_its_status_row_cannot_be_written(
+    imports: Imports,
+) -> None:
+    world = World(failures=[permanent()], finish_failures=[permanent("the database is gone")])
+    async with imports.running(world, import_message()) as handle:
+        await imports.parked(handle)
+        await handle.signal("retry")
+        assert (await handle.result()).state is ImportState.COMPLETED

@@ -1,0 +1,67 @@
+"""Health endpoints of a process."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from workers.settings import SettingsError
+
+
+@dataclass
+class Health:
+    """What the process says of itself."""
+
+    ready: bool = False
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to the process."""
+        yield
+
+
+@asynccontextmanager
+async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> AsyncGenerator[int]:
+    """Serve `/health/live` (the loop turns) and `/health/ready` (work is being taken).
+
+    Yields:
+        The port; a free one when `port` is 0.
+
+    Raises:
+        SettingsError: The port is taken.
+    """
+
+    async def live(request: Request) -> JSONResponse:
+        return JSONResponse({"status": "live"})
+
+    async def ready(request: Request) -> JSONResponse:
+        status = "ready" if health.ready else "starting or stopping"
+        return JSONResponse({"status": status}, 200 if health.ready else 503)
+
+    app = Starlette(routes=[Route("/health/live", live), Route("/health/ready", ready)])
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"health port {port} cannot be used: {error.strerror}; choose another"
+        ) from error
+    server = _Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()

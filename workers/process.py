@@ -1,0 +1,129 @@
+"""The processes: workers and bridges, from start to clean shutdown."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+from temporalio.worker import Worker
+
+from workers.bridges.imports import ImportDoor
+from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
+from workers.catalogue import CATALOGUE, Pipeline
+from workers.connect import connect
+from workers.health import Health, serve_health
+from workers.resources import Resources, open_resources
+from workers.settings import QueueSettings, SettingsError
+
+logger = logging.getLogger(__name__)
+
+
+def build_worker(client: Client, pipeline: Pipeline, resources: Resources) -> Worker:
+    """A worker for one row of the catalogue."""
+    return Worker(
+        client,
+        task_queue=pipeline.task_queue,
+        workflows=pipeline.workflows,
+        activities=pipeline.activities(resources),
+        max_concurrent_activities=pipeline.activity_slots,
+        max_concurrent_local_activities=pipeline.local_slots,
+        max_cached_workflows=pipeline.cached_runs,
+        # A wish to cancel reaches an activity with the answer to a heartbeat.
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
+        # A chunk under way may finish; the next attempt goes on from its mark.
+        graceful_shutdown_timeout=timedelta(seconds=5),
+    )
+
+
+async def run_worker(
+    pipelines: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    with_bridge: bool = False,
+    health_port: int | None = None,
+    metrics_port: int | None = None,
+) -> None:
+    """Work until SIGTERM or SIGINT.
+
+    Args:
+        pipelines: Rows of the catalogue.
+        environment: Where settings are read.
+        with_bridge: Receive messages in this process too, so that runs start eagerly.
+        health_port: Serve `/health/live` and `/health/ready` on loopback.
+        metrics_port: Serve Prometheus metrics on loopback.
+
+    Raises:
+        SettingsError: A setting is missing or makes no sense.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    unknown = sorted(set(pipelines) - set(CATALOGUE))
+    if unknown:
+        raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(CATALOGUE)}")
+    queue = QueueSettings.read(environment) if with_bridge else None
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(_stop_on_signals())
+        resources = await stack.enter_async_context(open_resources(environment))
+        client = await connect(runtime=_runtime(metrics_port))
+        health = Health()
+        if health_port is not None:
+            await stack.enter_async_context(serve_health(health, health_port))
+        for name in pipelines:
+            await stack.enter_async_context(build_worker(client, CATALOGUE[name], resources))
+        health.ready = True
+        logger.info("working on %s", ", ".join(pipelines))
+        if queue is None:
+            await stop.wait()
+        else:
+            await _bridge(queue, client, resources).run(stop)
+        health.ready = False
+        logger.info("stopping")
+
+
+async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
+    """Receive messages and start runs until SIGTERM or SIGINT, or until the queue is empty.
+
+    Raises:
+        SettingsError: A setting is missing or makes no sense.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer at the start.
+    """
+    queue = QueueSettings.read(environment)
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(_stop_on_signals())
+        resources = await stack.enter_async_context(open_resources(environment))
+        client = await connect()
+        return await _bridge(queue, client, resources).run(stop, drain=drain)
+
+
+def _bridge(queue: QueueSettings, client: Client, resources: Resources) -> ServiceBusBridge:
+    door = ImportDoor(
+        client,
+        resources.rejected,
+        queue=queue.queue_name,
+        park_for_days=resources.runs.park_for_days,
+    )
+    return ServiceBusBridge(queue, door.accept)
+
+
+@contextmanager
+def _stop_on_signals() -> Generator[asyncio.Event]:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _runtime(metrics_port: int | None) -> Runtime | None:
+    if metrics_port is None:
+        return None
+    metrics = PrometheusConfig(bind_address=f"127.0.0.1:{metrics_port}")
+    return Runtime(telemetry=TelemetryConfig(metrics=metrics))

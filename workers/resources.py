@@ -1,0 +1,71 @@
+"""The adapters of a process, opened once and closed together."""
+
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.azure.blobs import AzureBlobs
+from adapters.database import Database, open_database, require_current
+from adapters.database.imports import SqlImportStore
+from adapters.database.rejected import SqlRejectedMessages
+from adapters.database.tasks import SqlImportTasks
+from adapters.files.blobs import FolderBlobs
+from adapters.files.documents import FileDocuments
+from adapters.files.report import XlsxReportWriter
+from adapters.ports import Blobs
+from workers.settings import BlobSettings, DatabaseSettings, RunSettings
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What activities, bridges and commands are given."""
+
+    database: Database
+    store: SqlImportStore
+    tasks: SqlImportTasks
+    rejected: SqlRejectedMessages
+    blobs: Blobs
+    documents: FileDocuments
+    reports: XlsxReportWriter
+    scratch: Path
+    """Folder for files while they are read."""
+    runs: RunSettings
+
+
+def open_blobs(settings: BlobSettings) -> Blobs:
+    """The blob store that the settings name."""
+    if settings.folder is not None:
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        return FolderBlobs(settings.folder)
+    assert settings.connection_string is not None
+    return AzureBlobs(settings.connection_string, settings.container)
+
+
+@asynccontextmanager
+async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resources]:
+    """Open everything that the settings name; nothing is opened when one is missing.
+
+    Raises:
+        SettingsError: A setting is missing or makes no sense.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    blob_settings = BlobSettings.read(environment)
+    database_settings = DatabaseSettings.read(environment)
+    runs = RunSettings.read(environment)
+    scratch = runs.scratch or Path(tempfile.gettempdir()) / "docflow"
+    scratch.mkdir(parents=True, exist_ok=True)
+    async with open_database(database_settings.url) as database:
+        await require_current(database)
+        yield Resources(
+            database=database,
+            store=SqlImportStore(database),
+            tasks=SqlImportTasks(database),
+            rejected=SqlRejectedMessages(database),
+            blobs=open_blobs(blob_settings),
+            documents=FileDocuments(),
+            reports=XlsxReportWriter(),
+            scratch=scratch,
+            runs=runs,
+        )

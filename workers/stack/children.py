@@ -1,0 +1,105 @@
+"""Child processes that never outlive their parent."""
+
+import asyncio
+import contextlib
+import ctypes
+import signal
+import socket
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+class StackError(Exception):
+    """A part of the embedded stack did not start; the message says which and where its log is."""
+
+
+def free_port() -> int:
+    """A loopback TCP port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _die_with_parent() -> None:
+    # A parent that is killed cannot stop its children: the kernel does (Linux only; elsewhere
+    # a killed parent leaves them behind).
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+async def start_child(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> Process:
+    """Start a process in a session of its own, so that Ctrl-C reaches us alone.
+
+    Args:
+        command: Program and arguments.
+        log: File that takes its output, appended to.
+        environment: Its environment; ours when None.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(environment) if environment is not None else None,
+            start_new_session=True,
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        )
+
+
+async def stop_child(process: Process, patience: float = 10) -> int:
+    """Ask a process to end, then make it; its exit code."""
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        return await asyncio.wait_for(process.wait(), patience)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        return await process.wait()
+
+
+async def wait_for_port(process: Process, port: int, name: str, log: Path) -> None:
+    """Wait until a child listens.
+
+    Raises:
+        StackError: It ended, or did not listen within 30 seconds.
+    """
+    try:
+        async with asyncio.timeout(30):
+            while not await _listens(port):
+                if process.returncode is not None:
+                    raise StackError(f"{name} ended with {process.returncode}; see {log}")
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise StackError(f"{name} does not listen on port {port}; see {log}") from None
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+@asynccontextmanager
+async def child(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> AsyncGenerator[Process]:
+    """A process that is stopped on the way out, whatever happens inside."""
+    process = await start_child(command, log, environment)
+    try:
+        yield process
+    finally:
+        await asyncio.shield(stop_child(process))

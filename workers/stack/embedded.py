@@ -1,0 +1,132 @@
+"""Everything docflow needs, on free loopback ports, in one folder."""
+
+import asyncio
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.database import upgrade
+from workers.stack.children import StackError, child, free_port, wait_for_port
+from workers.stack.temporal import TemporalServer, temporal_server
+
+QUEUE = "import-queue"
+DOCFLOW = (sys.executable, "-m", "workers.cli")
+
+
+@dataclass(frozen=True)
+class EmbeddedStack:
+    """A running stack."""
+
+    folder: Path
+    temporal: TemporalServer
+    settings: Mapping[str, str]
+    """The environment variables that point docflow at this stack."""
+    health_url: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """This process's environment with the stack's settings."""
+        return {**os.environ, **self.settings}
+
+
+@asynccontextmanager
+async def service_bus(folder: Path, queues: Sequence[str]) -> AsyncGenerator[str]:
+    """The Service Bus emulator in a process of its own.
+
+    Args:
+        folder: Where its log goes.
+        queues: As `docflow stack service-bus --queue` takes them.
+
+    Yields:
+        Its connection string.
+    """
+    port, log = free_port(), folder / "service-bus.log"
+    command = [*DOCFLOW, "stack", "service-bus", "--port", str(port)]
+    for queue in queues:
+        command += ["--queue", queue]
+    async with child(command, log) as process:
+        await wait_for_port(process, port, "the Service Bus emulator", log)
+        yield (
+            f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=docflow;"
+            "SharedAccessKey=docflow;UseDevelopmentEmulator=true;"
+        )
+
+
+@asynccontextmanager
+async def embedded_stack(
+    folder: Path,
+    *,
+    database_url: str | None = None,
+    temporal_port: int | None = None,
+    ui_port: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> AsyncGenerator[EmbeddedStack]:
+    """Temporal with its Web UI, the Service Bus emulator, SQLite, a blob folder and a worker.
+
+    Everything durable lies in `folder`; a stack that is started there again goes on with it.
+
+    Args:
+        folder: Created when missing.
+        database_url: Another database than the folder's SQLite file.
+        temporal_port: A free one when None.
+        ui_port: A free one when None.
+        settings: Further settings for the worker.
+
+    Raises:
+        StackError: A part did not start.
+    """
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        temporal = await stack.enter_async_context(
+            temporal_server(folder / "temporal", port=temporal_port, ui_port=ui_port)
+        )
+        queue = await stack.enter_async_context(service_bus(folder, [f"{QUEUE}:lock=30,max=10"]))
+        pointers = {
+            "TEMPORAL_ADDRESS": temporal.address,
+            "TEMPORAL_UI_ADDRESS": temporal.ui_url or "",
+            "AZURE_SERVICE_BUS_CONNECTION_STRING": queue,
+            "AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "AZURE_STORAGE_CONTAINER_NAME": "imports",
+            "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            **(settings or {}),
+        }
+        await upgrade(pointers["DATABASE_URL"])
+        health_url = await stack.enter_async_context(worker(folder, {**os.environ, **pointers}))
+        yield EmbeddedStack(folder, temporal, pointers, health_url)
+
+
+@asynccontextmanager
+async def worker(folder: Path, environment: Mapping[str, str]) -> AsyncGenerator[str]:
+    """A worker with its bridge, in a process of its own.
+
+    Yields:
+        Address of its health endpoints, once it is ready.
+    """
+    port, log = free_port(), folder / "worker.log"
+    command = [*DOCFLOW, "worker", "imports", "--with-bridge", "--health-port", str(port)]
+    async with child(command, log, environment) as process:
+        await wait_for_port(process, port, "the worker", log)
+        url = f"http://127.0.0.1:{port}"
+        async with asyncio.timeout(30):
+            while not await asyncio.to_thread(_is_ready, f"{url}/health/ready"):
+                if process.returncode is not None:
+                    raise StackError(f"the worker ended with {process.returncode}; see {log}")
+                await asyncio.sleep(0.05)
+        yield url
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - our own loopback
+            return json.load(response)["status"] == "ready"
+    except (urllib.error.HTTPError, urllib.error.URLError, ConnectionError):
+        return False

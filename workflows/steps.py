@@ -1,0 +1,136 @@
+"""What the stories of all pipelines are told with: parking, and answers from people."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
+
+from workflows import attributes
+
+Correction = TypeVar("Correction")
+
+
+class Decision(StrEnum):
+    """What a person, or the clock, decided about a parked run."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Answered(Generic[Correction]):
+    """How a parked run goes on."""
+
+    decision: Decision
+    reason: str | None = None
+    by: str | None = None
+    correction: Correction | None = None
+
+
+@dataclass
+class Parking(Generic[Correction]):
+    """Holds a run whose work has used up its retries until somebody decides.
+
+    While it waits, the reason and the possible answers stand in the run's current details, and
+    the search attributes `State` and `NeedsAttention` say so.
+    """
+
+    patience: timedelta
+    reason: str | None = None
+    since: datetime | None = None
+    _answer: Answered[Correction] | None = field(default=None, repr=False)
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer is awaited and none has come."""
+        return self.since is not None and self._answer is None
+
+    def answer(self, answered: Answered[Correction]) -> None:
+        """Take an answer; one that nobody waits for is dropped (a signal that came twice)."""
+        if self.waits:
+            self._answer = answered
+
+    def refuse_unless_waiting(self) -> None:
+        """For validators of updates.
+
+        Raises:
+            ApplicationError: The run is not parked.
+        """
+        if not self.waits:
+            raise ApplicationError(
+                "this run is not parked: there is nothing to decide", type="NotParked"
+            )
+
+    async def wait(
+        self, step: str, reason: str, announce: Callable[[], Awaitable[None]]
+    ) -> Answered[Correction]:
+        """Park until an answer comes or patience ends, which counts as `fail`.
+
+        Args:
+            step: The step that could not be done.
+            reason: Why, in a sentence.
+            announce: Tells the world outside Temporal.
+        """
+        self.reason, self.since, self._answer = reason, workflow.now(), None
+        workflow.upsert_search_attributes(
+            [
+                attributes.STATE.value_set("parked"),
+                attributes.NEEDS_ATTENTION.value_set(True),
+            ]
+        )
+        workflow.set_current_details(self._details(step))
+        await announce()
+        try:
+            await workflow.wait_condition(
+                lambda: self._answer is not None,
+                timeout=self.patience,
+                timeout_summary="parked: waits for a person",
+            )
+        except TimeoutError:
+            answered = Answered[Correction](
+                Decision.FAIL, f"parked for {self.patience} without an answer: {reason}"
+            )
+        else:
+            assert self._answer is not None
+            answered = self._answer
+        self.reason = self.since = None
+        return answered
+
+    def resume(self) -> None:
+        """Show that the run goes on and needs nobody."""
+        workflow.upsert_search_attributes(
+            [
+                attributes.STATE.value_set("running"),
+                attributes.NEEDS_ATTENTION.value_set(False),
+            ]
+        )
+        workflow.set_current_details("")
+
+    def _details(self, step: str) -> str:
+        run = workflow.info().workflow_id
+        assert self.since is not None
+        return (
+            f"**Parked** at `{step}` since {self.since:%Y-%m-%d %H:%M} UTC\n\n"
+            f"{self.reason}\n\n"
+            "Next step, one of:\n\n"
+            f"- try again: `temporal workflow signal --workflow-id {run} --name retry`\n"
+            f"- leave it out: `temporal workflow signal --workflow-id {run} --name skip`\n"
+            f"- give it up: `temporal workflow signal --workflow-id {run} --name fail`\n\n"
+            f"It fails by itself on {self.since + self.patience:%Y-%m-%d %H:%M} UTC."
+        )
+
+
+def explain(error: FailureError) -> str:
+    """What went wrong in a step, in one sentence for a person.
+
+    Failures of remote activities arrive wrapped in `ActivityError`, those of local ones bare.
+    """
+    cause = error.cause if isinstance(error, ActivityError) else error
+    if isinstance(cause, FailureError):
+        return cause.message
+    return str(cause or error)
