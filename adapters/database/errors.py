@@ -1,0 +1,77 @@
+"""Which database failures may pass when the same transaction runs again."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import asyncpg
+import sqlalchemy.exc
+
+from adapters.ports import Unavailable
+
+_PASSING_CLASSES = (
+    "08",  # connection exceptions
+    "53",  # insufficient resources: connections, memory, disk
+    "57P",  # operator intervention: shutdown, crash, still starting
+)
+_PASSING_STATES = frozenset(
+    {
+        "40001",  # serialization failure
+        "40P01",  # deadlock
+        "55P03",  # lock not available
+    }
+)
+_PASSING_SQLITE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL})
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """Raise `Unavailable` for what may pass; let everything else through as it is.
+
+    Raises:
+        Unavailable: Connection lost or refused, deadlock, database busy or shutting down.
+    """
+    try:
+        yield
+    except (
+        sqlalchemy.exc.DBAPIError,
+        sqlalchemy.exc.TimeoutError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        sqlite3.Error,
+        OSError,
+    ) as error:
+        if _may_pass(error):
+            raise Unavailable(f"the database is not available: {_first_line(error)}") from error
+        raise
+
+
+def _may_pass(error: BaseException) -> bool:
+    if isinstance(error, OSError | sqlalchemy.exc.TimeoutError):
+        return True
+    if isinstance(error, sqlalchemy.exc.DBAPIError):
+        cause: Any = error.orig
+        return error.connection_invalidated or (cause is not None and _driver_says(cause))
+    return _driver_says(error)
+
+
+def _driver_says(error: BaseException) -> bool:
+    """What the driver's own exception, or the one behind SQLAlchemy's wrapper, tells."""
+    if isinstance(error, sqlite3.Error):
+        code: int | None = getattr(error, "sqlite_errorcode", None)
+        return code is not None and code & 0xFF in _PASSING_SQLITE
+    state: str | None = getattr(error, "sqlstate", None)
+    if state is not None:
+        return state.startswith(_PASSING_CLASSES) or state in _PASSING_STATES
+    cause = error.__cause__
+    if cause is not None:
+        return _driver_says(cause)
+    # Without a state the driver speaks of itself: its connection was closed under it.
+    return isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
+
+
+def _first_line(error: BaseException) -> str:
+    cause = getattr(error, "orig", None) or error
+    lines = str(cause).strip().splitlines()
+    return lines[0] if lines else type(cause).__name__

@@ -1,0 +1,305 @@
+"""The `ImportStore` on SQLite and PostgreSQL."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+from sqlalchemy import delete
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database import loads, schedules, status, swaps
+from adapters.database.batches import Batch, BulkWriter, Stamp, take_turn
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.loads import Load
+from adapters.database.models import DOMAIN, STAGED, data_of, key_of
+from adapters.database.models.schedules import (
+    PEOPLES_COLUMNS,
+    schedule_activities,
+    schedule_file_projects,
+    schedule_uploads,
+)
+from adapters.database.postgresql import PostgresWriter
+from adapters.database.sqlite import SqliteWriter
+from adapters.database.storable import unstorable
+from adapters.database.upserts import needs_table_alone, write_batch
+from adapters.ports import LoadMark, RejectedRow, RowChunk, ScheduleProject, TaskKey
+from contracts.blobs import BlobRef
+from contracts.imports import (
+    BulkMessage,
+    Closing,
+    Counts,
+    HandlerOutcome,
+    ImportMessage,
+    ImportPlan,
+    ImportState,
+    Problem,
+    Strategy,
+)
+
+_NOT_OF_FILES = frozenset({*PEOPLES_COLUMNS, "missing_since"})
+
+
+class SqlImportStore:
+    """Tables of the imports pipeline; see `adapters.ports.ImportStore` for the promises.
+
+    Every method raises `Unavailable` when the database is away or busy; nothing is written then.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._writer: BulkWriter = (
+            SqliteWriter(database.engine.dialect)
+            if database.dialect == "sqlite"
+            else PostgresWriter()
+        )
+
+    async def begin(
+        self, message: ImportMessage, plan: ImportPlan, workflow_id: str, guard: str | None
+    ) -> tuple[ImportState, str] | None:
+        """Open the status row, or tell of an import that makes this one needless.
+
+        The guard belongs to the first task that opens with it, until that one is skipped or
+        cancelled; while it still runs, another task is told `running` or `parked`. A task that
+        is in a final state itself is told so, whichever state it is.
+        """
+        async with self._database.transaction() as connection:
+            return await status.begin(
+                connection, self._writer, message, plan, workflow_id, guard, _now()
+            )
+
+    async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
+        """Write the end of an import, or why it waits; a final state is never overwritten.
+
+        With a final state the progress mark, the rejects and staged rows of the task go.
+        """
+        async with self._database.transaction() as connection:
+            return await status.close(connection, self._writer, closing, workflow_id, _now())
+
+    async def mark(self, key: TaskKey) -> LoadMark:
+        """How far the load has come; a closed import's mark is finished."""
+        async with self._database.reading() as connection:
+            return await loads.read_mark(connection, key)
+
+    async def restart(self, key: TaskKey, header: Sequence[str]) -> None:
+        """Forget mark, rejects, staged rows and seen keys; nothing when the import is closed."""
+        async with self._opened(key) as (connection, load):
+            if load is not None:
+                await loads.restart(connection, load, header)
+
+    async def write(self, key: TaskKey, chunk: RowChunk, strategy: Strategy) -> LoadMark:
+        """Write one chunk; `replace`, which needs the whole file, is for `swap` alone."""
+        if strategy is Strategy.REPLACE:
+            raise ValueError("strategy 'replace' is staged and swapped, not written by chunks")
+        batch = _batch(chunk)
+        stamp = Stamp(key.task_id, _now())
+        async with self._opened(
+            key, table=chunk.table, alone=needs_table_alone(batch, strategy), now=stamp.now
+        ) as (connection, load):
+            if load is None or chunk.cursor <= load.mark.cursor:
+                return _left_alone(load)
+            written = await write_batch(connection, self._writer, batch, strategy, stamp)
+            if chunk.table in schedules.SEEN_TABLES:
+                stored = [n for n in range(len(batch)) if n not in written.refused]
+                await schedules.remember_seen(connection, self._writer, load, batch.take(stored))
+            return await self._advance(connection, load, chunk, written.counts, written.refused)
+
+    async def stage(self, key: TaskKey, chunk: RowChunk) -> LoadMark:
+        """Put one chunk aside; rows that no database can hold are refused now."""
+        if chunk.table not in STAGED:
+            raise ValueError(f"rows of {chunk.table} cannot be staged")
+        batch = _batch(chunk)
+        async with self._opened(key) as (connection, load):
+            if load is None or chunk.cursor <= load.mark.cursor:
+                return _left_alone(load)
+            refused = unstorable(batch)
+            batch = batch.take([n for n in range(len(batch)) if n not in refused])
+            kept = await swaps.stage_batch(connection, self._writer, load, batch, chunk.cells)
+            counts = Counts(rejected=len(refused))
+            return await self._advance(connection, load, chunk, counts, refused, **kept)
+
+    async def swap(
+        self,
+        key: TaskKey,
+        table: str,
+        scope: Mapping[str, Any],
+        strategy: Strategy,
+        as_of: date,
+    ) -> LoadMark:
+        """Bring the staged rows in and finish the load.
+
+        For `append` and `update_only` a single row that `write` would reject lets none in: all
+        are left out, and it stands among the rejects. Under `replace`, crew members that are
+        absent from the file are closed and count as updated.
+        """
+        stamp = Stamp(key.task_id, _now())
+        async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
+            if load is None or load.mark.finished:
+                return _left_alone(load)
+            done = await swaps.swap_in(
+                connection, self._writer, load, table, scope, strategy, as_of, stamp
+            )
+            await swaps.drop_staged(connection, load)
+            await loads.add_rejects(connection, self._writer, load, done.rejected)
+            mark = loads.advanced(load.mark, load.mark.cursor, done.counts, done.rejected)
+            return await loads.save_mark(connection, load, replace(mark, finished=True))
+
+    async def finish(self, key: TaskKey) -> LoadMark:
+        """Mark a load that was written chunk by chunk as finished."""
+        async with self._opened(key) as (connection, load):
+            if load is None:
+                return _left_alone(load)
+            return await loads.save_mark(connection, load, replace(load.mark, finished=True))
+
+    def rejects(self, key: TaskKey) -> AsyncIterator[Sequence[RejectedRow]]:
+        """Rejected rows by line, in pages of at most 1,000."""
+        return loads.read_rejects(self._database, key)
+
+    async def retire(self, key: TaskKey, primavera_project_id: str) -> Counts:
+        """Flag and delete what the file did not hold; a second call returns the first's counts.
+
+        The counts are not part of the load's mark.
+        """
+        stamp = Stamp(key.task_id, _now())
+        async with self._opened(key, table=schedule_activities.name, alone=True, now=stamp.now) as (
+            connection,
+            load,
+        ):
+            if load is None:
+                return Counts()
+            if load.retired is not None:
+                return load.retired
+            counts = await schedules.retire_unseen(
+                connection, load, key.project_id, primavera_project_id, stamp
+            )
+            await loads.save_mark(connection, load, load.mark, retired=counts.model_dump_json())
+            return counts
+
+    async def record_schedule_projects(
+        self, key: TaskKey, source: BlobRef, projects: Sequence[ScheduleProject]
+    ) -> Counts:
+        """Register which projects and data dates a file holds."""
+        columns = (
+            *("project_id", "task_id", "primavera_project_id", "object_id", "name", "data_date"),
+            *("planned_start", "finish", "activities", "source_name", "source_sha256"),
+        )
+        rows = [
+            (
+                *(key.project_id, key.task_id, clean(project.primavera_project_id)),
+                *(clean(project.object_id), None if project.name is None else clean(project.name)),
+                *(project.data_date, project.planned_start, project.finish, project.activities),
+                *(source.name, source.sha256),
+            )
+            for project in projects
+        ]
+        return await self._register(key, schedule_file_projects.name, columns, rows)
+
+    async def register_upload(
+        self, key: TaskKey, blob: BlobRef, original_filename: str | None
+    ) -> Counts:
+        """Register a stored schedule file with hash, size and original name."""
+        columns = ("project_id", "blob_name", "size", "sha256", "etag", "original_filename")
+        name = None if original_filename is None else clean(original_filename)
+        row = (key.project_id, blob.name, blob.size, blob.sha256, blob.etag, name)
+        return await self._register(key, schedule_uploads.name, columns, [row])
+
+    async def change_activities(self, message: BulkMessage) -> Counts:
+        """Apply a bulk operation; `unchanged` are selected rows that had the value already."""
+        async with self._database.transaction() as connection:
+            await take_turn(
+                connection, self._writer, _turn_name(schedule_activities.name, message.project_id)
+            )
+            return await schedules.change_activities(connection, self._writer, message, _now())
+
+    async def delete_service(self, table: str, project_id: str, service_id: str) -> int:
+        """Delete a service's rows; how many."""
+        target = DOMAIN[table]
+        async with self._database.transaction() as connection:
+            await take_turn(connection, self._writer, _turn_name(table, project_id))
+            gone = delete(target).where(
+                target.c.project_id == project_id, target.c.service_id == service_id
+            )
+            return (await connection.execute(gone)).rowcount
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        key: TaskKey,
+        *,
+        table: str | None = None,
+        alone: bool = False,
+        now: datetime | None = None,
+    ) -> AsyncGenerator[tuple[AsyncConnection, Load | None]]:
+        """A transaction that holds the task's load and, for a table, its turn on that."""
+        async with self._database.transaction() as connection:
+            turn = None if table is None else _turn_name(table, key.project_id)
+            load = await loads.open_load(
+                connection, self._writer, key, now or _now(), turn=turn, alone=alone
+            )
+            yield connection, load
+
+    async def _advance(
+        self,
+        connection: AsyncConnection,
+        load: Load,
+        chunk: RowChunk,
+        counts: Counts,
+        refused: Mapping[int, Problem],
+        **more: Any,
+    ) -> LoadMark:
+        rejected = [
+            *chunk.rejected,
+            *(
+                RejectedRow(chunk.lines[n], chunk.cells[n] if chunk.cells else (), (problem,))
+                for n, problem in sorted(refused.items())
+            ),
+        ]
+        await loads.add_rejects(connection, self._writer, load, rejected)
+        counts = counts.plus(Counts(rejected=len(chunk.rejected)))
+        mark = loads.advanced(load.mark, chunk.cursor, counts, rejected)
+        return await loads.save_mark(connection, load, mark, **more)
+
+    async def _register(
+        self, key: TaskKey, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
+    ) -> Counts:
+        batch = Batch(DOMAIN[table], columns, rows, [0] * len(rows), range(len(rows)))
+        async with self._database.transaction() as connection:
+            await take_turn(connection, self._writer, _turn_name(table, key.project_id))
+            written = await write_batch(
+                connection, self._writer, batch, Strategy.MERGE, Stamp(key.task_id, _now())
+            )
+            return written.counts
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _turn_name(table: str, project_id: str) -> str:
+    return f"{table}/{project_id}"
+
+
+def _left_alone(load: Load | None) -> LoadMark:
+    """The mark when there is nothing to do; a closed import has nothing more to come."""
+    return LoadMark(finished=True) if load is None else load.mark
+
+
+def _batch(chunk: RowChunk) -> Batch:
+    """The chunk's rows, once its columns are known to be those of its table.
+
+    Raises:
+        ValueError: They are not: a mistake of the caller, never of a document.
+    """
+    table = DOMAIN[chunk.table]
+    columns = set(chunk.columns)
+    unknown = columns - set(data_of(table))
+    if table is schedule_activities:
+        unknown |= columns & _NOT_OF_FILES
+    if unknown:
+        raise ValueError(f"columns {sorted(unknown)} of {chunk.table} cannot be imported")
+    missing = set(key_of(table)) - columns
+    if missing:
+        raise ValueError(f"key columns {sorted(missing)} of {chunk.table} are missing")
+    return Batch(table, chunk.columns, chunk.rows, chunk.lines, range(len(chunk.rows)))

@@ -1,0 +1,16 @@
+"""The tables of docflow."""
+
+from adapters.database.models import imports, schedules, tables
+from adapters.database.models.base import BOOKKEEPING, DOMAIN, STAGED, data_of, key_of, metadata
+
+__all__ = [
+    "BOOKKEEPING",
+    "DOMAIN",
+    "STAGED",
+    "data_of",
+    "imports",
+    "key_of",
+    "metadata",
+    "schedules",
+    "tables",
+]

@@ -1,0 +1,154 @@
+"""Column types and table shapes that every model shares."""
+
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Dialect,
+    Index,
+    Integer,
+    MetaData,
+    Numeric,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.types import TypeEngine
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+"""Every table of docflow."""
+
+PLACES: Final = Decimal("0.000001")
+ABOVE_ALL: Final = Decimal("99999999999999.9999995")
+"""The smallest number that rounds to one NUMERIC(20, 6) does not hold."""
+BigId = BigInteger().with_variant(Integer(), "sqlite")
+"""A number the database hands out; SQLite does so for INTEGER only."""
+
+
+class ExactDecimal(TypeDecorator[Decimal]):
+    """NUMERIC(20, 6); SQLite, which has no exact decimals, keeps the same digits as text."""
+
+    impl = Numeric(20, 6)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Text on SQLite."""
+        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else Numeric(20, 6))
+
+    def process_bind_param(self, value: Decimal | int | None, dialect: Dialect) -> Any:
+        """Six places, rounded as PostgreSQL does."""
+        if value is None or dialect.name != "sqlite":
+            return value
+        # Adding zero turns a negative zero into the one PostgreSQL knows.
+        return str(Decimal(value).quantize(PLACES, ROUND_HALF_UP) + 0)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> Decimal | None:
+        """The exact number."""
+        return None if value is None else Decimal(value)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment; SQLite keeps it as UTC without saying so."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Without a time zone on SQLite."""
+        if value is None or dialect.name != "sqlite":
+            return value
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Always with a time zone."""
+        if value is None or value.tzinfo is not None:
+            return value
+        return value.replace(tzinfo=UTC)
+
+
+DOMAIN: dict[str, Table] = {}
+"""Tables whose rows come from documents, by name."""
+STAGED: dict[str, Table] = {}
+"""Staging twin of each table that can be loaded aside, by the name of the table."""
+
+BOOKKEEPING: Final = frozenset(
+    {"version", "source_task", "source_line", "created_at", "updated_at"}
+)
+
+
+def domain_table(name: str, key: tuple[Column[Any], ...], *columns: Column[Any]) -> Table:
+    """A table whose natural key is its primary key, with the store's own columns.
+
+    `version` counts the changes from 1; `source_task` and `source_line` say which import
+    changed the row last, and from which line of its file.
+    """
+    table = Table(
+        name,
+        metadata,
+        *key,
+        *columns,
+        Column("version", Integer, nullable=False),
+        Column("source_task", Text, nullable=False),
+        Column("source_line", Integer, nullable=False),
+        Column("created_at", UtcDateTime, nullable=False),
+        Column("updated_at", UtcDateTime, nullable=False),
+        PrimaryKeyConstraint(*(column.name for column in key)),
+    )
+    DOMAIN[name] = table
+    return table
+
+
+def staged_twin(table: Table) -> Table:
+    """Where rows of a table wait until all of them go in at once.
+
+    `load_id` is the load they belong to, `cells` the row as it was read, for the report.
+    """
+    key = key_of(table)
+    twin = Table(
+        f"staged_{table.name}",
+        metadata,
+        Column("load_id", BigInteger, nullable=False),
+        *(Column(name, table.c[name].type, nullable=name not in key) for name in data_of(table)),
+        Column("source_line", Integer, nullable=False),
+        Column("cells", Text),
+        PrimaryKeyConstraint("load_id", *key),
+        Index(None, "load_id", "source_line"),
+    )
+    STAGED[table.name] = twin
+    return twin
+
+
+def key_of(table: Table) -> tuple[str, ...]:
+    """Columns of the natural key, in order."""
+    return tuple(column.name for column in table.primary_key.columns)
+
+
+def data_of(table: Table) -> tuple[str, ...]:
+    """Columns that documents fill: the natural key and the values."""
+    return tuple(column.name for column in table.columns if column.name not in BOOKKEEPING)
+
+
+def text_column(name: str) -> Column[Any]:
+    """Text that may be absent."""
+    return Column(name, Text)
+
+
+def key_column(name: str) -> Column[Any]:
+    """Text that is part of a natural key."""
+    return Column(name, Text, nullable=False)
+
+
+def decimal_column(name: str) -> Column[Any]:
+    """An exact number that may be absent."""
+    return Column(name, ExactDecimal)

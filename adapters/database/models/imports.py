@@ -1,0 +1,124 @@
+"""What the store remembers about imports and messages."""
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from adapters.database.models.base import BigId, UtcDateTime, metadata
+from contracts.imports import Counts, ImportState
+
+FINAL: Final = (
+    ImportState.COMPLETED,
+    ImportState.SKIPPED,
+    ImportState.FAILED,
+    ImportState.CANCELLED,
+)
+"""States that an import never leaves."""
+
+HOLDING: Final = (
+    ImportState.RUNNING,
+    ImportState.PARKED,
+    ImportState.COMPLETED,
+    ImportState.FAILED,
+)
+"""States in which an import holds its guard against other tasks."""
+
+COUNTS: Final = tuple(Counts.model_fields)
+
+
+def _counts() -> list[Column[Any]]:
+    return [Column(name, BigInteger, nullable=False, default=0) for name in COUNTS]
+
+
+_HOLDS = text("guard IS NOT NULL AND state IN ('running', 'parked', 'completed', 'failed')")
+
+import_tasks = Table(
+    "import_tasks",
+    metadata,
+    Column("project_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("document_type", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("strategy", Text),
+    Column("path", Text),
+    Column("guard", Text),
+    *_counts(),
+    Column("problem_count", BigInteger, nullable=False, default=0),
+    Column("problems", Text, nullable=False, default="[]"),
+    Column("report", Text),
+    Column("source_name", Text),
+    Column("source_size", BigInteger),
+    Column("source_sha256", Text),
+    Column("filename", Text),
+    Column("workflow_id", Text, nullable=False),
+    Column("reason", Text),
+    Column("note", Text),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(None, "task_id"),
+    Index(None, "created_at"),
+    Index(
+        "uq_import_tasks_guard",
+        *("project_id", "document_type", "guard"),
+        unique=True,
+        postgresql_where=_HOLDS,
+        sqlite_where=_HOLDS,
+    ),
+)
+
+import_progress = Table(
+    "import_progress",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("project_id", Text, nullable=False),
+    Column("task_id", Text, nullable=False),
+    Column("cursor", BigInteger, nullable=False, default=0),
+    *_counts(),
+    Column("problem_count", BigInteger, nullable=False, default=0),
+    Column("header", Text, nullable=False, default="[]"),
+    Column("finished", Boolean, nullable=False, default=False),
+    Column("retired", Text),
+    Column("staged_table", Text),
+    Column("staged_columns", Text),
+    Column("updated_at", UtcDateTime, nullable=False),
+    UniqueConstraint("project_id", "task_id"),
+)
+"""One open load; `id` is the `load_id` of what is kept aside for it."""
+
+import_rejects = Table(
+    "import_rejects",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("load_id", BigInteger, nullable=False),
+    Column("line", BigInteger, nullable=False),
+    Column("cells", Text, nullable=False),
+    Column("problems", Text, nullable=False),
+    Index(None, "load_id", "line", "id"),
+)
+
+rejected_messages = Table(
+    "rejected_messages",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("queue", Text, nullable=False),
+    Column("message_id", Text),
+    Column("reason", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("truncated", Boolean, nullable=False),
+    Column("received_at", UtcDateTime, nullable=False),
+    Column("resubmitted_at", UtcDateTime),
+    UniqueConstraint("queue", "message_id"),
+)

@@ -1,0 +1,88 @@
+"""The record of rejected messages."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.imports import rejected_messages
+from adapters.ports import RejectedMessage
+
+BODY_BYTES: Final = 64 * 1024
+
+
+class SqlRejectedMessages:
+    """Rejected messages; every method raises `Unavailable` when the database is away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def record(
+        self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
+    ) -> None:
+        """Keep a message; the same message id of the same queue is kept once."""
+        insert = sqlite.insert if self._database.dialect == "sqlite" else postgresql.insert
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                insert(rejected_messages)
+                .values(
+                    queue=queue,
+                    message_id=None if message_id is None else clean(message_id),
+                    reason=clean(reason),
+                    description=clean(description),
+                    body=_bounded(body),
+                    truncated=len(body) > BODY_BYTES,
+                    received_at=datetime.now(UTC),
+                )
+                .on_conflict_do_nothing(index_elements=["queue", "message_id"])
+            )
+
+    async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
+        """The newest first."""
+        query = select(rejected_messages).order_by(rejected_messages.c.id.desc()).limit(limit)
+        async with self._database.reading() as connection:
+            return [_message(row) for row in await connection.execute(query)]
+
+    async def get(self, id: int) -> RejectedMessage | None:
+        """One message."""
+        query = select(rejected_messages).where(rejected_messages.c.id == id)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else _message(row)
+
+    async def mark_resubmitted(self, id: int) -> None:
+        """Note that the message was sent again."""
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                update(rejected_messages)
+                .where(rejected_messages.c.id == id)
+                .values(resubmitted_at=datetime.now(UTC))
+            )
+
+
+def _bounded(body: bytes) -> bytes:
+    """The first 64 KiB, cut between two characters where the body is UTF-8."""
+    if len(body) <= BODY_BYTES:
+        return body
+    end = BODY_BYTES
+    while end > BODY_BYTES - 4 and body[end] & 0xC0 == 0x80:
+        end -= 1
+    return body[:end]
+
+
+def _message(row: Any) -> RejectedMessage:
+    return RejectedMessage(
+        id=row.id,
+        queue=row.queue,
+        message_id=row.message_id,
+        reason=row.reason,
+        description=row.description,
+        body=row.body.decode("utf-8", "replace"),
+        truncated=row.truncated,
+        received_at=row.received_at,
+        resubmitted_at=row.resubmitted_at,
+    )

@@ -1,0 +1,207 @@
+"""The status row of an import: opened once, closed once."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import and_, bindparam, case, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.batches import BulkWriter, take_turn
+from adapters.database.codec import clean, dump_problems, load_problems
+from adapters.database.loads import counts_of, first_problems, forget, lock_existing
+from adapters.database.models.imports import FINAL, HOLDING, import_progress, import_tasks
+from adapters.ports import TaskKey
+from contracts.blobs import BlobRef
+from contracts.imports import (
+    PROBLEMS_IN_RESULT,
+    PROBLEMS_IN_STATUS,
+    Closing,
+    Counts,
+    HandlerOutcome,
+    ImportMessage,
+    ImportPlan,
+    ImportState,
+    Problem,
+)
+
+_FINAL: Final = frozenset(FINAL)
+
+
+async def begin(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    message: ImportMessage,
+    plan: ImportPlan,
+    workflow_id: str,
+    guard: str | None,
+    now: datetime,
+) -> tuple[ImportState, str] | None:
+    """Open the status row, or tell which import makes this one needless.
+
+    Among tasks of a project and document type the first to open holds the guard, until it is
+    skipped or cancelled. Another one is told of it whatever its state, so also that it is
+    `running` or `parked`, and opens nothing.
+    """
+    if guard is not None:
+        name = f"guard/{message.project_id}/{message.document_type}/{guard}"
+        await take_turn(connection, writer, name)
+    row = _status(message, plan, workflow_id) | {
+        "guard": guard,
+        "state": ImportState.RUNNING.value,
+        "started_at": now,
+        "updated_at": now,
+    }
+    if guard is not None:
+        holder = await _holder(connection, message, guard)
+        if holder is not None:
+            return holder
+    opened = await connection.execute(
+        writer.insert(import_tasks)
+        .values(created_at=now, **row)
+        .on_conflict_do_nothing(index_elements=["project_id", "task_id"])
+        .returning(import_tasks.c.task_id)
+    )
+    if opened.one_or_none() is not None:
+        return None
+    state = ImportState((await connection.execute(_own_state(message))).scalar_one())
+    if state in _FINAL:
+        return state, message.task_id
+    await connection.execute(update(import_tasks).where(_own(message)).values(**row, reason=None))
+    return None
+
+
+def _own(message: ImportMessage) -> Any:
+    return and_(
+        import_tasks.c.project_id == message.project_id,
+        import_tasks.c.task_id == message.task_id,
+    )
+
+
+def _own_state(message: ImportMessage) -> Any:
+    return select(import_tasks.c.state).where(_own(message)).with_for_update()
+
+
+async def _holder(
+    connection: AsyncConnection, message: ImportMessage, guard: str
+) -> tuple[ImportState, str] | None:
+    """The other task that has this guard."""
+    tasks = import_tasks
+    row = (
+        await connection.execute(
+            select(tasks.c.state, tasks.c.task_id).where(
+                tasks.c.project_id == message.project_id,
+                tasks.c.document_type == message.document_type.value,
+                tasks.c.guard == guard,
+                tasks.c.state.in_([state.value for state in HOLDING]),
+                tasks.c.task_id != message.task_id,
+            )
+        )
+    ).one_or_none()
+    return None if row is None else (ImportState(row.state), row.task_id)
+
+
+def _status(message: ImportMessage, plan: ImportPlan | None, workflow_id: str) -> dict[str, Any]:
+    strategy = getattr(message, "strategy", None)
+    filename = getattr(message, "filename", None) or getattr(message, "original_filename", None)
+    source = plan.source if plan is not None else None
+    return {
+        "project_id": message.project_id,
+        "task_id": message.task_id,
+        "document_type": message.document_type.value,
+        "strategy": None if strategy is None else strategy.value,
+        "filename": None if filename is None else clean(filename),
+        "workflow_id": workflow_id,
+        **({} if plan is None else {"path": plan.path}),
+        **(
+            {}
+            if source is None
+            else {
+                "source_name": source.name,
+                "source_size": source.size,
+                "source_sha256": source.sha256,
+            }
+        ),
+    }
+
+
+async def close(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    closing: Closing,
+    workflow_id: str,
+    now: datetime,
+) -> HandlerOutcome:
+    """Record how an import ends or why it waits; what was kept for a final one goes."""
+    message = closing.message
+    created = writer.insert(import_tasks).values(
+        created_at=now,
+        updated_at=now,
+        state=ImportState.RUNNING.value,
+        **_status(message, closing.plan, workflow_id),
+    )
+    # Locks the row as well, whether it was there or not.
+    row = (
+        await connection.execute(
+            created.on_conflict_do_update(
+                index_elements=["project_id", "task_id"],
+                set_={"workflow_id": import_tasks.c.workflow_id},
+            ).returning(*import_tasks.c)
+        )
+    ).one()
+    state = ImportState(row.state)
+    if state in _FINAL and (state is not closing.state or closing.outcome is None):
+        return _recorded(row)
+    load = await lock_existing(connection, TaskKey(message.project_id, message.task_id))
+    problems: tuple[Problem, ...] = ()
+    if load is not None:
+        problems = await first_problems(connection, load, PROBLEMS_IN_STATUS)
+    outcome = closing.outcome
+    if outcome is None:
+        outcome = HandlerOutcome(
+            counts=Counts() if load is None else load.mark.counts.plus(load.retired or Counts()),
+            problem_count=0 if load is None else load.mark.problem_count,
+            problems=problems[:PROBLEMS_IN_RESULT],
+        )
+    kept = problems or (load_problems(row.problems) if state in _FINAL else ()) or outcome.problems
+    await connection.execute(
+        update(import_tasks)
+        .where(_own(message))
+        .values(
+            state=closing.state.value,
+            reason=None if closing.reason is None else clean(closing.reason),
+            finished_at=case(
+                (import_tasks.c.finished_at.is_not(None), import_tasks.c.finished_at),
+                else_=bindparam(
+                    "finished",
+                    now if closing.state in _FINAL else None,
+                    import_tasks.c.finished_at.type,
+                ),
+            ),
+            updated_at=now,
+            **_outcome_values(outcome, kept),
+        )
+    )
+    if closing.state in _FINAL and load is not None:
+        await forget(connection, load)
+        await connection.execute(delete(import_progress).where(import_progress.c.id == load.id))
+    return outcome
+
+
+def _outcome_values(outcome: HandlerOutcome, problems: tuple[Problem, ...]) -> dict[str, Any]:
+    return {
+        **outcome.counts.model_dump(),
+        "problem_count": outcome.problem_count,
+        "problems": dump_problems(problems),
+        "report": None if outcome.report is None else outcome.report.model_dump_json(),
+        "note": None if outcome.note is None else clean(outcome.note),
+    }
+
+
+def _recorded(row: Any) -> HandlerOutcome:
+    return HandlerOutcome(
+        counts=counts_of(row),
+        problem_count=row.problem_count,
+        problems=load_problems(row.problems)[:PROBLEMS_IN_RESULT],
+        report=None if row.report is None else BlobRef.model_validate_json(row.report),
+        note=row.note,
+    )

@@ -1,0 +1,86 @@
+"""What no database of ours can hold, found before it fails a whole chunk."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Integer, Text
+
+from adapters.database.batches import Batch
+from adapters.database.models import key_of
+from adapters.database.models.base import ABOVE_ALL, ExactDecimal
+from contracts.imports import Problem
+
+_KEY_BYTES: Final = 2_000
+"""An index entry of PostgreSQL holds 2,704 bytes."""
+_SHOWN: Final = 200
+
+
+def unstorable(batch: Batch) -> dict[int, Problem]:
+    """The rows that cannot be stored, by place, with what is wrong.
+
+    Whole columns are looked at first; single values only when something is wrong.
+    """
+    found: dict[int, Problem] = {}
+    for place, column in enumerate(batch.columns):
+        kind = batch.table.c[column].type
+        values = [row[place] for row in batch.rows]
+        for row, reason in _faults(kind, values):
+            value = str(values[row])[:_SHOWN].encode("utf-8", "replace").decode()
+            found.setdefault(
+                row,
+                Problem(line=batch.lines[row], column=column, value=value, reason=reason),
+            )
+    for row in _long_keys(batch, found):
+        reason = f"the key is longer than {_KEY_BYTES:,} bytes; shorten it"
+        found.setdefault(row, Problem(line=batch.lines[row], reason=reason))
+    return found
+
+
+def _faults(kind: Any, values: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    if isinstance(kind, Text):
+        yield from _bad_texts(values)
+    elif isinstance(kind, ExactDecimal):
+        yield from _bad_decimals(values)
+    elif isinstance(kind, Integer):
+        bits = 63 if isinstance(kind, BigInteger) else 31
+        yield from _bad_integers(values, 1 << bits)
+
+
+def _bad_texts(values: Sequence[str | None]) -> Iterator[tuple[int, str]]:
+    if _is_clean("".join(filter(None, values))):
+        return
+    for row, value in enumerate(values):
+        if value is not None and not _is_clean(value):
+            yield row, "holds a character that cannot be stored; remove it"
+
+
+def _is_clean(text: str) -> bool:
+    """Neither NUL nor half of a surrogate pair."""
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _bad_decimals(values: Sequence[Decimal | int | None]) -> Iterator[tuple[int, str]]:
+    for row, value in enumerate(values):
+        if value is not None and not -ABOVE_ALL < value < ABOVE_ALL:
+            yield row, "is not a number of at most 14 digits before the decimal point"
+
+
+def _bad_integers(values: Sequence[int | None], limit: int) -> Iterator[tuple[int, str]]:
+    for row, value in enumerate(values):
+        if value is not None and not -limit <= value < limit:
+            yield row, "is too large a whole number"
+
+
+def _long_keys(batch: Batch, faulty: dict[int, Problem]) -> Iterator[int]:
+    names = [name for name in key_of(batch.table) if isinstance(batch.table.c[name].type, Text)]
+    columns = [batch.column(name) for name in names]
+    if sum(max(map(len, column), default=0) for column in columns) * 4 <= _KEY_BYTES:
+        return
+    for row, key in enumerate(zip(*columns, strict=True)):
+        if row not in faulty and sum(len(part.encode()) for part in key) > _KEY_BYTES:
+            yield row

@@ -1,0 +1,158 @@
+"""Loads that go in all at once: rows wait in a staging twin, then one transaction takes them in."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+from sqlalchemy import and_, delete, exists, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.batches import Batch, BulkWriter, Stamp
+from adapters.database.codec import dump_cells, load_cells
+from adapters.database.loads import Load
+from adapters.database.models import DOMAIN, STAGED, key_of
+from adapters.database.models.tables import crew_members
+from adapters.database.upserts import write_batch
+from adapters.database.validity import close_absent
+from adapters.ports import Cell, RejectedRow
+from contracts.imports import Counts, Strategy
+
+_PAGE: Final = 5_000
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """What a swap did: counts, and the rows it refused."""
+
+    counts: Counts
+    rejected: Sequence[RejectedRow] = ()
+
+
+async def stage_batch(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    load: Load,
+    batch: Batch,
+    cells: Sequence[Sequence[Cell]],
+) -> dict[str, str]:
+    """Put rows aside; what to remember about it in the load's row."""
+    if load.staged_columns and load.staged_columns != batch.columns:
+        raise ValueError("every chunk of a load has the same columns")
+    rows = [
+        (load.id, line, dump_cells(cells[origin]) if cells else None, *row)
+        for row, line, origin in zip(batch.rows, batch.lines, batch.origin, strict=True)
+    ]
+    columns = ("load_id", "source_line", "cells", *batch.columns)
+    await writer.fill(connection, STAGED[batch.table.name], columns, rows)
+    return {"staged_table": batch.table.name, "staged_columns": json.dumps(batch.columns)}
+
+
+async def swap_in(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    load: Load,
+    table_name: str,
+    scope: Mapping[str, Any],
+    strategy: Strategy,
+    as_of: date,
+    stamp: Stamp,
+) -> Swapped:
+    """Take the staged rows in, by strategy."""
+    table = DOMAIN[table_name]
+    gone = Counts()
+    if strategy is Strategy.REPLACE:
+        if table is crew_members:
+            closed = await close_absent(connection, load.id, scope, as_of, stamp)
+            gone = Counts(updated=closed)
+        else:
+            gone = Counts(deleted=await _delete_absent(connection, load, table_name, scope))
+    if not load.staged_columns:
+        return Swapped(gone)
+    if strategy in (Strategy.MERGE, Strategy.REPLACE) and table is not crew_members:
+        created, updated = await writer.merge_staged(
+            connection, table, load.id, load.staged_columns, stamp
+        )
+        unchanged = await _staged_count(connection, load, table_name) - created - updated
+        return Swapped(gone.plus(Counts(created=created, updated=updated, unchanged=unchanged)))
+    swapped = await _write_pages(connection, writer, load, table_name, strategy, stamp)
+    return Swapped(gone.plus(swapped.counts), swapped.rejected)
+
+
+async def _staged_count(connection: AsyncConnection, load: Load, table_name: str) -> int:
+    staged = STAGED[table_name]
+    query = select(func.count()).select_from(staged).where(staged.c.load_id == load.id)
+    return (await connection.execute(query)).scalar_one()
+
+
+async def _delete_absent(
+    connection: AsyncConnection, load: Load, table_name: str, scope: Mapping[str, Any]
+) -> int:
+    table, staged = DOMAIN[table_name], STAGED[table_name]
+    held = exists().where(
+        staged.c.load_id == load.id,
+        and_(*(staged.c[name] == table.c[name] for name in key_of(table))),
+    )
+    bounds = (table.c[name] == value for name, value in scope.items())
+    return (await connection.execute(delete(table).where(*bounds, ~held))).rowcount
+
+
+async def _write_pages(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    load: Load,
+    table_name: str,
+    strategy: Strategy,
+    stamp: Stamp,
+) -> Swapped:
+    """Write page by page as chunks are written; a single refused row lets none of them in.
+
+    Only a load of all or nothing stages rows for a strategy that may refuse some.
+    """
+    counts = Counts()
+    rejected: list[RejectedRow] = []
+    savepoint = await connection.begin_nested()
+    async for batch, cells in _pages(connection, load, table_name):
+        written = await write_batch(connection, writer, batch, strategy, stamp)
+        counts = counts.plus(written.counts)
+        rejected += [
+            RejectedRow(batch.lines[place], cells[place], [problem])
+            for place, problem in sorted(written.refused.items())
+        ]
+    if not rejected:
+        await savepoint.commit()
+        return Swapped(counts)
+    await savepoint.rollback()
+    return Swapped(Counts(rejected=len(rejected)), rejected)
+
+
+async def _pages(
+    connection: AsyncConnection, load: Load, table_name: str
+) -> AsyncIterator[tuple[Batch, list[list[Cell]]]]:
+    """Staged rows in the order of the file, with their cells as read."""
+    staged, columns = STAGED[table_name], load.staged_columns
+    after = -1
+    while True:
+        query = (
+            select(*(staged.c[name] for name in (*columns, "source_line", "cells")))
+            .where(staged.c.load_id == load.id, staged.c.source_line > after)
+            .order_by(staged.c.source_line)
+            .limit(_PAGE)
+        )
+        rows = [tuple(row) for row in await connection.execute(query)]
+        if not rows:
+            return
+        lines = [row[-2] for row in rows]
+        batch = Batch(
+            DOMAIN[table_name], columns, [row[:-2] for row in rows], lines, range(len(rows))
+        )
+        yield batch, [load_cells(row[-1] or "[]") for row in rows]
+        after = lines[-1]
+
+
+async def drop_staged(connection: AsyncConnection, load: Load) -> None:
+    """Remove the staged rows of a load."""
+    if load.staged_table is not None:
+        staged = STAGED[load.staged_table]
+        await connection.execute(delete(staged).where(staged.c.load_id == load.id))

@@ -1,0 +1,118 @@
+"""Reading the status rows of imports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from adapters.database.codec import load_problems
+from adapters.database.engine import Database
+from adapters.database.loads import counts_of
+from adapters.database.models.imports import import_tasks
+from contracts.blobs import BlobRef
+from contracts.imports import Counts, DocumentType, ImportState, Problem, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class ImportTaskRow:
+    """The status row of one import; moments are UTC."""
+
+    project_id: str
+    task_id: str
+    document_type: DocumentType
+    state: ImportState
+    strategy: Strategy | None
+    path: str | None
+    """`local` or `remote`."""
+    guard: str | None
+    counts: Counts
+    problem_count: int
+    problems: tuple[Problem, ...]
+    """The first 100."""
+    report: BlobRef | None
+    source_name: str | None
+    source_size: int | None
+    """Bytes."""
+    source_sha256: str | None
+    filename: str | None
+    workflow_id: str
+    reason: str | None
+    note: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+
+
+class SqlImportTasks:
+    """Status rows, for people; every method raises `Unavailable` when the database is away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, project_id: str, task_id: str) -> ImportTaskRow | None:
+        """One import."""
+        rows = await self._read(
+            import_tasks.c.project_id == project_id, import_tasks.c.task_id == task_id, limit=1
+        )
+        return rows[0] if rows else None
+
+    async def find(self, task_id: str) -> Sequence[ImportTaskRow]:
+        """The imports of this task id, at most one per project, the newest first."""
+        return await self._read(import_tasks.c.task_id == task_id)
+
+    async def list(
+        self,
+        limit: int,
+        state: ImportState | None = None,
+        document_type: DocumentType | None = None,
+        project_id: str | None = None,
+    ) -> Sequence[ImportTaskRow]:
+        """The newest first."""
+        conditions: list[Any] = []
+        if state is not None:
+            conditions.append(import_tasks.c.state == state.value)
+        if document_type is not None:
+            conditions.append(import_tasks.c.document_type == document_type.value)
+        if project_id is not None:
+            conditions.append(import_tasks.c.project_id == project_id)
+        return await self._read(*conditions, limit=limit)
+
+    async def _read(self, *conditions: Any, limit: int | None = None) -> Sequence[ImportTaskRow]:
+        query = (
+            select(import_tasks)
+            .where(*conditions)
+            .order_by(import_tasks.c.created_at.desc(), import_tasks.c.task_id)
+            .limit(limit)
+        )
+        async with self._database.reading() as connection:
+            return [_row(row) for row in await connection.execute(query)]
+
+
+def _row(row: Any) -> ImportTaskRow:
+    return ImportTaskRow(
+        project_id=row.project_id,
+        task_id=row.task_id,
+        document_type=DocumentType(row.document_type),
+        state=ImportState(row.state),
+        strategy=None if row.strategy is None else Strategy(row.strategy),
+        path=row.path,
+        guard=row.guard,
+        counts=counts_of(row),
+        problem_count=row.problem_count,
+        problems=load_problems(row.problems),
+        report=None if row.report is None else BlobRef.model_validate_json(row.report),
+        source_name=row.source_name,
+        source_size=row.source_size,
+        source_sha256=row.source_sha256,
+        filename=row.filename,
+        workflow_id=row.workflow_id,
+        reason=row.reason,
+        note=row.note,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        updated_at=row.updated_at,
+    )

@@ -1,0 +1,148 @@
+"""Crew members come and go: no assignment of a person lasts into the next one.
+
+Whenever a row of an employee has a later `valid_from`, the earlier row ends the day before at
+the latest. That holds after every chunk, whichever rows came first.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any, Final
+
+from sqlalchemy import and_, exists, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.batches import Batch, BulkWriter, Stamp
+from adapters.database.models import STAGED
+from adapters.database.models.tables import crew_members
+
+_DAY: Final = timedelta(days=1)
+_PERSON: Final = ("project_id", "employee_no")
+
+Person = tuple[str, str]
+"""Project and employee number."""
+Term = tuple[str, str, date]
+"""Natural key: project, employee number and first day."""
+
+
+@dataclass
+class Assignments:
+    """What is stored about the employees of a batch: first day to last day."""
+
+    ends: dict[Term, date | None] = field(default_factory=dict[Term, date | None])
+
+    def starts(self, more: Sequence[Term]) -> Mapping[Person, list[date]]:
+        """First days by person, in order; assignments that never began do not count."""
+        starts: defaultdict[Person, set[date]] = defaultdict(set)
+        for project, person, start in more:
+            starts[project, person].add(start)
+        for (project, person, start), end in self.ends.items():
+            if end is None or end >= start:
+                starts[project, person].add(start)
+        return {person: sorted(days) for person, days in starts.items()}
+
+
+async def stored_assignments(
+    connection: AsyncConnection, writer: BulkWriter, batch: Batch
+) -> Assignments:
+    """Read the assignments of the batch's employees."""
+    people = sorted(set(batch.keys(_PERSON)))
+    sent = writer.keys(crew_members, _PERSON, people)
+    members = crew_members.c
+    query = (
+        select(members.project_id, members.employee_no, members.valid_from, members.valid_to)
+        .select_from(crew_members, sent.source)
+        .where(*(members[name] == sent.columns[name] for name in _PERSON))
+    )
+    rows = await connection.execute(query, sent.parameters)
+    return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
+
+
+def without_overlaps(batch: Batch, stored: Assignments) -> tuple[Batch, dict[Term, date]]:
+    """End each assignment before the next.
+
+    Returns:
+        The batch with the last days it may have, and the new last days of stored rows that
+        are not in the batch.
+    """
+    keys: list[Term] = batch.keys()
+    if "valid_to" in batch.columns:
+        ends: list[date | None] = batch.column("valid_to")
+    else:
+        ends = [stored.ends.get(key) for key in keys]
+    starts = stored.starts(keys)
+    bounded = [_bounded(key, end, starts) for key, end in zip(keys, ends, strict=True)]
+    new = set(keys)
+    closed: dict[Term, date] = {}
+    for key, end in stored.ends.items():
+        bound = _bounded(key, end, starts)
+        if key not in new and bound is not None and bound != end:
+            closed[key] = bound
+    return batch.with_column("valid_to", bounded), closed
+
+
+def _bounded(key: Term, end: date | None, starts: Mapping[Person, list[date]]) -> date | None:
+    project, person, start = key
+    days = starts.get((project, person), [])
+    later = bisect_right(days, start)
+    if later == len(days):
+        return end
+    last = days[later] - _DAY
+    return last if end is None or end > last else end
+
+
+async def close_assignments(
+    connection: AsyncConnection, closed: Mapping[Term, date], stamp: Stamp
+) -> int:
+    """Write the new last days of stored assignments; how many."""
+    for (project, person, start), last in closed.items():
+        await connection.execute(
+            update(crew_members)
+            .where(
+                crew_members.c.project_id == project,
+                crew_members.c.employee_no == person,
+                crew_members.c.valid_from == start,
+            )
+            .values(valid_to=last, **_changed(stamp))
+        )
+    return len(closed)
+
+
+async def close_absent(
+    connection: AsyncConnection,
+    load_id: int,
+    scope: Mapping[str, Any],
+    as_of: date,
+    stamp: Stamp,
+) -> int:
+    """End the assignments that the staged file does not hold; how many.
+
+    Those that a later assignment of the file ends are left to it. One that was to begin after
+    `as_of` ends before it begins, which means that it never was.
+    """
+    members, staged = crew_members, STAGED[crew_members.name]
+    person = and_(
+        staged.c.load_id == load_id, *(staged.c[name] == members.c[name] for name in _PERSON)
+    )
+    held = exists().where(person, staged.c.valid_from >= members.c.valid_from)
+    result = await connection.execute(
+        update(members)
+        .where(
+            *(members.c[name] == value for name, value in scope.items()),
+            or_(members.c.valid_to.is_(None), members.c.valid_to > as_of),
+            or_(members.c.valid_to.is_(None), members.c.valid_to >= members.c.valid_from),
+            ~held,
+        )
+        .values(valid_to=as_of, **_changed(stamp))
+    )
+    return result.rowcount
+
+
+def _changed(stamp: Stamp) -> dict[str, Any]:
+    return {
+        "version": crew_members.c.version + 1,
+        "source_task": stamp.task,
+        "updated_at": stamp.now,
+    }

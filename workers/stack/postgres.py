@@ -1,0 +1,191 @@
+"""A PostgreSQL server for tests and benchmarks: private, on loopback, gone afterwards."""
+
+import importlib.machinery
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+_START_SECONDS = 30.0
+_STOP_SECONDS = 20.0
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "60",
+    "shared_buffers": "128MB",
+    "max_wal_size": "2GB",
+    "timezone": "UTC",
+    "logging_collector": "off",
+}
+_VOLATILE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+class PostgresMissing(RuntimeError):
+    """Neither the `pgserver` wheel nor the machine itself has a PostgreSQL server."""
+
+
+@contextmanager
+def postgres_server(
+    folder: Path | None = None, *, port: int | None = None, durable: bool = False
+) -> Generator[str]:
+    """Run a server until the block ends.
+
+    As root the server runs as `postgres` or `nobody`, because PostgreSQL refuses root.
+
+    Args:
+        folder: Where the data live and stay; a temporary folder, removed afterwards, when
+            absent. As root it must be one that the server's user can enter.
+        port: TCP port on 127.0.0.1; a free one when absent.
+        durable: Write through to the disk as in production; faster without.
+
+    Yields:
+        URL of the `postgres` database, for example
+        `postgresql://postgres@127.0.0.1:54321/postgres`.
+
+    Raises:
+        PostgresMissing: There is no PostgreSQL here.
+        RuntimeError: It did not start; the message ends with its log.
+    """
+    binaries = _find_binaries()
+    own = Path(tempfile.mkdtemp(prefix="docflow-postgres-")) if folder is None else None
+    try:
+        data = _prepare(own or folder or Path(), binaries)
+        port = port or _free_port()
+        settings = _SETTINGS if durable else _SETTINGS | _VOLATILE
+        with _running(binaries, data, port, settings):
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    finally:
+        if own is not None:
+            shutil.rmtree(own)
+
+
+def _find_binaries() -> Path:
+    spec = importlib.util.find_spec("pgserver")
+    places = [Path(place, "pginstall", "bin") for place in _locations(spec)]
+    if (initdb := shutil.which("initdb")) is not None:
+        places.append(Path(initdb).resolve().parent)
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for place in places:
+        if _works(place / "postgres"):
+            return place
+    raise PostgresMissing(
+        "no PostgreSQL server found: install the pgserver wheel or the system's postgresql package"
+    )
+
+
+def _locations(spec: importlib.machinery.ModuleSpec | None) -> list[str]:
+    return list(spec.submodule_search_locations or ()) if spec is not None else []
+
+
+def _works(program: Path) -> bool:
+    """Whether it is there and the user that must run it may."""
+    try:
+        return _run([program, "--version"]).returncode == 0
+    except OSError:
+        return False
+
+
+def _account() -> pwd.struct_passwd | None:
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("postgres")
+    except KeyError:
+        return pwd.getpwnam("nobody")
+
+
+def _run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    account = _account()
+    return subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd="/",
+        user=account and account.pw_uid,
+        group=account and account.pw_gid,
+        extra_groups=None if account is None else [],
+    )
+
+
+def _prepare(folder: Path, binaries: Path) -> Path:
+    """The data folder, initialised when it is new."""
+    data = folder.absolute() / "data"
+    if (data / "PG_VERSION").exists():
+        return data
+    data.mkdir(parents=True, mode=0o700)
+    account = _account()
+    if account is not None:
+        os.chmod(folder, 0o755)  # noqa: S103 - the data folder inside stays private
+        os.chown(data, account.pw_uid, account.pw_gid)
+    made = _run(
+        [
+            binaries / "initdb",
+            *("--pgdata", data, "--username", "postgres", "--auth", "trust"),
+            *("--encoding", "UTF8", "--locale", "C", "--no-sync"),
+        ]
+    )
+    if made.returncode != 0:
+        raise RuntimeError(f"PostgreSQL could not initialise {data}: {made.stderr.strip()}")
+    return data
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def _running(binaries: Path, data: Path, port: int, settings: Mapping[str, str]) -> Generator[None]:
+    account = _account()
+    command: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port)]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={value}"]
+    log = data.parent / "postgres.log"
+    with log.open("wb") as output:
+        # A session of its own keeps a Ctrl-C in the terminal for the program that stops it.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            start_new_session=True,
+            user=account and account.pw_uid,
+            group=account and account.pw_gid,
+            extra_groups=None if account is None else [],
+        )
+    try:
+        _await_ready(process, binaries, port, log)
+        yield
+    finally:
+        _stop(process)
+
+
+def _await_ready(process: subprocess.Popen[bytes], binaries: Path, port: int, log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        ready = _run([binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)])
+        if ready.returncode == 0:
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"PostgreSQL did not start: {log.read_text(errors='replace')[-2000:]}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)  # PostgreSQL's fast shutdown
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGQUIT)  # its immediate shutdown
+        process.wait(_STOP_SECONDS)
