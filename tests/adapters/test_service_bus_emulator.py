@@ -1,0 +1,371 @@
+"""The Service Bus emulator, as the unmodified azure-servicebus client sees it."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from azure.servicebus import (
+    ServiceBusMessage,
+    ServiceBusMessageState,
+    ServiceBusReceiveMode,
+)
+from azure.servicebus.aio import AutoLockRenewer, ServiceBusReceiver
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageHeader
+from azure.servicebus.exceptions import (
+    MessageAlreadySettled,
+    MessageLockLostError,
+    MessageNotFoundError,
+    MessageSizeExceededError,
+    ServiceBusError,
+)
+
+from tests.adapters.service_bus_bench import (
+    Bench,
+    bodies,
+    complete,
+    open_bench,
+    receive,
+    receive_one,
+)
+from workers.stack.service_bus import QueueSettings
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SHORT_LOCK = 1.0
+QUEUES = [
+    *(QueueSettings(f"queue-{number}") for number in range(17)),
+    QueueSettings("short-1", lock_seconds=SHORT_LOCK),
+    QueueSettings("short-2", lock_seconds=SHORT_LOCK),
+    QueueSettings("renewed", lock_seconds=4),
+    QueueSettings("twice", max_delivery_count=2),
+]
+UNUSED = iter(QUEUES[:17])
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench(*QUEUES) as running:
+        yield running
+
+
+@pytest.fixture
+def queue() -> str:
+    """A queue that no other test uses."""
+    return next(UNUSED).name
+
+
+async def test_everything_a_sender_sets_arrives_as_it_was(bench: Bench, queue: str) -> None:
+    identifier = uuid4()
+    message = ServiceBusMessage(
+        b"\x00\xffbody",
+        message_id="m-1",
+        correlation_id="c-1",
+        subject="label",
+        content_type="application/json",
+        reply_to="back",
+        to="there",
+        time_to_live=timedelta(minutes=5),
+        application_properties={
+            "text": "Grüße",
+            "whole": 2**31 - 1,
+            "real": 0.5,
+            "flag": True,
+            "id": identifier,
+            "nothing": None,
+        },
+    )
+    before = datetime.now(UTC)
+    await bench.sender(queue).send_messages(message)
+    receiver = bench.receiver(queue)
+    received = await receive_one(receiver)
+    assert b"".join(received.body) == b"\x00\xffbody"
+    assert received.message_id == "m-1"
+    assert received.correlation_id == "c-1"
+    assert received.subject == "label"
+    assert received.content_type == "application/json"
+    assert (received.reply_to, received.to) == ("back", "there")
+    assert received.time_to_live == timedelta(minutes=5)
+    assert received.application_properties == {
+        b"text": "Grüße".encode(),
+        b"whole": 2**31 - 1,
+        b"real": 0.5,
+        b"flag": True,
+        b"id": identifier,
+        b"nothing": None,
+    }
+    assert received.delivery_count == 0
+    assert received.enqueued_time_utc is not None
+    assert abs(received.enqueued_time_utc - before) < timedelta(seconds=5)
+    assert received.locked_until_utc is not None
+    lock = received.locked_until_utc - received.enqueued_time_utc
+    assert timedelta(seconds=59) < lock < timedelta(seconds=65)
+    await receiver.complete_message(received)
+    with pytest.raises(MessageAlreadySettled):
+        await receiver.complete_message(received)
+    assert bench.counts(queue) == {}
+
+
+async def test_values_and_sequences_are_bodies_too(bench: Bench, queue: str) -> None:
+    sender = bench.sender(queue)
+    await sender.send_messages(
+        AmqpAnnotatedMessage(value_body={"key": [1, "two"]}, header=AmqpMessageHeader(priority=7))
+    )
+    await sender.send_messages(AmqpAnnotatedMessage(sequence_body=[[1, 2], ["three"]]))
+    value, sequence = await receive(bench.receiver(queue), 2)
+    assert value.body == {b"key": [1, b"two"]}
+    assert value.raw_amqp_message.header is not None
+    assert value.raw_amqp_message.header.priority == 7
+    assert list(sequence.body) == [[1, 2], [b"three"]]
+
+
+async def test_a_batch_arrives_in_order_with_numbers_in_sequence(bench: Bench, queue: str) -> None:
+    sent = [ServiceBusMessage(f"{i}", message_id=f"id-{i}") for i in range(250)]
+    await bench.sender(queue).send_messages(sent)
+    receiver = bench.receiver(queue)
+    messages = await receive(receiver, 250)
+    assert bodies(messages) == [f"{i}" for i in range(250)]
+    assert [message.message_id for message in messages] == [f"id-{i}" for i in range(250)]
+    assert [message.sequence_number for message in messages] == list(range(1, 251))
+    assert bench.counts(queue) == {"locked": 250}
+    await complete(receiver, messages)
+    assert bench.counts(queue) == {}
+
+
+async def test_messages_larger_than_a_frame_arrive_whole(bench: Bench, queue: str) -> None:
+    payloads = [os.urandom(200_000), os.urandom(65_536), b"small"]
+    sender = bench.sender(queue)
+    for payload in payloads:
+        await sender.send_messages(ServiceBusMessage(payload))
+    with pytest.raises(MessageSizeExceededError):
+        await sender.send_messages(ServiceBusMessage(b"x" * 300_000))
+    receiver = bench.receiver(queue)
+    messages = await receive(receiver, 3)
+    assert [b"".join(message.body) for message in messages] == payloads
+    await complete(receiver, messages)
+    assert bench.counts(queue) == {}
+
+
+async def test_an_empty_queue_keeps_a_receiver_waiting_and_no_longer(
+    bench: Bench, queue: str
+) -> None:
+    start = time.monotonic()
+    assert await bench.receiver(queue).receive_messages(5, max_wait_time=0.8) == []
+    assert 0.7 < time.monotonic() - start < 3
+
+
+async def test_a_waiting_receiver_gets_what_is_sent(bench: Bench, queue: str) -> None:
+    receiver = bench.receiver(queue)
+    waiting = asyncio.create_task(receive_one(receiver))
+    await bench.send(queue, "wanted")
+    message = await asyncio.wait_for(waiting, 5)
+    assert str(message) == "wanted"
+    await receiver.complete_message(message)
+
+
+async def test_an_abandoned_message_comes_again_counted(bench: Bench, queue: str) -> None:
+    await bench.send(queue, "again")
+    receiver = bench.receiver(queue)
+    for deliveries in range(3):
+        message = await receive_one(receiver)
+        assert message.delivery_count == deliveries
+        await receiver.abandon_message(message)
+    await receiver.complete_message(await receive_one(receiver))
+    assert bench.counts(queue) == {}
+
+
+async def test_a_dead_letter_keeps_its_reason_and_its_properties(bench: Bench, queue: str) -> None:
+    sent = ServiceBusMessage("bad", application_properties={"kept": "yes"})
+    await bench.sender(queue).send_messages(sent)
+    receiver = bench.receiver(queue)
+    await receiver.dead_letter_message(
+        await receive_one(receiver), reason="Malformed", error_description="no task_id: add it"
+    )
+    assert bench.counts(queue) == {"dead_letter": 1}
+    receiver = bench.dead_letters(queue)
+    message = await receive_one(receiver)
+    assert str(message) == "bad"
+    assert message.dead_letter_reason == "Malformed"
+    assert message.dead_letter_error_description == "no task_id: add it"
+    assert message.dead_letter_source == queue
+    assert message.application_properties is not None
+    assert message.application_properties[b"kept"] == b"yes"
+    await receiver.abandon_message(message)
+    await receiver.complete_message(await receive_one(receiver))
+    assert bench.counts(queue) == {}
+
+
+async def test_a_dead_letter_needs_no_reason_and_cannot_die_again(bench: Bench, queue: str) -> None:
+    await bench.send(queue, "bad")
+    receiver = bench.receiver(queue)
+    await receiver.dead_letter_message(await receive_one(receiver))
+    receiver = bench.dead_letters(queue)
+    message = await receive_one(receiver)
+    assert (message.dead_letter_reason, message.application_properties) == (None, None)
+    with pytest.raises(ServiceBusError, match="cannot be dead-lettered again"):
+        await receiver.dead_letter_message(message, reason="again")
+
+
+async def test_too_many_deliveries_end_in_the_dead_letters(bench: Bench) -> None:
+    await bench.send("twice", "poison")
+    receiver = bench.receiver("twice")
+    for _ in range(2):
+        await receiver.abandon_message(await receive_one(receiver))
+    assert bench.counts("twice") == {"dead_letter": 1}
+    message = await receive_one(bench.dead_letters("twice"))
+    assert message.dead_letter_reason == "MaxDeliveryCountExceeded"
+
+
+async def test_a_deferred_message_is_received_by_its_number(bench: Bench, queue: str) -> None:
+    await bench.send(queue, "one", "two", "three")
+    receiver = bench.receiver(queue)
+    for message in await receive(receiver, 3):
+        await receiver.defer_message(message)
+    assert bench.counts(queue) == {"deferred": 3}
+    one, two = await receiver.receive_deferred_messages([1, 2])
+    assert (str(one), str(two)) == ("one", "two")
+    assert one.locked_until_utc is not None
+    await receiver.complete_message(one)
+    await receiver.dead_letter_message(two, reason="late", error_description="too late")
+    [three] = await receiver.receive_deferred_messages(3)
+    await receiver.abandon_message(three)
+    [three] = await receiver.receive_deferred_messages(3)
+    assert three.delivery_count == 1
+    await receiver.renew_message_lock(three)
+    await receiver.complete_message(three)
+    with pytest.raises(MessageNotFoundError):
+        await receiver.receive_deferred_messages(1)
+    buried = await receive_one(bench.dead_letters(queue))
+    assert (buried.dead_letter_reason, str(buried)) == ("late", "two")
+
+
+async def test_peeking_takes_nothing(bench: Bench, queue: str) -> None:
+    sender = await bench.send(queue, "a", "b", "c")
+    later = datetime.now(UTC) + timedelta(hours=1)
+    await sender.schedule_messages(ServiceBusMessage("d"), later)
+    receiver = bench.receiver(queue)
+    await receiver.defer_message(await receive_one(receiver))
+    peeked = await receiver.peek_messages(10, sequence_number=1)
+    assert bodies(peeked) == ["a", "b", "c", "d"]
+    assert [message.state for message in peeked] == [
+        ServiceBusMessageState.DEFERRED,
+        ServiceBusMessageState.ACTIVE,
+        ServiceBusMessageState.ACTIVE,
+        ServiceBusMessageState.SCHEDULED,
+    ]
+    assert bodies(await receiver.peek_messages(1, sequence_number=2)) == ["b"]
+    assert await receiver.peek_messages(10, sequence_number=5) == []
+    assert bench.counts(queue) == {"active": 2, "deferred": 1, "scheduled": 1}
+
+
+async def test_an_expired_lock_gives_the_message_to_the_next_one(bench: Bench) -> None:
+    await bench.send("short-1", "slow")
+    first, second = bench.receiver("short-1"), bench.receiver("short-1")
+    held = await receive_one(first)
+    start = time.monotonic()
+    again = await receive_one(second)
+    assert SHORT_LOCK - 0.4 < time.monotonic() - start < SHORT_LOCK + 2
+    assert again.delivery_count == 1
+    with pytest.raises(MessageLockLostError):
+        await first.complete_message(held)
+    await second.complete_message(again)
+    assert bench.counts("short-1") == {}
+
+
+async def test_the_broker_itself_refuses_a_lost_lock(bench: Bench) -> None:
+    await bench.send("short-2", "slow")
+    receiver = bench.receiver("short-2")
+    held = await receive_one(receiver)
+    again = await receive_one(receiver)
+    # The client would not even ask once its own clock says that the lock is over.
+    held._expiry = datetime.now(UTC) + timedelta(minutes=1)
+    with pytest.raises(MessageLockLostError):
+        await receiver.complete_message(held)
+    with pytest.raises(MessageLockLostError):
+        await receiver.renew_message_lock(held)
+    await receiver.complete_message(again)
+    assert bench.counts("short-2") == {}
+
+
+async def test_a_renewed_lock_outlives_its_time(bench: Bench) -> None:
+    await bench.send("renewed", "manual", "automatic")
+    async with AutoLockRenewer() as renewer:
+        receiver = bench.receiver("renewed")
+        manual, automatic = await receive(receiver, 2)
+        first_end = manual.locked_until_utc
+        assert first_end is not None
+        renewer.register(receiver, automatic, max_lock_renewal_duration=30)
+        # Nobody gets either message until after the first end of their locks.
+        assert await receiver.receive_messages(1, max_wait_time=2) == []
+        assert await receiver.renew_message_lock(manual) > first_end
+        assert await receiver.receive_messages(1, max_wait_time=2.5) == []
+        assert datetime.now(UTC) > first_end
+        await complete(receiver, [manual, automatic])
+    assert bench.counts("renewed") == {}
+
+
+async def test_scheduled_messages_wait_and_can_be_cancelled(bench: Bench, queue: str) -> None:
+    sender = bench.sender(queue)
+    soon = datetime.now(UTC) + timedelta(seconds=1.5)
+    messages = [ServiceBusMessage("kept"), ServiceBusMessage("cancelled")]
+    numbers = await sender.schedule_messages(messages, soon)
+    await sender.send_messages(ServiceBusMessage("sent", scheduled_enqueue_time_utc=soon))
+    assert bench.counts(queue) == {"scheduled": 3}
+    await sender.cancel_scheduled_messages(numbers[1])
+    with pytest.raises(MessageNotFoundError):
+        await sender.cancel_scheduled_messages(numbers[1])
+    received = await receive(bench.receiver(queue), 2)
+    # The client sends the moment in milliseconds.
+    assert datetime.now(UTC) >= soon - timedelta(milliseconds=1)
+    assert sorted(bodies(received)) == ["kept", "sent"]
+
+
+async def test_receive_and_delete_needs_no_settlement(bench: Bench, queue: str) -> None:
+    await bench.send(queue, *(f"{i}" for i in range(20)))
+    receiver = bench.receiver(queue, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE)
+    messages = await receive(receiver, 20)
+    assert bodies(messages) == [f"{i}" for i in range(20)]
+    assert bench.counts(queue) == {}
+
+
+async def test_expired_messages_are_not_delivered(bench: Bench, queue: str) -> None:
+    sender = bench.sender(queue)
+    await sender.send_messages(ServiceBusMessage("gone", time_to_live=timedelta(seconds=1)))
+    assert bench.counts(queue) == {"active": 1}
+    async with asyncio.timeout(10):
+        while bench.counts(queue):
+            await asyncio.sleep(0.05)
+    await sender.send_messages(ServiceBusMessage("stays"))
+    assert str(await receive_one(bench.receiver(queue))) == "stays"
+
+
+async def test_receivers_share_a_queue_without_sharing_messages(bench: Bench, queue: str) -> None:
+    receivers = [bench.receiver(queue) for _ in range(3)]
+    await asyncio.gather(*(receiver.peek_messages() for receiver in receivers))
+    await bench.send(queue, *(f"{i}" for i in range(120)))
+
+    async def consume(receiver: ServiceBusReceiver) -> list[str]:
+        share: list[str] = []
+        while bench.counts(queue):
+            batch = await receiver.receive_messages(7, max_wait_time=0.5)
+            share += bodies(batch)
+            await complete(receiver, batch)
+        return share
+
+    shares = await asyncio.gather(*map(consume, receivers))
+    assert all(shares)
+    everything = [body for share in shares for body in share]
+    assert sorted(everything, key=int) == [f"{i}" for i in range(120)]
+
+
+async def test_what_a_closing_receiver_holds_unseen_is_released(bench: Bench, queue: str) -> None:
+    await bench.send(queue, *(f"{i}" for i in range(5)))
+    async with bench.client.get_queue_receiver(queue, prefetch_count=5) as receiver:
+        await receiver.complete_message(await receive_one(receiver))
+        assert bench.counts(queue) == {"locked": 4}
+    messages = await receive(bench.receiver(queue), 4)
+    assert {message.delivery_count for message in messages} == {0}

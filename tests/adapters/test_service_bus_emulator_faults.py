@@ -1,0 +1,354 @@
+"""The Service Bus emulator under faults, refusals and hostile peers."""
+
+import asyncio
+import gc
+import random
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from signal import SIGINT, SIGTERM, Signals
+
+import pytest
+import pytest_asyncio
+from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
+from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusError
+
+from tests.adapters.service_bus_bench import Bench, open_bench, receive_one
+from workers.stack.service_bus import QueueSettings, ServiceBusEmulator
+from workers.stack.service_bus.codec import Described, Symbol, ULong, encode
+from workers.stack.service_bus.connection import Connection
+from workers.stack.service_bus.node import Directory
+from workers.stack.service_bus.performatives import (
+    AMQP_HEADER,
+    SASL_FRAME,
+    SASL_HEADER,
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    Flow,
+    Open,
+    Performative,
+    SaslInit,
+    Transfer,
+    encode_performative,
+    frame,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DETACHED = ("detached-complete", "detached-abandon", "detached-defer", "detached-dead_letter")
+QUEUES = (*DETACHED, "hostile", "refusing")
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench(*map(QueueSettings, QUEUES)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("decision", "left"),
+    [
+        ("complete", {}),
+        ("abandon", {"active": 1}),
+        ("defer", {"deferred": 1}),
+        ("dead_letter", {"dead_letter": 1}),
+    ],
+)
+async def test_settlement_goes_on_through_management_after_a_detach(
+    bench: Bench, decision: str, left: dict[str, int]
+) -> None:
+    queue = f"detached-{decision}"
+    await bench.send(queue, "held")
+    receiver = bench.receiver(queue)
+    message = await receive_one(receiver)
+    await bench.emulator.drop_links(queue)
+    assert bench.counts(queue) == {"locked": 1}
+    await getattr(receiver, f"{decision}_message")(message)
+    assert bench.counts(queue) == left
+
+
+@pytest.mark.filterwarnings(
+    # The client forgets to close a socket that was cut.
+    "ignore:unclosed:ResourceWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+)
+async def test_a_client_that_retries_survives_faults() -> None:
+    await asyncio.gather(*map(survive, ("links", "connections", "network")))
+    gc.collect()
+
+
+async def survive(fault: str) -> None:
+    async with open_bench(QueueSettings("q")) as bench:
+        sender = await bench.send("q", "before")
+        receiver = bench.receiver("q")
+        await receiver.complete_message(await receive_one(receiver))
+        if fault == "links":
+            await bench.emulator.drop_links("q")
+        else:
+            await bench.emulator.drop_connections(abruptly=fault == "network")
+        await sender.send_messages(ServiceBusMessage("after"))
+        message = await receive_one(receiver)
+        assert str(message) == "after"
+        await receiver.complete_message(message)
+        assert bench.counts("q") == {}
+
+
+async def refusal(receiver: ServiceBusReceiver) -> ServiceBusError:
+    with pytest.raises(ServiceBusError) as error:
+        await receiver.receive_messages(1, max_wait_time=5)
+    return error.value
+
+
+async def test_what_is_not_there_or_not_supported_is_refused(bench: Bench) -> None:
+    unknown, topic, session = await asyncio.gather(
+        refusal(bench.receiver("missing")),
+        refusal(bench.client.get_subscription_receiver("refusing", "sub")),
+        refusal(bench.receiver("refusing", session_id=NEXT_AVAILABLE_SESSION)),
+    )
+    assert isinstance(unknown, ServiceBusAuthenticationError)
+    assert "Status code: 404" in str(unknown.inner_exception)
+    assert "missing' could not be found" in str(unknown.inner_exception)
+    assert isinstance(topic, ServiceBusAuthenticationError)
+    assert "does not support message sessions" in str(session)
+    with pytest.raises(KeyError, match="missing"):
+        bench.emulator.counts("missing")
+
+
+def body(performative: Performative) -> bytes:
+    return frame(0, encode_performative(performative))
+
+
+def log_in(mechanism: str) -> bytes:
+    init = SaslInit(mechanism=Symbol(mechanism), initial_response=b"\x00user\x00password")
+    return SASL_HEADER + frame(0, encode_performative(init), SASL_FRAME)
+
+
+def attach(*, role: bool, address: str = "hostile") -> bytes:
+    end = Described(ULong(0x28 if role else 0x29), [address])
+    link = Attach(name="link", handle=0, role=role, source=end, target=end)
+    return body(link)
+
+
+OPENED = log_in("PLAIN") + AMQP_HEADER + body(Open(container_id="peer"))
+BEGUN = OPENED + body(Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100))
+SENDING = BEGUN + attach(role=False)
+CLOSE = body(Close())
+CLOSED_WELL = frame(0, encode_performative(Close()))
+
+
+async def converse(emulator: ServiceBusEmulator, data: bytes) -> bytes:
+    """Send bytes; what comes back until the emulator hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", emulator.port)
+    try:
+        writer.write(data)
+        return await asyncio.wait_for(reader.read(-1), 5)
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("data", "answer"),
+    [
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", SASL_HEADER, id="http"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01", SASL_HEADER, id="tls"),
+        pytest.param(AMQP_HEADER, SASL_HEADER, id="no log-in"),
+        pytest.param(log_in("GSSAPI"), b"\x50\x01", id="unknown mechanism"),
+        pytest.param(
+            SASL_HEADER + b"\xff\xff\xff\xff\x02\x01\x00\x00", SASL_HEADER, id="huge log-in"
+        ),
+        pytest.param(OPENED + CLOSE, CLOSED_WELL, id="polite"),
+        pytest.param(
+            OPENED + b"\xff\xff\xff\xff\x02\x00\x00\x00",
+            b"connection:framing-error",
+            id="huge frame",
+        ),
+        pytest.param(
+            OPENED + b"\x00\x00\x00\x08\x03\x00\x00\x00", b"connection:framing-error", id="offset"
+        ),
+        pytest.param(
+            OPENED + b"\x00\x00\x00\x04\x02\x00\x00\x00",
+            b"connection:framing-error",
+            id="tiny frame",
+        ),
+        pytest.param(
+            OPENED + frame(0, b"", SASL_FRAME), b"connection:framing-error", id="late log-in"
+        ),
+        pytest.param(OPENED + frame(0, b"\xff\xff"), b"amqp:decode-error", id="no value"),
+        pytest.param(
+            OPENED + frame(0, encode(Described(ULong(0x11), []))),
+            b"amqp:decode-error",
+            id="lacking fields",
+        ),
+        pytest.param(OPENED + attach(role=True), b"amqp:not-allowed", id="no session"),
+        pytest.param(OPENED + body(Open(container_id="x")), b"amqp:illegal-state", id="open twice"),
+        pytest.param(
+            BEGUN + body(Detach(handle=7)), b"session:unattached-handle", id="unknown handle"
+        ),
+        pytest.param(SENDING + attach(role=False), b"session:handle-in-use", id="handle in use"),
+        pytest.param(
+            SENDING + body(Transfer(handle=0, more=True)) + CLOSE, b"amqp:invalid-field", id="no id"
+        ),
+        pytest.param(
+            SENDING + body(Transfer(handle=0, delivery_id=0)) + CLOSE,
+            b"amqp:decode-error",
+            id="empty message",
+        ),
+        pytest.param(
+            BEGUN + attach(role=True, address="nowhere") + CLOSE, b"amqp:not-found", id="no queue"
+        ),
+        pytest.param(
+            BEGUN + attach(role=True, address="sb://[") + CLOSE, b"amqp:not-found", id="no URL"
+        ),
+        pytest.param(
+            BEGUN + attach(role=True, address="hostile/Subscriptions/s") + CLOSE,
+            b"does not support topics",
+            id="topic",
+        ),
+        pytest.param(
+            BEGUN
+            + body(
+                Attach(
+                    name="link",
+                    handle=0,
+                    role=False,
+                    target=Described(ULong(0x30), [Symbol("amqp:local-transactions")]),
+                )
+            )
+            + CLOSE,
+            b"does not support transactions",
+            id="transaction",
+        ),
+        pytest.param(
+            BEGUN
+            + attach(role=True)
+            + body(
+                Flow(
+                    handle=0,
+                    link_credit=(1 << 32) - 1,
+                    incoming_window=(1 << 32) - 1,
+                    next_outgoing_id=0,
+                    outgoing_window=0,
+                    drain=True,
+                )
+            )
+            + body(Disposition(role=True, first=0, last=(1 << 32) - 1, settled=True))
+            + CLOSE,
+            CLOSED_WELL,
+            id="huge numbers",
+        ),
+    ],
+)
+async def test_a_peer_can_only_hurt_itself(bench: Bench, data: bytes, answer: bytes) -> None:
+    assert answer in await converse(bench.emulator, data)
+    assert CLOSED_WELL in await converse(bench.emulator, OPENED + CLOSE)
+
+
+class Discarding(asyncio.Transport):
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def close(self) -> None: ...
+
+
+async def test_damaged_conversations_never_break_the_emulator() -> None:
+    """Whatever `data_received` does not handle itself would end up in the event loop's log."""
+    message = encode(Described(ULong(0x75), b"body"))
+    request = frame(0, encode_performative(Transfer(handle=0, delivery_id=0)) + message)
+    credit = Flow(handle=1, link_credit=9, incoming_window=9, next_outgoing_id=0, outgoing_window=9)
+    end = Described(ULong(0x28), ["hostile"])
+    consumer = body(Attach(name="consumer", handle=1, role=True, source=end))
+    accept = Described(ULong(0x24), [])
+    settled = body(Disposition(role=True, first=1 << 30, state=accept))
+    conversation = SENDING + request + consumer + body(credit) + settled + CLOSE
+    start = len(log_in("PLAIN"))
+    randomness = random.Random(1)
+    directory = Directory([QueueSettings("hostile")], time.time)
+    for _ in range(3000):
+        damaged = bytearray(conversation)
+        for _ in range(randomness.randint(1, 3)):
+            damaged[randomness.randrange(start, len(damaged))] = randomness.randrange(256)
+        lost: list[Connection] = []
+        connection = Connection(directory, lost.append)
+        connection.connection_made(Discarding())
+        connection.data_received(bytes(damaged))
+        connection.connection_lost(None)
+        assert lost == [connection]
+    await asyncio.sleep(0)
+    for node in directory:
+        node.stop()
+
+
+async def test_frames_may_arrive_in_any_pieces(bench: Bench) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", bench.emulator.port)
+    data = SENDING + body(Detach(handle=0, closed=True)) + CLOSE
+    for offset in range(len(data)):
+        writer.write(data[offset : offset + 1])
+        await writer.drain()
+    assert (await asyncio.wait_for(reader.read(-1), 5)).endswith(CLOSED_WELL)
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_an_idle_peer_is_kept_alive(bench: Bench) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", bench.emulator.port)
+    writer.write(
+        log_in("ANONYMOUS") + AMQP_HEADER + body(Open(container_id="x", idle_time_out=200))
+    )
+    empty = frame(0, b"")
+    data = await asyncio.wait_for(reader.readuntil(empty), 5)
+    data += await asyncio.wait_for(reader.readuntil(empty), 5)
+    assert data.count(empty) == 2
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_it_stays_on_loopback() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(ValueError, match="loopback"):
+            ServiceBusEmulator([QueueSettings("q")], host=host)
+    with pytest.raises(ValueError, match="at least one queue"):
+        ServiceBusEmulator([])
+    with pytest.raises(ValueError, match="given twice"):
+        await ServiceBusEmulator([QueueSettings("q"), QueueSettings("Q")]).start()
+
+
+async def test_stopping_disconnects_clients_and_frees_the_port() -> None:
+    emulator = ServiceBusEmulator([QueueSettings("q")])
+    await emulator.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", emulator.port)
+    writer.write(OPENED)
+    await reader.readuntil(b"docflow-service-bus-emulator")
+    await asyncio.wait_for(emulator.stop(), 5)
+    assert b"amqp:connection:forced" in await asyncio.wait_for(reader.read(-1), 5)
+    writer.close()
+    await writer.wait_closed()
+    with socket.create_server(("127.0.0.1", emulator.port)):
+        pass
+
+
+SERVE = """
+import asyncio
+from workers.stack.service_bus import parse_queue, serve
+asyncio.run(serve([parse_queue("q:lock=5")], port=0, announce=lambda text: print(text, flush=True)))
+"""
+
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGINT])
+async def test_it_serves_until_it_is_told_to_stop(number: Signals) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    line = (await asyncio.wait_for(process.stdout.readline(), 10)).decode().strip()
+    async with (
+        ServiceBusClient.from_connection_string(line) as client,
+        client.get_queue_sender("q") as sender,
+    ):
+        await sender.send_messages(ServiceBusMessage("hello"))
+    process.send_signal(number)
+    assert await asyncio.wait_for(process.wait(), 5) == 0

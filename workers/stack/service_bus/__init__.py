@@ -1,0 +1,28 @@
+"""A Service Bus emulator: AMQP 1.0 on loopback for the unmodified azure-servicebus client.
+
+It is a test double for development, tests and benchmarks, and no more:
+
+- Messages live in memory and are gone when it stops; persistence is not a goal.
+- Every log-in and every token is accepted, which is why it refuses to listen outside loopback.
+- Queues with their dead-letter queues, named at start. Topics, message sessions, transactions,
+  rules and the HTTP administration API are refused with an error that says so.
+- Duplicate detection, forwarding and partitions do not exist; a session id is stored and
+  otherwise ignored. Expired messages are discarded, as a queue does by default.
+- A message or batch holds at most 256 KB; queues are bounded by memory alone.
+
+The layers, from the inside: `codec` (types), `message` (sections), `broker` (rules of a queue,
+pure), `performatives` (frames), `node` (queues in an event loop), `links`, `session`,
+`connection`, `management`, `server`.
+"""
+
+from workers.stack.service_bus.server import DEFAULT_PORT, ServiceBusEmulator, serve
+from workers.stack.service_bus.settings import QueueCounts, QueueSettings, parse_queue
+
+__all__ = [
+    "DEFAULT_PORT",
+    "QueueCounts",
+    "QueueSettings",
+    "ServiceBusEmulator",
+    "parse_queue",
+    "serve",
+]

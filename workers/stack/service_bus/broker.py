@@ -1,0 +1,399 @@
+"""The rules of a queue: order, locks, delivery counts, dead letters, schedules.
+
+Nothing here knows AMQP or asyncio. Time comes from the clock that is handed in, in seconds since
+1970; a caller asks `next_deadline` when to call `advance`, and is told by `on_ready` whenever
+there may be something to deliver. Names and rules are those of Azure Service Bus queues.
+"""
+
+import heapq
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import count, islice
+from typing import Final
+
+from workers.stack.service_bus.codec import Int, Timestamp, Value
+from workers.stack.service_bus.message import Content
+from workers.stack.service_bus.settings import QueueCounts, QueueSettings
+
+DEAD_LETTER_SUFFIX: Final = "/$DeadLetterQueue"
+REASON: Final = "DeadLetterReason"
+DESCRIPTION: Final = "DeadLetterErrorDescription"
+
+
+class BrokerError(Exception):
+    """The queue refuses.
+
+    Attributes:
+        condition: The error condition that clients know.
+    """
+
+    condition = "amqp:internal-error"
+
+
+class LockLost(BrokerError):
+    """The lock has expired or was never given."""
+
+    condition = "com.microsoft:message-lock-lost"
+
+
+class MessageNotFound(BrokerError):
+    """There is no message with this sequence number in the state that is asked for."""
+
+    condition = "com.microsoft:message-not-found"
+
+
+class NotAllowed(BrokerError):
+    """The queue cannot do this."""
+
+    condition = "amqp:not-allowed"
+
+
+class State(Enum):
+    """Where a message stands."""
+
+    ACTIVE = auto()
+    LOCKED = auto()
+    DEFERRED = auto()
+    SCHEDULED = auto()
+
+
+_MESSAGE_STATES: Final = {State.DEFERRED: Int(1), State.SCHEDULED: Int(2)}
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message in a queue; moments are seconds since 1970."""
+
+    content: Content
+    sequence_number: int
+    enqueued_at: float
+    enqueue_sequence_number: int
+    state: State = State.ACTIVE
+    deferred: bool = False
+    """Whether it goes back to the deferred ones when its lock ends."""
+    delivery_count: int = 0
+    lock_token: uuid.UUID | None = None
+    locked_until: float = 0
+    scheduled_for: float = 0
+    expires_at: float | None = None
+    dead_letter_source: str | None = None
+
+    @property
+    def deadline(self) -> float | None:
+        """When time next changes its state."""
+        if self.state is State.LOCKED:
+            return self.locked_until
+        return self.scheduled_for if self.state is State.SCHEDULED else self.expires_at
+
+    def encode(self) -> bytes:
+        """The message as a receiver gets it."""
+        annotations: dict[str, Value] = {
+            "x-opt-sequence-number": self.sequence_number,
+            "x-opt-enqueued-time": Timestamp(self.enqueued_at * 1000),
+            "x-opt-enqueue-sequence-number": self.enqueue_sequence_number,
+        }
+        if self.state is State.LOCKED:
+            annotations["x-opt-locked-until"] = Timestamp(self.locked_until * 1000)
+        if self.deferred:
+            annotations["x-opt-message-state"] = _MESSAGE_STATES[State.DEFERRED]
+        elif self.state in _MESSAGE_STATES:
+            annotations["x-opt-message-state"] = _MESSAGE_STATES[self.state]
+        if self.dead_letter_source is not None:
+            annotations["x-opt-deadletter-source"] = self.dead_letter_source
+        return self.content.encode(self.delivery_count, annotations)
+
+
+class MessageQueue:
+    """One queue or dead-letter queue.
+
+    Args:
+        settings: Its rules.
+        clock: Seconds since 1970.
+        dead_letters: Where its dead letters go; None for a dead-letter queue.
+
+    Attributes:
+        on_ready: Called whenever a message becomes active.
+    """
+
+    def __init__(
+        self,
+        settings: QueueSettings,
+        clock: Callable[[], float],
+        dead_letters: "MessageQueue | None" = None,
+    ) -> None:
+        self.settings = settings
+        self.dead_letters = dead_letters
+        self.name = settings.name if dead_letters else settings.name + DEAD_LETTER_SUFFIX
+        self.on_ready: Callable[[], None] = lambda: None
+        self._clock = clock
+        self._numbers = count(1)
+        self._messages: dict[int, Message] = {}
+        """By sequence number, and so in the order of arrival."""
+        self._active: list[int] = []
+        self._locks: dict[uuid.UUID, Message] = {}
+        self._deadlines: list[tuple[float, int]] = []
+
+    def send(self, content: Content) -> Message:
+        """Store a message, at once or for the moment that its sender asks for."""
+        now = self._clock()
+        if content.scheduled_for is not None and content.scheduled_for > now:
+            return self._schedule(content, content.scheduled_for)
+        return self._enqueue(content, now)
+
+    def cancel(self, sequence_numbers: Sequence[int]) -> None:
+        """Remove scheduled messages; all of them or none.
+
+        Raises:
+            MessageNotFound: One is not scheduled, or not any more.
+        """
+        self.advance()
+        for message in self._in_state(sequence_numbers, State.SCHEDULED):
+            self._remove(message)
+
+    def lock_next(self) -> Message | None:
+        """Give the oldest active message to a receiver, under a new lock."""
+        message = self._next_active()
+        if message is not None:
+            self._lock(message)
+        return message
+
+    def take_next(self) -> Message | None:
+        """Give the oldest active message away for good."""
+        message = self._next_active()
+        if message is not None:
+            self._remove(message)
+        return message
+
+    def lock_deferred(self, sequence_numbers: Sequence[int]) -> list[Message]:
+        """Give deferred messages to a receiver, under new locks; all of them or none.
+
+        Raises:
+            MessageNotFound: One is not deferred.
+        """
+        self.advance()
+        messages = self._in_state(sequence_numbers, State.DEFERRED)
+        for message in messages:
+            self._lock(message)
+        return messages
+
+    def take_deferred(self, sequence_numbers: Sequence[int]) -> list[Message]:
+        """Give deferred messages away for good; all of them or none.
+
+        Raises:
+            MessageNotFound: One is not deferred.
+        """
+        self.advance()
+        messages = self._in_state(sequence_numbers, State.DEFERRED)
+        for message in messages:
+            self._remove(message)
+        return messages
+
+    def peek(self, from_sequence_number: int, limit: int) -> list[Message]:
+        """Messages in any state, oldest first, which nobody gets by this."""
+        self.advance()
+        found = (m for m in self._messages.values() if m.sequence_number >= from_sequence_number)
+        return list(islice(found, limit))
+
+    def complete(self, token: uuid.UUID) -> None:
+        """Remove a message that was dealt with.
+
+        Raises:
+            LockLost: The lock is gone, and perhaps somebody else has the message.
+        """
+        self._remove(self._locked(token))
+
+    def abandon(self, token: uuid.UUID) -> None:
+        """Give a message back as a failed delivery.
+
+        Raises:
+            LockLost: The lock is gone.
+        """
+        self._fail(self._locked(token))
+
+    def release(self, token: uuid.UUID) -> None:
+        """Give a message back that nobody has looked at; this is no failed delivery.
+
+        Raises:
+            LockLost: The lock is gone.
+        """
+        self._unlock(self._locked(token))
+
+    def defer(self, token: uuid.UUID) -> None:
+        """Set a message aside until somebody asks for its sequence number.
+
+        Raises:
+            LockLost: The lock is gone.
+        """
+        message = self._locked(token)
+        message.deferred = True
+        self._unlock(message)
+
+    def dead_letter(self, token: uuid.UUID, extra: dict[str, str]) -> None:
+        """Move a message to the dead-letter queue.
+
+        Args:
+            token: The lock.
+            extra: Application properties to add, such as reason and description.
+
+        Raises:
+            LockLost: The lock is gone.
+            NotAllowed: This is a dead-letter queue already.
+        """
+        self._bury(self._locked(token), extra)
+
+    def renew(self, token: uuid.UUID) -> float:
+        """Extend a lock by the queue's lock time from now.
+
+        Returns:
+            When it expires.
+
+        Raises:
+            LockLost: The lock is gone.
+        """
+        message = self._locked(token)
+        message.locked_until = self._clock() + self.settings.lock_seconds
+        self._watch(message)
+        return message.locked_until
+
+    def advance(self) -> None:
+        """Do what time has brought about: end locks, enqueue what was scheduled, expire."""
+        now = self._clock()
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            _, number = heapq.heappop(self._deadlines)
+            message = self._messages[number]
+            if message.state is State.LOCKED:
+                self._fail(message)
+            elif message.state is State.SCHEDULED:
+                self._remove(message)
+                self._enqueue(message.content, now)
+            else:
+                self._remove(message)
+
+    def next_deadline(self) -> float | None:
+        """When `advance` will next have something to do."""
+        while self._deadlines:
+            when, number = self._deadlines[0]
+            message = self._messages.get(number)
+            if message is not None and message.deadline == when:
+                return when
+            heapq.heappop(self._deadlines)
+        return None
+
+    def counts(self) -> QueueCounts:
+        """How many messages there are, by state."""
+        self.advance()
+        states = Counter(message.state for message in self._messages.values())
+        return QueueCounts(
+            active=states[State.ACTIVE],
+            locked=states[State.LOCKED],
+            scheduled=states[State.SCHEDULED],
+            deferred=states[State.DEFERRED],
+            dead_letter=len(self.dead_letters._messages) if self.dead_letters else 0,
+        )
+
+    def _enqueue(self, content: Content, now: float) -> Message:
+        message = self._add(content, now)
+        if content.time_to_live is not None and self.dead_letters is not None:
+            message.expires_at = now + content.time_to_live
+            self._watch(message)
+        self._activate(message)
+        return message
+
+    def _schedule(self, content: Content, moment: float) -> Message:
+        message = self._add(content, self._clock())
+        message.state = State.SCHEDULED
+        message.scheduled_for = moment
+        self._watch(message)
+        return message
+
+    def _add(self, content: Content, now: float) -> Message:
+        number = next(self._numbers)
+        message = Message(content, number, now, number)
+        self._messages[number] = message
+        return message
+
+    def _remove(self, message: Message) -> None:
+        del self._messages[message.sequence_number]
+        if message.lock_token is not None:
+            del self._locks[message.lock_token]
+            message.lock_token = None
+
+    def _activate(self, message: Message) -> None:
+        message.state = State.ACTIVE
+        heapq.heappush(self._active, message.sequence_number)
+        self.on_ready()
+
+    def _next_active(self) -> Message | None:
+        self.advance()
+        while self._active:
+            message = self._messages.get(heapq.heappop(self._active))
+            if message is not None:
+                return message
+        return None
+
+    def _in_state(self, sequence_numbers: Sequence[int], state: State) -> list[Message]:
+        messages = [self._messages.get(number) for number in dict.fromkeys(sequence_numbers)]
+        found = [message for message in messages if message and message.state is state]
+        if len(found) < len(messages):
+            raise MessageNotFound(
+                f"not every one of these sequence numbers is that of a {state.name.lower()} message"
+            )
+        return found
+
+    def _lock(self, message: Message) -> None:
+        token = uuid.uuid4()
+        message.state = State.LOCKED
+        message.lock_token = token
+        message.locked_until = self._clock() + self.settings.lock_seconds
+        self._locks[token] = message
+        self._watch(message)
+
+    def _locked(self, token: uuid.UUID) -> Message:
+        self.advance()
+        message = self._locks.get(token)
+        if message is None:
+            raise LockLost(
+                "The lock is gone: it has expired, or the message was settled; receive it again."
+            )
+        return message
+
+    def _unlock(self, message: Message) -> None:
+        assert message.lock_token is not None
+        del self._locks[message.lock_token]
+        message.lock_token = None
+        if message.deferred:
+            message.state = State.DEFERRED
+        else:
+            self._activate(message)
+        self._watch(message)
+
+    def _fail(self, message: Message) -> None:
+        message.delivery_count += 1
+        limit = self.settings.max_delivery_count
+        if self.dead_letters is None or message.delivery_count < limit:
+            self._unlock(message)
+            return
+        description = f"Message could not be consumed after {limit} delivery attempts."
+        self._bury(message, {REASON: "MaxDeliveryCountExceeded", DESCRIPTION: description})
+
+    def _bury(self, message: Message, extra: dict[str, str]) -> None:
+        if self.dead_letters is None:
+            raise NotAllowed("A message of a dead-letter queue cannot be dead-lettered again.")
+        self._remove(message)
+        content = message.content.with_application_properties(extra) if extra else message.content
+        self.dead_letters.receive_dead_letter(message, content, self.settings.name)
+
+    def receive_dead_letter(self, message: Message, content: Content, source: str) -> None:
+        """Take over a message from the queue whose dead-letter queue this is."""
+        buried = self._add(content, message.enqueued_at)
+        buried.enqueue_sequence_number = message.enqueue_sequence_number
+        buried.delivery_count = message.delivery_count
+        buried.dead_letter_source = source
+        self._activate(buried)
+
+    def _watch(self, message: Message) -> None:
+        if message.deadline is not None:
+            heapq.heappush(self._deadlines, (message.deadline, message.sequence_number))
