@@ -1,0 +1,58 @@
+"""Blocking work beside the event loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class Aside:
+    """Runs blocking calls one after another, in one thread of their own.
+
+    An async context manager; it ends when the last call has ended, cancelled or not, so what the
+    calls use may be closed after it.
+
+    Args:
+        inline: Run the calls at once in the caller's thread instead: for work that is over in
+            less time than two threads need to talk.
+    """
+
+    def __init__(self, *, inline: bool = False) -> None:
+        self._pool = None if inline else ThreadPoolExecutor(1, thread_name_prefix="aside")
+        self._started: set[asyncio.Future[Any]] = set()
+
+    def start(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        """Queue a call."""
+        loop = asyncio.get_running_loop()
+        if self._pool is not None:
+            future = loop.run_in_executor(self._pool, call)
+        else:
+            future = loop.create_future()
+            try:
+                future.set_result(call())
+            except Exception as error:
+                future.set_exception(error)
+        self._started.add(future)
+        future.add_done_callback(self._started.discard)
+        return future
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Queue a call and wait for it; a cancelled wait leaves the call to its end."""
+        return await asyncio.shield(self.start(call))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Whatever a call that nobody waits for any more raised was about work that is given up.
+        await asyncio.gather(*self._started, return_exceptions=True)
+        if self._pool is not None:
+            self._pool.shutdown()

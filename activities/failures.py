@@ -1,0 +1,113 @@
+"""One translation of everything that can go wrong in an activity into `ApplicationError`s.
+
+Permanent failures are never retried. The others are retried by the server, whose policy sets the
+backoff and no maximum, so that a crashed worker never gives a step up; the maximum is kept here,
+by class: at its last attempt a failure is marked non-retryable and the workflow decides.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, FailureError
+
+from adapters.ports import BlobNotFound, Throttled, Unavailable, UnreadableDocument
+from contracts.errors import (
+    INVALID_DOCUMENT,
+    MISSING_BLOB,
+    PERMANENT,
+    THROTTLING,
+    TRANSIENT,
+    UNREADABLE_DOCUMENT,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+TRANSIENT_ATTEMPTS: Final = 3
+THROTTLING_ATTEMPTS: Final = 5
+MESSAGE_CHARACTERS: Final = 1_500
+"""A failure travels through history and search: libraries put whole statements into theirs."""
+
+
+class InvalidDocument(Exception):
+    """The file can be read but lacks what its type requires; the message says what."""
+
+
+class Refused(Exception):
+    """The work cannot be done as asked, whatever the world does; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    type: str
+    message: str
+    attempts: int = 1
+    retry_after: float | None = None
+
+
+def _judge(error: Exception) -> _Verdict:
+    text = str(error) or type(error).__name__
+    match error:
+        case BlobNotFound():
+            return _Verdict(MISSING_BLOB, text)
+        case UnreadableDocument():
+            return _Verdict(UNREADABLE_DOCUMENT, text)
+        case InvalidDocument():
+            return _Verdict(INVALID_DOCUMENT, text)
+        case Refused():
+            return _Verdict(PERMANENT, text)
+        case Throttled():
+            return _Verdict(THROTTLING, text, THROTTLING_ATTEMPTS, error.retry_after)
+        case Unavailable():
+            return _Verdict(TRANSIENT, text, TRANSIENT_ATTEMPTS)
+        case _:
+            # A fault of ours may hang on the moment (a race, a full disk): it gets the attempts
+            # of a transient failure, then a person sees it.
+            unexpected = f"unexpected {type(error).__name__}: {text}"
+            return _Verdict(TRANSIENT, unexpected, TRANSIENT_ATTEMPTS)
+
+
+def as_application_error(error: Exception, attempt: int) -> ApplicationError:
+    """The failure as the workflow sees it.
+
+    Args:
+        error: What the activity raised.
+        attempt: Attempt of the activity, from 1. Attempts lost to crashed workers count: after
+            many of them the first failure of this kind is the last, but a crash alone never is.
+
+    Returns:
+        An error whose type is one of `contracts.errors`; raise it from `error`.
+    """
+    verdict = _judge(error)
+    last = attempt >= verdict.attempts
+    return ApplicationError(
+        verdict.message[:MESSAGE_CHARACTERS],
+        type=verdict.type,
+        non_retryable=last,
+        next_retry_delay=(
+            None if last or verdict.retry_after is None else timedelta(seconds=verdict.retry_after)
+        ),
+    )
+
+
+def translate_failures(run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Decorate an activity method: what it raises reaches the workflow as `ApplicationError`.
+
+    Goes below `activity.defn`. Cancellation and errors that are Temporal's already pass through;
+    the original error stays as the cause, with its traceback.
+    """
+
+    @wraps(run)
+    async def translated(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await run(*args, **kwargs)
+        except FailureError:
+            raise
+        except Exception as error:
+            raise as_application_error(error, activity.info().attempt) from error
+
+    return translated

@@ -1,0 +1,229 @@
+"""Cells to values of a database, column by column.
+
+A column of a chunk is looked at as a whole first, which costs some 50 ns a cell; only where that
+does not settle it is each distinct cell looked at by itself.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import islice, zip_longest
+from typing import Any, Final
+
+from activities.imports.fields import INTEGER_MAX, FieldSpec, Kind, normalise
+from activities.imports.notations import (
+    Notation,
+    Unreadable,
+    date_readings,
+    decide,
+    exact,
+    number_readings,
+    read_date,
+    read_number,
+)
+from activities.imports.values import FORBIDDEN, cell_text, number_text
+from adapters.ports import Cell
+
+Notations = Mapping[str, Notation | None]
+"""How the columns of a document write numbers and dates, by field."""
+
+_TEXT: Final = {str, type(None)}
+_BREAKS: Final = ("\t", "\n", "\r")
+_LONGEST_INTEGER_BITS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Stands in a converted column where a cell could not be converted."""
+
+    reason: str
+
+
+def transpose(rows: Sequence[Sequence[Cell]], width: int) -> list[Sequence[Cell]]:
+    """Rows of any length as `width` columns; what is not there is None."""
+    columns: list[Sequence[Cell]] = list(islice(zip_longest(*rows), width))
+    columns.extend([(None,) * len(rows)] * (width - len(columns)))
+    return columns
+
+
+def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) -> Notations:
+    """Decide from the first rows how each column writes numbers and dates.
+
+    Its own unmistakable values decide; a column without any follows the others of its kind,
+    where these agree.
+
+    Args:
+        columns: Field and cells of the document's head, by name.
+    """
+    evidence = {name: _evidence(field.kind, cells) for name, (field, cells) in columns.items()}
+    numbers = {n for found in evidence.values() for n in found if n in _OF_NUMBERS}
+    dates = {n for found in evidence.values() for n in found if n not in _OF_NUMBERS}
+    return {
+        name: _only(evidence[name] or (dates if field.kind is Kind.DATE else numbers))
+        for name, (field, _) in columns.items()
+    }
+
+
+_OF_NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
+
+
+def _evidence(kind: Kind, cells: Iterable[Cell]) -> set[Notation]:
+    texts = (cell.strip() for cell in cells if isinstance(cell, str))
+    match kind:
+        case Kind.DECIMAL | Kind.INTEGER:
+            return decide(number_readings(text) for text in set(texts))
+        case Kind.DATE:
+            return decide(date_readings(text) for text in set(texts))
+        case _:
+            return set()
+
+
+def _only(found: set[Notation]) -> Notation | None:
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def convert_column(
+    field: FieldSpec, cells: Sequence[Cell], notation: Notation | None
+) -> tuple[list[Any], bool]:
+    """Convert the cells of one column.
+
+    Args:
+        field: What the column holds.
+        cells: As read.
+        notation: How the column writes numbers or dates.
+
+    Returns:
+        A value, None for a blank, or a `Flaw`, for each cell; and whether any is refused.
+    """
+    types = set(map(type, cells))
+    if field.kind in (Kind.TEXT, Kind.CODE) and types <= _TEXT:
+        texts = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
+        if _all_clean(field, texts):
+            return [text or field.blank for text in texts], False
+
+    read = _READERS[field.kind]
+
+    def one(cell: Cell) -> Any:
+        try:
+            if isinstance(cell, str):
+                cell = cell.strip() or None
+            if cell is None:
+                return _blank(field)
+            return read(field, cell, notation)
+        except Unreadable as problem:
+            return Flaw(str(problem))
+
+    if bool in types:
+        # True equals 1: one dictionary cannot hold both.
+        values = [one(cell) for cell in cells]
+        return values, Flaw in set(map(type, values))
+    answers = {cell: one(cell) for cell in set(cells)}
+    refused = Flaw in set(map(type, answers.values()))
+    return [answers[cell] for cell in cells], refused
+
+
+def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
+    if (field.required or field.filled) and "" in texts:
+        return False
+    joined = "".join(texts)
+    return (joined.isprintable() or _permitted(field, joined)) and (
+        len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
+    )
+
+
+def _permitted(field: FieldSpec, text: str) -> bool:
+    if FORBIDDEN.search(text):
+        return False
+    return field.kind is not Kind.CODE or not any(mark in text for mark in _BREAKS)
+
+
+def _blank(field: FieldSpec) -> str | None:
+    if field.required:
+        raise Unreadable("is missing")
+    if field.filled:
+        raise Unreadable("is missing; number the lines of the same key from 1")
+    return field.blank
+
+
+def _text(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
+    text = cell_text(cell)
+    if not _permitted(field, text):
+        raise Unreadable("holds a control character; is the encoding right?")
+    if len(text) > field.max_length:
+        raise Unreadable(f"has {len(text)} characters, at most {field.max_length} are allowed")
+    return text
+
+
+def _code(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
+    if isinstance(cell, bool):
+        raise Unreadable("is a truth value, not a code; format the cell as text")
+    if isinstance(cell, date):
+        raise Unreadable("is a date, not a code; format the cell as text")
+    if isinstance(cell, int | float):
+        cell = number_text(cell)
+    return _text(field, cell, notation)
+
+
+def _decimal(field: FieldSpec, cell: Cell, notation: Notation | None) -> Decimal:
+    match cell:
+        case bool() | date():
+            raise Unreadable("is not a number")
+        case int():
+            value = Decimal(cell if cell.bit_length() < _LONGEST_INTEGER_BITS else "Infinity")
+        case float():
+            # repr is the shortest text that means this float: what its user typed.
+            value = Decimal(repr(cell))
+        case _:
+            value = read_number(cell_text(cell), notation)
+    value = exact(value)
+    if field.minimum is not None and value < field.minimum:
+        raise Unreadable(_too_small(field.minimum))
+    return value
+
+
+def _integer(field: FieldSpec, cell: Cell, notation: Notation | None) -> int:
+    if isinstance(cell, float) and not math.isfinite(cell):
+        raise Unreadable("is not a finite number")
+    value = _decimal(field, cell, notation)
+    if value != value.to_integral_value():
+        raise Unreadable("is not a whole number")
+    if abs(value) > INTEGER_MAX:
+        raise Unreadable(f"is larger than {INTEGER_MAX}")
+    return int(value)
+
+
+def _too_small(minimum: int) -> str:
+    return "is negative" if minimum == 0 else f"is less than {minimum}"
+
+
+def _date(field: FieldSpec, cell: Cell, notation: Notation | None) -> date:
+    match cell:
+        case datetime():
+            if (cell.hour, cell.minute, cell.second, cell.microsecond) != (0, 0, 0, 0):
+                raise Unreadable("has a time of day; a date is expected")
+            return read_date(cell.date().isoformat(), None)
+        case date():
+            return read_date(cell.isoformat(), None)
+        case bool() | int() | float():
+            raise Unreadable("is not a date; format the cell as a date or write 2025-03-04")
+        case _:
+            return read_date(cell_text(cell), notation)
+
+
+def _choice(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
+    value = field.choice_of.get(normalise(cell_text(cell)))
+    if value is None:
+        raise Unreadable(f"is none of {', '.join(field.choices)}")
+    return value
+
+
+_READERS: Final[Mapping[Kind, Callable[[FieldSpec, Cell, Notation | None], Any]]] = {
+    Kind.TEXT: _text,
+    Kind.CODE: _code,
+    Kind.DECIMAL: _decimal,
+    Kind.INTEGER: _integer,
+    Kind.DATE: _date,
+    Kind.CHOICE: _choice,
+}

@@ -1,0 +1,29 @@
+"""Deletes the data of one service."""
+
+from temporalio import activity
+
+from activities.failures import Refused, translate_failures
+from adapters.ports import ImportStore
+from contracts.imports import Counts, DeleteMessage, Handler, HandlerInput, HandlerOutcome
+
+
+class DeleteImports:
+    """Deletes of take-offs and estimates.
+
+    Args:
+        store: Tables.
+    """
+
+    def __init__(self, store: ImportStore) -> None:
+        self._store = store
+
+    @activity.defn(name=Handler.DELETE_SERVICE)
+    @translate_failures
+    async def delete_service(self, work: HandlerInput) -> HandlerOutcome:
+        """Delete a service's rows; a service without any is not an error."""
+        message, table = work.message, work.plan.facts.table
+        if not isinstance(message, DeleteMessage) or table is None:
+            raise Refused(f"{work.plan.facts.document_type} deletes no service")
+        deleted = await self._store.delete_service(table, message.project_id, message.service_id)
+        note = None if deleted else f"Service {message.service_id} had no rows."
+        return HandlerOutcome(counts=Counts(deleted=deleted), note=note)

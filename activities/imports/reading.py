@@ -1,0 +1,150 @@
+"""A table file from its first byte to its last chunk of converted rows; blocking."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain, islice
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from activities.failures import InvalidDocument
+from activities.imports.matching import HEADER_WITHIN, find_header
+from activities.imports.seen import SeenKeys
+from activities.imports.sifting import Sieve
+from activities.imports.tables import TableSpec, scope_of
+from adapters.ports import Cell, Documents, RowChunk
+from contracts.imports import Strategy, TableMessage
+
+CHUNK_ROWS: Final = 5_000
+"""Rows of one transaction."""
+HEAD_ROWS: Final = 1_000
+"""Rows that settle how the columns of a document write numbers and dates."""
+
+_REFUSING: Final = frozenset({Strategy.UPDATE_ONLY, Strategy.APPEND})
+"""Strategies under which the store refuses rows, and needs their cells for the report."""
+
+
+class TableReading:
+    """Reads the table that a message names, chunk by chunk.
+
+    The same file gives the same chunks whenever it is read.
+
+    Attributes:
+        titles: Header of the report of rejected rows.
+        ignored: Titles of columns that mean nothing for the table.
+        rows_read: Rows below the header consumed so far.
+        exhausted: There are no rows any more.
+
+    Args:
+        documents: Opens files.
+        path: The file.
+        message: What to import.
+        spec: What the table holds.
+        chunk_rows: Rows of a chunk.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        path: Path,
+        message: TableMessage,
+        spec: TableSpec,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self._documents = documents
+        self._path = path
+        self._message = message
+        self._spec = spec
+        self._chunk_rows = chunk_rows
+        self._held = ExitStack()
+        self._rows: Iterator[tuple[int, list[Cell]]] = iter(())
+        self.titles: tuple[str, ...] = ()
+        self.ignored: tuple[str, ...] = ()
+        self.rows_read = 0
+        self.exhausted = False
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Open the file, find its header and settle how it is written.
+
+        Raises:
+            UnreadableDocument: No table can be read from it.
+            InvalidDocument: It has no header with the required columns, or, under `replace`,
+                no rows.
+        """
+        message, spec = self._message, self._spec
+        source = self._held.enter_context(
+            self._documents.open_table(
+                self._path,
+                filename=message.filename,
+                sheet=message.sheet,
+                encoding=message.encoding,
+            )
+        )
+        rows = source.rows()
+        top = list(islice(rows, HEADER_WITHIN))
+        header = find_header(top, spec, source.sheet)
+        below = chain((row for row in top if row[0] > header.line), rows)
+        head = list(islice(below, HEAD_ROWS))
+        self._rows = chain(head, below)
+        self.exhausted = not head
+        if self.exhausted and message.strategy is Strategy.REPLACE:
+            raise InvalidDocument(
+                f"there are no rows below the header on line {header.line}; "
+                "an empty document must not replace everything"
+            )
+        self._sieve = Sieve(
+            spec,
+            scope_of(message),
+            header,
+            head,
+            self._held.enter_context(SeenKeys()),
+            keep_cells=message.strategy in _REFUSING,
+        )
+        self.titles, self.ignored = self._sieve.titles, header.ignored
+
+    def close(self) -> None:
+        """Close the file."""
+        self._held.close()
+
+    def skip(self, rows: int) -> None:
+        """Pass rows that went in before; their keys are known afterwards."""
+        while self.rows_read < rows and self._next(rows - self.rows_read) is not None:
+            pass
+
+    def next_chunk(self) -> RowChunk | None:
+        """The next rows, or None when there are none.
+
+        Raises:
+            UnreadableDocument: The file turned out damaged on the way.
+        """
+        return self._next(self._chunk_rows)
+
+    def _next(self, most: int) -> RowChunk | None:
+        wanted = min(most, self._chunk_rows)
+        rows = list(islice(self._rows, wanted))
+        self.exhausted = len(rows) < wanted
+        if not rows:
+            return None
+        self.rows_read += len(rows)
+        sifted = self._sieve.sift(rows)
+        return RowChunk(
+            table=self._spec.table,
+            columns=self._sieve.columns,
+            rows=sifted.rows,
+            lines=sifted.lines,
+            cells=sifted.cells,
+            rejected=sifted.rejected,
+            cursor=self.rows_read,
+        )

@@ -1,0 +1,71 @@
+"""The report of rejected rows: the user's own rows, each with what is wrong with it."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+
+from activities.aside import Aside
+from activities.imports.fetching import scratch_folder
+from adapters.ports import Blobs, ImportStore, RejectedRow, ReportWriter, TaskKey
+from contracts.blobs import BlobRef
+from contracts.imports import PROBLEMS_IN_RESULT, Problem
+
+
+def report_name(key: TaskKey) -> str:
+    """Where the report of an import stands in the blob store."""
+    return f"reports/{key.project_id}/{key.task_id}.xlsx"
+
+
+async def first_problems(store: ImportStore, key: TaskKey) -> tuple[Problem, ...]:
+    """As many problems as travel through history, by line."""
+    problems: list[Problem] = []
+    async for page in store.rejects(key):
+        problems.extend(problem for row in page for problem in row.problems)
+        if len(problems) >= PROBLEMS_IN_RESULT:
+            break
+    return tuple(problems[:PROBLEMS_IN_RESULT])
+
+
+async def write_report(
+    store: ImportStore,
+    blobs: Blobs,
+    reports: ReportWriter,
+    scratch: Path,
+    key: TaskKey,
+    header: Sequence[str],
+) -> BlobRef:
+    """Write every rejected row of an import into a spreadsheet in the blob store.
+
+    Rows are streamed from the store through a thread into the file: memory stays bounded. A
+    second run writes the same report to the same place.
+    """
+    with scratch_folder(scratch) as folder:
+        target = folder / "report.xlsx"
+        stopped = threading.Event()
+        async with Aside() as aside:
+            rows = _from_thread(store.rejects(key), stopped)
+            try:
+                await aside.run(lambda: reports.write(target, header, rows))
+            finally:
+                stopped.set()
+        return await blobs.upload(target, report_name(key))
+
+
+def _from_thread(
+    pages: AsyncIterator[Sequence[RejectedRow]], stopped: threading.Event
+) -> Iterator[RejectedRow]:
+    """Rows of pages that the event loop fetches, for a reader in another thread."""
+    loop = asyncio.get_running_loop()
+
+    async def next_page() -> Sequence[RejectedRow] | None:
+        return await anext(pages, None)
+
+    def rows() -> Iterator[RejectedRow]:
+        while not stopped.is_set():
+            page = asyncio.run_coroutine_threadsafe(next_page(), loop).result()
+            if page is None:
+                return
+            yield from page
+
+    return rows()

@@ -1,0 +1,251 @@
+"""Loads the rows of the seven table types."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.aside import Aside
+from activities.failures import Refused, translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import fetched, sweep
+from activities.imports.matching import match_header
+from activities.imports.reading import CHUNK_ROWS, TableReading
+from activities.imports.reporting import first_problems, write_report
+from activities.imports.tables import TABLES, TableSpec, scope_of
+from adapters.ports import (
+    Blobs,
+    Documents,
+    ImportStore,
+    LoadMark,
+    ReportWriter,
+    RowChunk,
+    TaskKey,
+)
+from contracts.base import Contract
+from contracts.imports import (
+    Counts,
+    Handler,
+    HandlerInput,
+    HandlerOutcome,
+    Strategy,
+    TableMessage,
+)
+
+INLINE_BYTES: Final = 64 * 1024
+"""A delimited text of this size is read and converted in a few milliseconds."""
+_CONTAINERS: Final = (b"PK", b"\xd0\xcf\x11\xe0")
+"""First bytes of workbooks, whose size says little about what they hold."""
+NOTE_CHARACTERS: Final = 500
+_IGNORED_IN_NOTE: Final = 10
+
+
+class RowsRead(Contract):
+    """Heartbeat of a load: how far it is."""
+
+    rows: int
+    """Rows of the document that are done with."""
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One import on its way through `RowImports`."""
+
+    message: TableMessage
+    spec: TableSpec
+    key: TaskKey
+
+    @property
+    def staged(self) -> bool:
+        """Whether no row is seen before all are.
+
+        `append` is staged as well: its rows get their numbers once, in the one transaction that
+        finishes the load, so that no restart can append them again.
+        """
+        return self.message.all_or_nothing or self.message.strategy in (
+            Strategy.REPLACE,
+            Strategy.APPEND,
+        )
+
+    def held_back(self, mark: LoadMark) -> bool:
+        """Whether rejected rows keep the whole document out."""
+        return self.message.all_or_nothing and mark.counts.rejected > 0
+
+    def swap_strategy(self, mark: LoadMark) -> Strategy:
+        """What to do with the staged rows.
+
+        A row that the file holds but that was rejected must not count as gone: with any rejected
+        row, `replace` removes nothing.
+        """
+        if self.message.strategy is Strategy.REPLACE and mark.counts.rejected:
+            return Strategy.MERGE
+        return self.message.strategy
+
+
+class RowImports:
+    """Rows of a spreadsheet into their table.
+
+    Args:
+        store: Tables.
+        blobs: Where documents are, and reports go.
+        documents: Opens files.
+        reports: Writes reports.
+        scratch: Folder for temporary files.
+        chunk_rows: Rows of one transaction.
+    """
+
+    def __init__(
+        self,
+        store: ImportStore,
+        blobs: Blobs,
+        documents: Documents,
+        reports: ReportWriter,
+        scratch: Path,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._documents = documents
+        self._reports = reports
+        self._scratch = scratch
+        self._chunk_rows = chunk_rows
+        sweep(scratch)
+
+    @activity.defn(name=Handler.LOAD_ROWS)
+    @translate_failures
+    async def load_rows(self, work: HandlerInput) -> HandlerOutcome:
+        """Validate every row; write the good ones by natural key, report the others.
+
+        Chunks of rows and the progress mark share a transaction: a second run goes on behind the
+        last one that was written, and ends with the same rows and the same outcome.
+
+        Raises:
+            ApplicationError: See `activities.failures`.
+        """
+        load = _begin(work)
+        async with Heartbeater() as heart:
+            mark = await self._store.mark(load.key)
+            header, ignored = mark.header, match_header(0, mark.header, load.spec).ignored
+            if not mark.finished:
+                async with fetched(
+                    self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
+                ) as path:
+                    reading = TableReading(
+                        self._documents, path, load.message, load.spec, self._chunk_rows
+                    )
+                    mark = await self._load(load, reading, mark, _is_quick(path), heart)
+                    header, ignored = reading.titles, reading.ignored
+            return await self._outcome(load, mark, header, ignored)
+
+    async def _load(
+        self, load: _Load, reading: TableReading, mark: LoadMark, quick: bool, heart: Heartbeater
+    ) -> LoadMark:
+        async with Aside(inline=quick) as aside:
+            try:
+                await aside.run(reading.open)
+                await aside.run(lambda: reading.skip(mark.cursor))
+                chunk = await aside.run(reading.next_chunk)
+                alone = mark == LoadMark() and reading.exhausted
+                if alone and chunk is not None and not chunk.rejected and not load.staged:
+                    # One transaction is all that a small document without problems costs; the
+                    # mark it leaves is as good as a finished one.
+                    return await self._store.write(load.key, chunk, load.message.strategy)
+                if mark.cursor == 0:
+                    await self._store.restart(load.key, reading.titles)
+                while chunk is not None:
+                    ahead = aside.start(reading.next_chunk)
+                    mark = await self._put(load, chunk)
+                    heart.beat(RowsRead(rows=mark.cursor, counts=mark.counts))
+                    chunk = await asyncio.shield(ahead)
+            finally:
+                await aside.run(reading.close)
+        return await self._complete(load)
+
+    async def _put(self, load: _Load, chunk: RowChunk) -> LoadMark:
+        if load.staged:
+            return await self._store.stage(load.key, chunk)
+        return await self._store.write(load.key, chunk, load.message.strategy)
+
+    async def _complete(self, load: _Load) -> LoadMark:
+        if not load.staged:
+            return await self._store.finish(load.key)
+        mark = await self._store.mark(load.key)
+        if load.held_back(mark):
+            # The staged rows go when the import is closed; nobody ever sees them.
+            return await self._store.finish(load.key)
+        return await self._store.swap(
+            load.key,
+            load.spec.table,
+            scope_of(load.message),
+            load.swap_strategy(mark),
+            _day_of_import(),
+        )
+
+    async def _outcome(
+        self, load: _Load, mark: LoadMark, header: tuple[str, ...], ignored: tuple[str, ...]
+    ) -> HandlerOutcome:
+        report, problems = None, ()
+        # A finished load without a header is that of a closed import: its rejected rows are gone
+        # and its report is written, which an attempt that comes late must leave alone.
+        if mark.counts.rejected and header:
+            problems = await first_problems(self._store, load.key)
+            report = await write_report(
+                self._store, self._blobs, self._reports, self._scratch, load.key, header
+            )
+        return HandlerOutcome(
+            counts=mark.counts,
+            problems=problems,
+            problem_count=mark.problem_count,
+            report=report,
+            note=_note(load, mark, ignored),
+        )
+
+
+def _begin(work: HandlerInput) -> _Load:
+    message = work.message
+    if not isinstance(message, TableMessage) or message.document_type not in TABLES:
+        raise Refused(f"{work.plan.facts.document_type} is not a table import")
+    spec = TABLES[message.document_type]
+    store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
+        message.strategy is Strategy.APPEND and not spec.numbered
+    )
+    if message.all_or_nothing and store_refuses:
+        raise Refused(
+            f"all_or_nothing cannot be promised with strategy {message.strategy.value!r}: "
+            "which rows are known shows only when they are written; leave one of them out"
+        )
+    return _Load(message, spec, TaskKey(message.project_id, message.task_id))
+
+
+def _is_quick(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not file.read(4).startswith(_CONTAINERS) and path.stat().st_size <= INLINE_BYTES
+
+
+def _day_of_import() -> date:
+    # When the step was first scheduled: the same day at every attempt.
+    return activity.info().scheduled_time.date()
+
+
+def _note(load: _Load, mark: LoadMark, ignored: tuple[str, ...]) -> str | None:
+    sentences: list[str] = []
+    rejected = mark.counts.rejected
+    if load.held_back(mark):
+        sentences.append(f"Nothing was written: all_or_nothing, and {_rows(rejected)} rejected.")
+    elif rejected and load.message.strategy is Strategy.REPLACE:
+        sentences.append(f"Nothing was removed, because {_rows(rejected)} rejected.")
+    if mark.cursor == 0:
+        sentences.append("There are no rows below the header.")
+    if ignored:
+        named = ", ".join(repr(title) for title in ignored[:_IGNORED_IN_NOTE])
+        more = len(ignored) - _IGNORED_IN_NOTE
+        sentences.append(f"Columns not used: {named}{f' and {more} more' if more > 0 else ''}.")
+    return " ".join(sentences)[:NOTE_CHARACTERS] or None
+
+
+def _rows(count: int) -> str:
+    return "1 row was" if count == 1 else f"{count} rows were"

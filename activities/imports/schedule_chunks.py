@@ -1,0 +1,193 @@
+"""The entities of a schedule, cut into chunks that a store can write."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any, Final, Protocol, runtime_checkable
+
+from activities.imports.seen import SeenKeys
+from adapters.ports import Cell, RejectedRow, RowChunk, ScheduleSource
+from contracts.imports import PROBLEMS_IN_RESULT, Problem
+
+CHUNK_ROWS: Final = 2_000
+"""Reading so many takes some 50 ms, during which no other thread of the worker runs freely."""
+
+KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "schedule_projects": (),
+    "schedule_calendars": ("code",),
+    "schedule_wbs": ("wbs_code",),
+    "schedule_resources": ("resource_code",),
+    "schedule_activities": ("task_code",),
+    "schedule_relationships": ("predecessor_code", "successor_code", "type"),
+    "schedule_assignments": ("task_code", "resource_code", "role", "sequence"),
+    "schedule_activity_codes": ("task_code", "code_type"),
+    "schedule_udf_values": ("entity", "entity_code", "udf"),
+}
+"""What tells the rows of a table apart, within one Primavera project."""
+
+Entity = tuple[int, str, dict[str, Any]]
+"""Line, table, values."""
+
+
+@runtime_checkable
+class DetailedSource(Protocol):
+    """A schedule that tells lines, and what it left out."""
+
+    def read(self, primavera_project_id: str) -> Iterator[Entity | RejectedRow | Problem]:
+        """Entities as in `ScheduleSource.entities`, rows and values left out in between."""
+        ...
+
+
+def read_items(
+    source: ScheduleSource, primavera_project_id: str
+) -> Iterator[Entity | RejectedRow | Problem]:
+    """Everything a source has to say about a project; its lines are numbered if need be."""
+    if isinstance(source, DetailedSource):
+        yield from source.read(primavera_project_id)
+        return
+    for number, (table, values) in enumerate(source.entities(primavera_project_id), 1):
+        yield number, table, values
+
+
+class ScheduleChunks:
+    """Cuts the entities of one project into chunks of one table each; a context manager.
+
+    The same file gives the same rows in the same order, so the count of rows consumed, entities
+    and left-out rows together, is a cursor that holds across attempts. A key that comes a second
+    time is left out.
+
+    Args:
+        items: What the source says, from the beginning.
+        project_id: Project of the message.
+        resume_at: Cursor of an earlier attempt; one chunk ends exactly there.
+        chunk_rows: Rows of a chunk at most.
+
+    Attributes:
+        cursor: Rows consumed.
+        primavera_project_id: Short name of the project, known with the first chunk.
+        found: Entities by table, without those left out.
+        problems: The first few things that are wrong.
+        problem_count: How many things are wrong.
+    """
+
+    def __init__(
+        self,
+        items: Iterator[Entity | RejectedRow | Problem],
+        project_id: str,
+        resume_at: int = 0,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self.cursor = 0
+        self.primavera_project_id = ""
+        self.found: Counter[str] = Counter()
+        self.problems: list[Problem] = []
+        self.problem_count = 0
+        self._items = items
+        self._project_id = project_id
+        self._resume_at = resume_at
+        self._chunk_rows = chunk_rows
+        self._table = ""
+        self._held: Entity | None = None
+        self._seen = SeenKeys()
+
+    def close(self) -> None:
+        """Give memory and disk back."""
+        self._seen.close()
+
+    def next(self) -> RowChunk | None:
+        """The next chunk; None at the end.
+
+        Raises:
+            UnreadableDocument: The file turned out damaged or hostile.
+        """
+        entities: list[Entity] = []
+        rejected: list[RejectedRow] = []
+        limit = self._chunk_rows
+        if self.cursor < self._resume_at:
+            limit = min(limit, self._resume_at - self.cursor)
+        while len(entities) + len(rejected) < limit:
+            item = self._held or next(self._items, None)
+            self._held = None
+            if item is None:
+                break
+            if isinstance(item, Problem):
+                self._note(item)
+            elif isinstance(item, RejectedRow):
+                rejected.append(item)
+            elif item[1] != self._table and (entities or rejected):
+                self._held = item
+                break
+            else:
+                self._turn_to(item)
+                entities.append(item)
+        if not entities and not rejected:
+            return None
+        return self._chunk(entities, rejected)
+
+    def _turn_to(self, entity: Entity) -> None:
+        _, table, values = entity
+        if table != self._table:
+            self._table = table
+            self.primavera_project_id = str(values["primavera_project_id"])
+            self._seen.close()
+            self._seen = SeenKeys()
+
+    def _chunk(self, entities: list[Entity], rejected: list[RejectedRow]) -> RowChunk:
+        first = self.cursor + 1
+        self.cursor += len(entities) + len(rejected)
+        kept, repeated = self._split(entities, first)
+        rejected = rejected + repeated
+        for row in rejected:
+            for problem in row.problems:
+                self._note(problem)
+        self.found[self._table] += len(kept)
+        return RowChunk(
+            table=self._table,
+            columns=("project_id", *(entities[0][2] if entities else ())),
+            rows=[(self._project_id, *values.values()) for _, _, values in kept],
+            lines=[line for line, _, _ in kept],
+            cells=(),
+            rejected=rejected,
+            cursor=self.cursor,
+        )
+
+    def _split(self, entities: list[Entity], first: int) -> tuple[list[Entity], list[RejectedRow]]:
+        """Those that come for the first time, and the others."""
+        columns = KEYS[self._table]
+        keys = ["\x1f".join(str(values[key]) for key in columns) for _, _, values in entities]
+        # Numbers of entities and not lines, of which an XML file may have a single one.
+        places = self._seen.add(keys, range(first, first + len(keys)))
+        kept: list[Entity] = []
+        repeated: list[RejectedRow] = []
+        for entity, (occurrence, _) in zip(entities, places, strict=True):
+            if occurrence == 1:
+                kept.append(entity)
+            else:
+                repeated.append(_repeated(entity, columns))
+        return kept, repeated
+
+    def _note(self, problem: Problem) -> None:
+        self.problem_count += 1
+        if len(self.problems) < PROBLEMS_IN_RESULT:
+            self.problems.append(problem)
+
+
+def _repeated(entity: Entity, columns: Sequence[str]) -> RejectedRow:
+    line, table, values = entity
+    key = ", ".join(str(values[column]) for column in columns)
+    return RejectedRow(
+        line=line,
+        cells=(table, *map(_cell, values.values())),
+        problems=(
+            Problem(
+                line=line,
+                column=", ".join(columns) or None,
+                value=key[:200],
+                reason=f"the file holds this key of {table} more than once; the first one counts",
+            ),
+        ),
+    )
+
+
+def _cell(value: Any) -> Cell:
+    return str(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,246 @@
+"""Activities of schedules: extraction, listing of projects, bulk operations."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.aside import Aside
+from activities.failures import InvalidDocument, Refused, translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import fetched
+from activities.imports.schedule_chunks import ScheduleChunks, read_items
+from adapters.ports import (
+    Blobs,
+    Documents,
+    ImportStore,
+    LoadMark,
+    ScheduleProject,
+    ScheduleSource,
+    TaskKey,
+)
+from contracts.base import Contract
+from contracts.blobs import BlobRef
+from contracts.imports import (
+    BulkMessage,
+    Counts,
+    FileMessage,
+    Handler,
+    HandlerInput,
+    HandlerOutcome,
+    ScheduleExtractionMessage,
+    ScheduleProjectExtractionMessage,
+    Strategy,
+)
+
+NOTE_CHARACTERS: Final = 500
+INLINE_BYTES: Final = 64 * 1024
+"""A file of this size is read within some 10 ms: less than what it takes to hand it over."""
+
+_NOUNS: Final = {
+    "schedule_activities": ("activity", "activities"),
+    "schedule_relationships": ("relationship", "relationships"),
+    "schedule_assignments": ("assignment", "assignments"),
+    "schedule_activity_codes": ("activity code", "activity codes"),
+    "schedule_udf_values": ("UDF value", "UDF values"),
+    "schedule_wbs": ("WBS node", "WBS nodes"),
+    "schedule_calendars": ("calendar", "calendars"),
+    "schedule_resources": ("resource", "resources"),
+}
+
+
+class ScheduleCursor(Contract):
+    """Heartbeat of an extraction."""
+
+    table: str
+    rows: int
+    """Rows of the file consumed and committed, over all tables."""
+
+
+class ScheduleImports:
+    """Activities of the schedule types.
+
+    Args:
+        store: Where rows go.
+        blobs: Where files come from.
+        documents: Reads them.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self, store: ImportStore, blobs: Blobs, documents: Documents, scratch: Path
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._documents = documents
+        self._scratch = scratch
+
+    @activity.defn(name=Handler.LOAD_SCHEDULE)
+    @translate_failures
+    async def load_schedule(self, work: HandlerInput) -> HandlerOutcome:
+        """Bring one Primavera project of a file into the tables, by natural key.
+
+        Chunks are committed one by one; another attempt reads the file again and goes on behind
+        the last one. Activities that the file does not hold any more are flagged.
+        """
+        message = work.message
+        if not isinstance(message, ScheduleExtractionMessage):
+            raise Refused(f"{message.document_type} is no schedule extraction")
+        key = TaskKey(message.project_id, message.task_id)
+        async with (
+            Heartbeater() as heart,
+            self._opened(message, work.plan.source) as (source, aside),
+        ):
+            mark = await self._resume(key, _identity(message, work.plan.source))
+            items = read_items(source, message.primavera_project_id)
+            with closing(ScheduleChunks(items, message.project_id, mark.cursor)) as chunks:
+                await self._write(key, chunks, mark.cursor, aside, heart)
+            retired = await self._store.retire(key, chunks.primavera_project_id)
+            mark = await self._store.finish(key)
+        counts = mark.counts.plus(retired)
+        return HandlerOutcome(
+            counts=counts,
+            problems=tuple(chunks.problems),
+            problem_count=chunks.problem_count,
+            note=_loaded(chunks.found, counts),
+        )
+
+    @activity.defn(name=Handler.LIST_SCHEDULE_PROJECTS)
+    @translate_failures
+    async def list_schedule_projects(self, work: HandlerInput) -> HandlerOutcome:
+        """Register which projects and data dates a file holds."""
+        message = work.message
+        if not isinstance(message, ScheduleProjectExtractionMessage):
+            raise Refused(f"{message.document_type} does not list schedule projects")
+        key = TaskKey(message.project_id, message.task_id)
+        blob = work.plan.source or await self._blobs.stat(message.blob_name)
+        async with Heartbeater(), self._opened(message, blob) as (source, aside):
+            projects: Sequence[ScheduleProject] = await aside.run(source.projects)
+        wanted = message.primavera_project_id
+        if wanted is not None:
+            projects = [_choose(projects, wanted)]
+        counts = await self._store.record_schedule_projects(key, blob, projects)
+        return HandlerOutcome(counts=counts, note=_listed(projects))
+
+    @activity.defn(name=Handler.CHANGE_ACTIVITIES)
+    @translate_failures
+    async def change_activities(self, work: HandlerInput) -> HandlerOutcome:
+        """Apply a bulk operation to activities; doing it twice changes nothing more."""
+        message = work.message
+        if not isinstance(message, BulkMessage):
+            raise Refused(f"{message.document_type} is no bulk operation on activities")
+        async with Heartbeater():
+            counts = await self._store.change_activities(message)
+        return HandlerOutcome(counts=counts, note=_changed(counts))
+
+    @asynccontextmanager
+    async def _opened(
+        self, message: FileMessage, blob: BlobRef | None
+    ) -> AsyncGenerator[tuple[ScheduleSource, Aside]]:
+        """The message's file, downloaded and open, and the thread that alone may read it."""
+        name = blob.name if blob else message.blob_name
+        async with fetched(self._blobs, name, self._scratch, expected=blob) as path:
+            inline = path.stat().st_size <= INLINE_BYTES
+            opening = self._documents.open_schedule(
+                path, filename=message.filename, encoding=_encoding(message)
+            )
+            with ExitStack() as stack:
+                async with Aside(inline=inline) as aside:
+                    source = await aside.run(lambda: stack.enter_context(opening))
+                    yield source, aside
+
+    async def _write(
+        self,
+        key: TaskKey,
+        chunks: ScheduleChunks,
+        written: int,
+        aside: Aside,
+        heart: Heartbeater,
+    ) -> None:
+        """Write what lies behind the mark, reading one chunk ahead."""
+        chunk = await aside.run(chunks.next)
+        while chunk is not None:
+            ahead = aside.start(chunks.next)
+            if chunk.cursor > written:
+                await self._store.write(key, chunk, Strategy.MERGE)
+            heart.beat(ScheduleCursor(table=chunk.table, rows=chunk.cursor))
+            chunk = await asyncio.shield(ahead)
+
+    async def _resume(self, key: TaskKey, identity: tuple[str, ...]) -> LoadMark:
+        """The mark of an earlier attempt at this very work, or a fresh one.
+
+        A person may answer a parked run with another project or code page: what the mark counts
+        is something else then.
+        """
+        mark = await self._store.mark(key)
+        if mark.header == identity:
+            return mark
+        await self._store.restart(key, identity)
+        return await self._store.mark(key)
+
+
+def _encoding(message: FileMessage) -> str | None:
+    config = (
+        message.schedule_config
+        if isinstance(message, ScheduleExtractionMessage | ScheduleProjectExtractionMessage)
+        else None
+    )
+    return (config.encoding if config else None) or message.encoding
+
+
+def _identity(message: ScheduleExtractionMessage, blob: BlobRef | None) -> tuple[str, ...]:
+    """What a cursor counts: this project of this version of the file, read in this way."""
+    version = (blob.sha256 or blob.etag or "") if blob else ""
+    return (message.blob_name, version, message.primavera_project_id, _encoding(message) or "")
+
+
+def _choose(projects: Sequence[ScheduleProject], wanted: str) -> ScheduleProject:
+    """The project of that short name, or else of that object id."""
+    for project in projects:
+        if project.primavera_project_id == wanted:
+            return project
+    for project in projects:
+        if project.object_id == wanted:
+            return project
+    names = ", ".join(project.primavera_project_id for project in projects[:20])
+    raise InvalidDocument(f"the file holds no project {wanted!r}; it holds {names}")
+
+
+def _count(number: int, nouns: tuple[str, str]) -> str:
+    return f"{number:,} {nouns[0] if number == 1 else nouns[1]}"
+
+
+def _loaded(found: Mapping[str, int], counts: Counts) -> str:
+    parts = [_count(found[table], nouns) for table, nouns in _NOUNS.items() if found.get(table)]
+    note = ", ".join(parts) or "the project holds nothing"
+    if counts.flagged:
+        flagged = _count(counts.flagged, _NOUNS["schedule_activities"])
+        note += f"; {flagged} flagged as missing"
+    return note[:NOTE_CHARACTERS]
+
+
+def _listed(projects: Sequence[ScheduleProject]) -> str:
+    def describe(project: ScheduleProject) -> str:
+        date = f"{project.data_date:%Y-%m-%d}" if project.data_date else "no data date"
+        return f"{project.primavera_project_id} ({date}, {project.activities:,} activities)"
+
+    note = ", ".join(describe(project) for project in projects)
+    if len(note) <= NOTE_CHARACTERS:
+        return note
+    ending = f" ... {len(projects):,} projects"
+    return note[: NOTE_CHARACTERS - len(ending)] + ending
+
+
+def _changed(counts: Counts) -> str:
+    nouns = _NOUNS["schedule_activities"]
+    parts: list[str] = []
+    if counts.updated:
+        parts.append(f"{_count(counts.updated, nouns)} changed")
+    if counts.deleted:
+        parts.append(f"{_count(counts.deleted, nouns)} deleted")
+    if counts.unchanged:
+        parts.append(f"{_count(counts.unchanged, nouns)} left as they were")
+    return ", ".join(parts) or "no activity matched"

@@ -1,0 +1,113 @@
+"""Which keys of a file came before, exactly, in bounded memory."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+KEYS_IN_MEMORY: Final = 100_000
+"""About 20 MB; further keys go to a temporary database that spills to disk."""
+_PAGE_CACHE_KIB: Final = 16_000
+
+
+class SeenKeys:
+    """Counts the occurrences of keys, batch by batch.
+
+    A context manager; may be handed from thread to thread, one at a time.
+
+    Args:
+        keys_in_memory: How many keys to keep before the first goes to disk.
+    """
+
+    def __init__(self, keys_in_memory: int = KEYS_IN_MEMORY) -> None:
+        self._limit = keys_in_memory
+        self._first: dict[str, int] = {}
+        self._repeats: dict[str, int] = {}
+        self._disk: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give memory and disk back."""
+        self._first.clear()
+        self._repeats.clear()
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+
+    def add(self, keys: Sequence[str], lines: Sequence[int]) -> list[tuple[int, int]]:
+        """Take the next keys of the file.
+
+        Args:
+            keys: Keys in the order of the file; no lone surrogates.
+            lines: Line of each, rising within and across calls.
+
+        Returns:
+            For each key which occurrence it is, from 1, and the line of the first.
+        """
+        if len(self._first) >= self._limit and self._disk is None:
+            self._disk = _open()
+        known = self._on_disk(keys, lines) if self._disk is not None else {}
+        found: list[tuple[int, int]] = []
+        fresh: dict[str, int] = {}
+        repeated: dict[str, int] = {}
+        for key, line in zip(keys, lines, strict=True):
+            if (first := self._first.get(key)) is not None:
+                self._repeats[key] = count = self._repeats.get(key, 1) + 1
+            elif self._disk is None:
+                self._first[key] = first = line
+                count = 1
+            elif (earlier := known.get(key)) is not None:
+                first = earlier[0]
+                repeated[key] = count = repeated.get(key, earlier[1]) + 1
+            else:
+                first = fresh.setdefault(key, line)
+                repeated[key] = count = repeated.get(key, 0) + 1
+            found.append((count, first))
+        if self._disk is not None:
+            self._disk.executemany(
+                "UPDATE seen SET occurrences = ? WHERE key = ?",
+                [(count, key) for key, count in repeated.items() if count > 1],
+            )
+        return found
+
+    def _on_disk(self, keys: Sequence[str], lines: Sequence[int]) -> dict[str, tuple[int, int]]:
+        """File the keys that memory does not know; line and count of those filed before."""
+        assert self._disk is not None
+        first = self._first
+        batch = {
+            key: line
+            for key, line in zip(reversed(keys), reversed(lines), strict=True)
+            if key not in first
+        }
+        before = self._disk.total_changes
+        self._disk.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, 1)", sorted(batch.items()))
+        if self._disk.total_changes - before == len(batch):
+            return {}
+        rows = self._disk.execute(
+            "SELECT key, first, occurrences FROM seen"
+            " WHERE key IN (SELECT value FROM json_each(?)) AND first < ?",
+            (json.dumps(list(batch)), lines[0]),
+        )
+        return {key: (line, occurrences) for key, line, occurrences in rows}
+
+
+def _open() -> sqlite3.Connection:
+    disk = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    for setting in (f"cache_size=-{_PAGE_CACHE_KIB}", "synchronous=OFF", "journal_mode=OFF"):
+        disk.execute(f"PRAGMA {setting}")
+    disk.execute(
+        "CREATE TABLE seen (key TEXT PRIMARY KEY, first INTEGER, occurrences INTEGER) WITHOUT ROWID"
+    )
+    disk.execute("BEGIN")
+    return disk

@@ -1,0 +1,81 @@
+"""Moves an uploaded schedule file to its place, verified, and registers it."""
+
+from pathlib import Path
+
+from temporalio import activity
+
+from activities.failures import Refused, translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import scratch_folder
+from adapters.ports import BlobNotFound, Blobs, ImportStore, TaskKey, Unavailable
+from contracts.blobs import BlobRef
+from contracts.imports import Handler, HandlerInput, HandlerOutcome, ScheduleUploadMessage
+
+
+class UploadImports:
+    """Uploads of schedule files.
+
+    Args:
+        store: Tables.
+        blobs: Where the files are, before and after.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(self, store: ImportStore, blobs: Blobs, scratch: Path) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._scratch = scratch
+
+    @activity.defn(name=Handler.STORE_UPLOAD)
+    @translate_failures
+    async def store_upload(self, work: HandlerInput) -> HandlerOutcome:
+        """Copy, verify by hash, register, and only then delete the temporary file.
+
+        A second run finds what the first one left: a copy is made again, and when the temporary
+        file is gone after a verified copy, the target is registered as it stands.
+        """
+        message = work.message
+        if not isinstance(message, ScheduleUploadMessage):
+            raise Refused(f"{work.plan.facts.document_type} is not an upload")
+        source, target = message.source_blob_name, message.target_blob_name
+        assert source is not None, "the message is checked to have a source"
+        async with Heartbeater():
+            if message.direct_upload:
+                stored = await self._hashed(target)
+            else:
+                stored = await self._copied(source, target, work.plan.source)
+            key = TaskKey(message.project_id, message.task_id)
+            counts = await self._store.register_upload(
+                key, stored, message.original_filename or message.filename
+            )
+            if not message.direct_upload:
+                await self._blobs.delete(source)
+        return HandlerOutcome(
+            counts=counts, note=f"{target}: {stored.size} bytes, sha256 {stored.sha256}"[:500]
+        )
+
+    async def _copied(self, source: str, target: str, expected: BlobRef | None) -> BlobRef:
+        try:
+            original = await self._hashed(source)
+        except BlobNotFound:
+            return await self._moved_before(source, target, expected)
+        await self._blobs.copy(source, target)
+        stored = await self._hashed(target)
+        if stored.sha256 != original.sha256:
+            raise Unavailable(f"the copy {target} differs from {source}")
+        return stored
+
+    async def _moved_before(self, source: str, target: str, expected: BlobRef | None) -> BlobRef:
+        """The target of an earlier attempt, which deleted the source last of all."""
+        missing = f"{source} is not there and {target} is not a copy of it"
+        try:
+            stored = await self._hashed(target)
+        except BlobNotFound as error:
+            raise BlobNotFound(missing) from error
+        if expected is None or stored.size != expected.size:
+            raise BlobNotFound(missing)
+        return stored
+
+    async def _hashed(self, name: str) -> BlobRef:
+        with scratch_folder(self._scratch) as folder:
+            return await self._blobs.download(name, folder / "document")

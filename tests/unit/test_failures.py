@@ -1,0 +1,100 @@
+"""What the workflow sees of a failure."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.failures import (
+    MESSAGE_CHARACTERS,
+    THROTTLING_ATTEMPTS,
+    TRANSIENT_ATTEMPTS,
+    InvalidDocument,
+    Refused,
+    as_application_error,
+    translate_failures,
+)
+from adapters.ports import BlobNotFound, Throttled, Unavailable, UnreadableDocument
+from contracts.errors import (
+    INVALID_DOCUMENT,
+    MISSING_BLOB,
+    PERMANENT,
+    THROTTLING,
+    TRANSIENT,
+    UNREADABLE_DOCUMENT,
+    is_retryable,
+)
+from tests.unit.import_fakes import environment
+
+
+@pytest.mark.parametrize(
+    ("error", "type_", "attempts"),
+    [
+        (Unavailable("down"), TRANSIENT, TRANSIENT_ATTEMPTS),
+        (KeyError("a fault of ours"), TRANSIENT, TRANSIENT_ATTEMPTS),
+        (Throttled("slower"), THROTTLING, THROTTLING_ATTEMPTS),
+        (BlobNotFound("gone"), MISSING_BLOB, 1),
+        (UnreadableDocument("a picture"), UNREADABLE_DOCUMENT, 1),
+        (InvalidDocument("no header"), INVALID_DOCUMENT, 1),
+        (Refused("not so"), PERMANENT, 1),
+    ],
+)
+def test_each_class_has_its_number_of_attempts(error: Exception, type_: str, attempts: int) -> None:
+    for attempt in range(1, attempts + 3):
+        failure = as_application_error(error, attempt)
+        assert failure.type == type_
+        assert failure.non_retryable == (attempt >= attempts)
+    assert is_retryable(type_) == (attempts > 1)
+
+
+def test_a_server_says_when_to_come_back() -> None:
+    failure = as_application_error(Throttled("slower", retry_after=7.5), 1)
+    assert failure.next_retry_delay == timedelta(seconds=7.5)
+    assert as_application_error(Throttled("slower"), 1).next_retry_delay is None
+
+
+def test_messages_are_bounded_and_name_a_fault_of_ours() -> None:
+    failure = as_application_error(ValueError("x" * 10_000), 1)
+    assert failure.message.startswith("unexpected ValueError: xxx")
+    assert len(failure.message) == MESSAGE_CHARACTERS
+    assert as_application_error(Unavailable(), 1).message == "Unavailable"
+
+
+class Steps:
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+    @activity.defn(name="steps.double")
+    @translate_failures
+    async def double(self, number: int) -> int:
+        """Twice the number."""
+        if self.error is not None:
+            raise self.error
+        return 2 * number
+
+
+async def test_results_pass_and_the_signature_stays() -> None:
+    assert await environment().run(Steps().double, 21) == 42
+    definition = activity._Definition.must_from_callable(Steps().double)
+    assert definition.name == "steps.double"
+    assert (definition.arg_types, definition.ret_type) == ([int], int)
+
+
+async def test_the_cause_keeps_its_traceback() -> None:
+    original = Unavailable("down")
+    with pytest.raises(ApplicationError) as caught:
+        await environment(attempt=TRANSIENT_ATTEMPTS).run(Steps(original).double, 1)
+    assert caught.value.non_retryable
+    assert caught.value.__cause__ is original
+    assert original.__traceback__ is not None
+
+
+@pytest.mark.parametrize(
+    "error", [ApplicationError("mine", type="Own"), asyncio.CancelledError("stop")]
+)
+async def test_what_is_temporals_already_passes_through(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught:
+        await environment().run(Steps(error).double, 1)
+    assert caught.value is error

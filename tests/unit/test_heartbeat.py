@@ -1,0 +1,102 @@
+"""Heartbeats carry the newest progress, and only where somebody listens."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.heartbeat import LONGEST_PAUSE, Heartbeater
+from contracts.base import Contract
+from tests.unit.import_fakes import environment
+
+
+class Progress(Contract):
+    rows: int
+
+
+class Listener:
+    """Collects heartbeats of an environment."""
+
+    def __init__(self, env: ActivityEnvironment) -> None:
+        self.beats: list[tuple[Any, ...]] = []
+        self._heard = asyncio.Event()
+        env.on_heartbeat = self._hear
+
+    def _hear(self, *details: Any) -> None:
+        self.beats.append(details)
+        self._heard.set()
+
+    async def until(self, *wanted: Any) -> None:
+        async with asyncio.timeout(5):
+            while wanted not in self.beats:
+                self._heard.clear()
+                await self._heard.wait()
+
+
+async def test_beats_at_half_the_timeout_with_the_newest_progress() -> None:
+    env = environment(heartbeat_timeout=timedelta(seconds=0.02), is_local=False)
+    listener = Listener(env)
+
+    async def work() -> None:
+        async with Heartbeater() as heart:
+            await listener.until()
+            heart.beat(Progress(rows=1))
+            heart.beat(Progress(rows=2))
+            await listener.until(Progress(rows=2))
+
+    await env.run(work)
+    assert (Progress(rows=1),) not in listener.beats
+
+
+async def test_until_the_first_progress_the_last_attempts_word_stands() -> None:
+    env = environment(
+        heartbeat_timeout=timedelta(seconds=0.02), is_local=False, heartbeat_details=["before"]
+    )
+    listener = Listener(env)
+
+    async def work() -> None:
+        async with Heartbeater():
+            await listener.until("before")
+
+    await env.run(work)
+
+
+async def test_a_failure_takes_the_newest_progress_along() -> None:
+    env = environment(heartbeat_timeout=timedelta(hours=1), is_local=False)
+    listener = Listener(env)
+
+    async def work() -> None:
+        async with Heartbeater() as heart:
+            heart.beat(Progress(rows=7))
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await env.run(work)
+    assert listener.beats[-1] == (Progress(rows=7),)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"heartbeat_timeout": timedelta(seconds=0.001), "is_local": True},
+        {"heartbeat_timeout": None, "is_local": False},
+    ],
+)
+async def test_nobody_listens_to_a_local_activity(info: dict[str, Any]) -> None:
+    env = environment(**info)
+    listener = Listener(env)
+
+    async def work() -> None:
+        before = asyncio.all_tasks()
+        async with Heartbeater() as heart:
+            heart.beat(Progress(rows=1))
+            assert asyncio.all_tasks() == before
+
+    await env.run(work)
+    assert listener.beats == []
+
+
+def test_a_person_sees_fresh_progress() -> None:
+    assert LONGEST_PAUSE <= 10

@@ -1,0 +1,316 @@
+"""Rows of a document, from blob to table, whatever happens on the way."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
+from adapters.ports import RejectedRow, Unavailable
+from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
+from contracts.imports import PROBLEMS_IN_RESULT, Counts, HandlerOutcome
+from tests.unit.import_fakes import KEY, FileTables, Killed, World, environment, message_of, work_of
+
+GOOD = b"Code,Rate,Colour\nE-1,10.5,red\nE-2,20,blue\n"
+MIXED = b"Code,Rate\nE-1,1.5\nE-2,abc\nE-3,2.5\nE-1,3\nE-4,-1\nE-5,3\n"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def load(
+    world: World, content: bytes | None, *, chunk_rows: int = 2, **fields: Any
+) -> HandlerOutcome:
+    if content is not None:
+        await world.put("in/file", content)
+    message = message_of(fields.pop("type", "equipment"), blob_name="in/file", **fields)
+    activities = RowImports(
+        world.store, world.blobs, world.documents, world.reports, world.scratch, chunk_rows
+    )
+    return await environment().run(activities.load_rows, work_of(message))
+
+
+def codes(world: World, table: str = "equipment") -> list[str]:
+    return [key[1] for key in world.store.tables.get(table, {})]
+
+
+async def test_a_clean_small_document_is_one_transaction(world: World) -> None:
+    outcome = await load(world, GOOD, chunk_rows=100)
+    assert outcome.counts == Counts(created=2)
+    assert outcome.report is None
+    assert outcome.note == "Columns not used: 'Colour'."
+    assert world.store.tables["equipment"]["P1", "E-1"] == {
+        "project_id": "P1",
+        "code": "E-1",
+        "rate": Decimal("10.5"),
+    }
+    assert world.store.calls == ["mark", "write"]
+    assert await load(world, None, chunk_rows=100) == outcome
+
+
+async def test_good_rows_go_in_and_bad_ones_are_reported(world: World) -> None:
+    outcome = await load(world, MIXED)
+    assert codes(world) == ["E-1", "E-3", "E-5"]
+    assert outcome.counts == Counts(created=3, rejected=3)
+    assert [(p.line, p.column, p.value) for p in outcome.problems] == [
+        (3, "Rate", "abc"),
+        (5, "Code", "E-1"),
+        (6, "Rate", "-1"),
+    ]
+    assert outcome.report is not None and outcome.report.name == "reports/P1/T1.xlsx"
+    header, *rows = await world.read(outcome.report.name)
+    assert header == ["what is wrong", "Code", "Rate"]
+    assert [row[1:] for row in rows] == [["E-2", "abc"], ["E-1", "3"], ["E-4", "-1"]]
+    assert "same code as line 2" in rows[1][0]
+
+
+async def test_the_corrected_report_finds_its_lines(world: World) -> None:
+    take_off = b"Drawing,Commodity,Qty\nD-1,P,1\nD-1,P,two\nD-1,P,3\n"
+    fields = {"type": "mto", "service_id": "S1"}
+    outcome = await load(world, take_off, **fields)
+    assert outcome.report is not None
+    header, (wrong, *cells) = await world.read(outcome.report.name)
+    corrected = [str(cell) for cell in (wrong, *cells)]
+    corrected[header.index("Qty")] = "2"
+    text = ";".join(header) + "\n" + ";".join(f'"{cell}"' for cell in corrected) + "\n"
+    outcome = await load(world, text.encode(), task_id="T2", **fields)
+    assert outcome.counts == Counts(created=1)
+    lines = sorted(world.store.tables["mto_lines"].values(), key=lambda row: row["sequence"])
+    assert [(row["sequence"], row["quantity"]) for row in lines] == [
+        (1, Decimal(1)),
+        (2, Decimal(2)),
+        (3, Decimal(3)),
+    ]
+
+
+async def test_many_problems_travel_as_a_few(world: World) -> None:
+    rows = "".join(f"E-{i},bad\n" for i in range(50))
+    outcome = await load(world, f"Code,Rate\n{rows}".encode())
+    assert outcome.counts == Counts(rejected=50)
+    assert outcome.problem_count == 50
+    assert len(outcome.problems) == PROBLEMS_IN_RESULT
+    assert outcome.report is not None
+    assert len(await world.read(outcome.report.name)) == 51
+
+
+async def test_all_or_nothing_writes_nothing_and_still_reports(world: World) -> None:
+    outcome = await load(world, MIXED, all_or_nothing=True)
+    assert codes(world) == []
+    assert outcome.counts == Counts(rejected=3)
+    assert outcome.report is not None
+    assert outcome.note == "Nothing was written: all_or_nothing, and 3 rows were rejected."
+    again = await load(world, None, all_or_nothing=True)
+    assert again.model_copy(update={"report": outcome.report}) == outcome
+
+
+async def test_all_or_nothing_writes_everything_when_all_is_well(world: World) -> None:
+    outcome = await load(world, GOOD, all_or_nothing=True)
+    assert outcome.counts == Counts(created=2)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"strategy": "update_only"}, {"strategy": "append", "idempotency_key": "K"}]
+)
+async def test_all_or_nothing_is_not_promised_where_the_store_refuses_rows(
+    world: World, fields: dict[str, str]
+) -> None:
+    with pytest.raises(ApplicationError) as caught:
+        await load(world, GOOD, all_or_nothing=True, **fields)
+    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
+
+
+async def test_replace_removes_what_the_document_does_not_hold(world: World) -> None:
+    await load(world, b"Code\nE-1\nE-9\n")
+    outcome = await load(world, GOOD, task_id="T2", strategy="replace")
+    assert outcome.counts == Counts(created=1, updated=1, deleted=1)
+    assert codes(world) == ["E-1", "E-2"]
+    assert world.store.as_of == date(2025, 3, 4)
+
+
+async def test_replace_removes_nothing_when_a_row_was_rejected(world: World) -> None:
+    await load(world, b"Code\nE-2\nE-9\n")
+    outcome = await load(world, MIXED, task_id="T2", strategy="replace")
+    assert outcome.counts == Counts(created=3, rejected=3)
+    assert sorted(codes(world)) == ["E-1", "E-2", "E-3", "E-5", "E-9"]
+    assert outcome.note == "Nothing was removed, because 3 rows were rejected."
+
+
+async def test_replace_by_an_empty_document_is_refused(world: World) -> None:
+    await load(world, GOOD)
+    with pytest.raises(ApplicationError, match="must not replace everything") as caught:
+        await load(world, b"Code,Rate\n", task_id="T2", strategy="replace")
+    assert caught.value.type == INVALID_DOCUMENT
+    assert len(codes(world)) == 2
+
+
+async def test_a_header_alone_is_no_error_otherwise(world: World) -> None:
+    outcome = await load(world, b"Code,Rate\n")
+    assert outcome == HandlerOutcome(note="There are no rows below the header.")
+
+
+async def test_rows_that_the_store_refuses_are_reported_with_their_cells(world: World) -> None:
+    await load(world, b"Code\nE-1\n")
+    outcome = await load(world, GOOD, task_id="T2", strategy="update_only", chunk_rows=100)
+    assert outcome.counts == Counts(updated=1, rejected=1)
+    assert outcome.report is not None
+    assert (await world.read(outcome.report.name))[1][1:] == ["E-2", "20", "blue"]
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (None, MISSING_BLOB),
+        (b"", UNREADABLE_DOCUMENT),
+        (b"%PDF-1.7 ...", UNREADABLE_DOCUMENT),
+        (b"Name,Rate\nx,1\n", INVALID_DOCUMENT),
+    ],
+)
+async def test_a_document_that_cannot_be_imported_fails_for_good(
+    world: World, content: bytes | None, error: str
+) -> None:
+    with pytest.raises(ApplicationError) as caught:
+        await load(world, content)
+    assert (caught.value.type, caught.value.non_retryable) == (error, True)
+    assert list(world.scratch.iterdir()) == []
+
+
+async def test_a_document_that_was_replaced_meanwhile_is_not_mixed_with_the_old_one(
+    world: World,
+) -> None:
+    source = await world.put("in/file", GOOD)
+    await world.put("in/file", MIXED)
+    activities = RowImports(world.store, world.blobs, world.documents, world.reports, world.scratch)
+    work = work_of(message_of("equipment", blob_name="in/file"), source)
+    with pytest.raises(ApplicationError, match="was replaced while its import was running"):
+        await environment().run(activities.load_rows, work)
+    assert codes(world) == []
+
+
+SCENARIOS: list[dict[str, Any]] = [
+    {},
+    {"strategy": "replace"},
+    {"strategy": "append", "idempotency_key": "K"},
+    {"all_or_nothing": True},
+]
+
+
+def kill_at(step: int) -> Callable[[str], None]:
+    left = step
+
+    def die(name: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed(name)
+
+    return die
+
+
+@pytest.mark.parametrize("fields", SCENARIOS, ids=str)
+@pytest.mark.parametrize("moment", ["before_call", "after_call"])
+async def test_a_worker_killed_at_any_step_leaves_no_trace(
+    tmp_path: Path, fields: dict[str, Any], moment: str
+) -> None:
+    async def run(world: World) -> HandlerOutcome:
+        return await load(world, MIXED, **fields)
+
+    (tmp_path / "calm").mkdir()
+    calm = World(tmp_path / "calm")
+    expected = await run(calm)
+    for step in range(len(calm.store.calls)):
+        folder = tmp_path / f"killed-{step}"
+        folder.mkdir()
+        world = World(folder)
+        setattr(world.store, moment, kill_at(step))
+        with pytest.raises(Killed):
+            await run(world)
+        setattr(world.store, moment, lambda name: None)
+        outcome = await run(world)
+        assert outcome.counts == expected.counts
+        assert outcome.problems == expected.problems
+        assert outcome.note == expected.note
+        assert world.store.tables == calm.store.tables
+        assert list(world.scratch.iterdir()) == []
+
+
+async def test_big_documents_are_read_beside_the_event_loop(world: World) -> None:
+    rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
+    assert len(rows) > INLINE_BYTES
+    threads: set[threading.Thread] = set()
+
+    class Watched(FileTables):
+        def open_table(self, path: Path, **named: Any) -> Any:
+            threads.add(threading.current_thread())
+            return super().open_table(path, **named)
+
+    world.documents = Watched()
+    content = f"Code,Rate,Description\n{rows}".encode()
+    outcome = await load(world, content, chunk_rows=1_000)
+    assert outcome.counts == Counts(created=4_000)
+    assert world.store.calls.count("write") == 4
+    assert threading.current_thread() not in threads
+    assert not any(thread.is_alive() for thread in threads)
+
+
+async def test_heartbeats_tell_how_far_the_load_is(world: World) -> None:
+    beats: list[RowsRead] = []
+
+    def fail(name: str) -> None:
+        if name == "finish":
+            raise Unavailable("the database went away")
+
+    world.store.before_call = fail
+    await world.put("in/file", MIXED)
+    activities = RowImports(
+        world.store, world.blobs, world.documents, world.reports, world.scratch, 4
+    )
+    env = environment(heartbeat_timeout=timedelta(hours=1), is_local=False)
+    env.on_heartbeat = lambda *details: beats.extend(details)
+    work = work_of(message_of("equipment", blob_name="in/file"))
+    with pytest.raises(ApplicationError, match="the database went away"):
+        await env.run(activities.load_rows, work)
+    assert beats == [RowsRead(rows=6, counts=Counts(created=3, rejected=3))]
+
+
+async def test_cancelled_between_chunks_keeps_what_is_committed(world: World) -> None:
+    rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
+    await world.put("in/file", f"Code,Rate,Description\n{rows}".encode())
+    activities = RowImports(
+        world.store, world.blobs, world.documents, world.reports, world.scratch, 1_000
+    )
+    env = environment()
+
+    def cancel(name: str) -> None:
+        if world.store.calls.count("write") == 2:
+            env.cancel()
+
+    world.store.after_call = cancel
+    work = work_of(message_of("equipment", blob_name="in/file"))
+    with pytest.raises(asyncio.CancelledError):
+        await env.run(activities.load_rows, work)
+    mark = await world.store.mark(KEY)
+    assert mark.cursor == mark.counts.created == len(codes(world))
+    assert mark.cursor in (2_000, 3_000)
+    assert list(world.scratch.iterdir()) == []
+
+
+async def test_a_report_that_fails_half_way_ends_cleanly(world: World) -> None:
+    class Failing:
+        def write(self, target: Path, header: Any, rows: Any) -> None:
+            first: RejectedRow = next(rows)
+            raise OSError(f"disk full at line {first.line}")
+
+    await world.put("in/file", MIXED)
+    activities = RowImports(world.store, world.blobs, world.documents, Failing(), world.scratch, 2)
+    work = work_of(message_of("equipment", blob_name="in/file"))
+    with pytest.raises(ApplicationError, match="unexpected OSError: disk full at line 3"):
+        await environment().run(activities.load_rows, work)
+    assert (await load(world, None)).counts == Counts(created=3, rejected=3)

@@ -1,0 +1,97 @@
+"""The header row is found wherever it stands, and never guessed."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.failures import InvalidDocument
+from activities.imports.matching import HEADER_WITHIN, find_header, match_header
+from activities.imports.tables import CREW, EQUIPMENT, MTO
+from adapters.ports import Cell
+
+
+def numbered(*rows: list[Cell]) -> list[tuple[int, list[Cell]]]:
+    return list(enumerate(rows, start=1))
+
+
+def test_header_below_a_title_block() -> None:
+    header = find_header(
+        numbered(
+            ["Project", "North Sea Terminal"],
+            ["Revision", 3, "Area", "A1"],
+            ["DWG No.", "Ident", "NPS", "Qty"],
+            ["D-1", "P100", '2"', 4],
+        ),
+        MTO,
+    )
+    assert header.line == 3
+    assert header.positions == {"drawing": 0, "commodity_code": 1, "size": 2, "quantity": 3}
+
+
+def test_of_several_candidates_the_fullest_wins_and_then_the_first() -> None:
+    rows = numbered(["Code"], ["Code", "Name"], ["Code", "Foreman"], ["C1", "Pipe crew"])
+    assert find_header(rows, CREW).line == 2
+
+
+def test_unknown_headers_are_named_and_the_report_column_is_not() -> None:
+    header = match_header(7, ["What is wrong", "Code", "Colour", None, "Shoe size"], EQUIPMENT)
+    assert header.ignored == ("Colour", "Shoe size")
+    assert header.positions == {"code": 1}
+
+
+def test_similar_headers_are_not_good_enough() -> None:
+    rows = numbered(["Drawings", "Commoditycode", "Quantities"])
+    with pytest.raises(InvalidDocument, match="drawing, commodity_code, quantity are required"):
+        find_header(rows, MTO)
+
+
+def test_missing_columns_are_named_with_the_headers_seen() -> None:
+    rows = numbered(["Take-off"], ["Drawing", "Size", "Colour"], ["D-1", 2, "red"])
+    with pytest.raises(InvalidDocument) as caught:
+        find_header(rows, MTO, "Sheet1")
+    message = str(caught.value)
+    assert "sheet 'Sheet1' lacks commodity_code, quantity" in message
+    assert "line 2 has 'Drawing', 'Size', 'Colour'" in message
+
+
+def test_two_columns_for_one_field_are_refused() -> None:
+    with pytest.raises(InvalidDocument, match=r"'Code' and 'Asset No\.' on line 1 both mean code"):
+        find_header(numbered(["Code", "Asset No."]), EQUIPMENT)
+
+
+def test_a_document_without_rows() -> None:
+    with pytest.raises(InvalidDocument, match="holds no rows"):
+        find_header([], EQUIPMENT)
+
+
+NOISE = st.text(st.sampled_from(" \t\n\u00a0_-.:*/()"), max_size=3)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_headers_match_through_noise_in_any_order(data: st.DataObject) -> None:
+    fields = data.draw(st.permutations(MTO.fields))
+    written: list[Cell] = []
+    for field in fields:
+        alias = data.draw(st.sampled_from((field.name, *field.aliases)))
+        cased = data.draw(st.sampled_from((str.upper, str.lower, str.title)))(alias)
+        inner = cased.replace(" ", data.draw(NOISE.filter(bool))) if " " in cased else cased
+        written.append(data.draw(NOISE) + inner + data.draw(NOISE))
+    above = data.draw(st.integers(0, HEADER_WITHIN - 1))
+    rows = numbered(*([["Title"]] * above), written)
+    header = find_header(rows, MTO)
+    assert header.line == above + 1
+    assert header.positions == {field.name: i for i, field in enumerate(fields)}
+
+
+CELLS = st.one_of(
+    st.none(), st.text(), st.booleans(), st.integers(), st.floats(), st.dates(), st.datetimes()
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(CELLS, max_size=5), max_size=5))
+def test_any_cells_end_in_a_header_or_a_clear_error(rows: list[list[Cell]]) -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        find_header(numbered(*rows), MTO)
+    assert str(caught.value).isprintable()
