@@ -1,0 +1,226 @@
+"""Surroundings of the `docflow` command: settings, and fakes at its ports."""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain, repeat
+from typing import Any
+
+from click.testing import Result
+from typer.testing import CliRunner
+
+from adapters.database.tasks import ImportTaskRow
+from adapters.memory.blobs import MemoryBlobs
+from adapters.memory.rejected import MemoryRejectedMessages
+from adapters.ports import LoadMark, TaskKey
+from contracts.imports import (
+    Answer,
+    Counts,
+    DocumentType,
+    ImportResult,
+    ImportState,
+    ImportStatus,
+    Retry,
+    Strategy,
+)
+from workers.cli.app import app
+from workers.cli.errors import CommandError
+from workers.cli.ports import QueueDepth, RunView
+from workers.cli.surroundings import Surroundings
+from workers.connect import TemporalUnreachable
+from workers.settings import BlobSettings, DatabaseSettings, QueueSettings
+
+NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
+
+SETTINGS: Mapping[str, str] = {
+    "AZURE_SERVICE_BUS_CONNECTION_STRING": "Endpoint=sb://127.0.0.1;UseDevelopmentEmulator=true",
+    "DOCFLOW_BLOB_FOLDER": "/nowhere",
+    "DATABASE_URL": "sqlite:///nowhere.db",
+    "USER": "ada",
+}
+
+
+def a_row(project_id: str, task_id: str, **changes: Any) -> ImportTaskRow:
+    """The status row of a completed import."""
+    row = ImportTaskRow(
+        project_id=project_id,
+        task_id=task_id,
+        document_type=DocumentType.EQUIPMENT,
+        state=ImportState.COMPLETED,
+        strategy=Strategy.MERGE,
+        path="local",
+        guard=None,
+        counts=Counts(),
+        problem_count=0,
+        problems=(),
+        report=None,
+        source_name=None,
+        source_size=None,
+        source_sha256=None,
+        filename=None,
+        workflow_id=f"import/{project_id}/{task_id}",
+        reason=None,
+        note=None,
+        created_at=NOW,
+        started_at=NOW,
+        finished_at=None,
+        updated_at=NOW,
+    )
+    return replace(row, **changes)
+
+
+class FakeTasks:
+    """Status rows in a list."""
+
+    def __init__(self) -> None:
+        self.rows: list[ImportTaskRow] = []
+
+    async def get(self, project_id: str, task_id: str) -> ImportTaskRow | None:
+        found = [row for row in self.rows if (row.project_id, row.task_id) == (project_id, task_id)]
+        return found[0] if found else None
+
+    async def find(self, task_id: str) -> Sequence[ImportTaskRow]:
+        return [row for row in self.rows if row.task_id == task_id]
+
+    async def list(
+        self,
+        limit: int,
+        state: ImportState | None = None,
+        document_type: DocumentType | None = None,
+        project_id: str | None = None,
+    ) -> Sequence[ImportTaskRow]:
+        return [
+            row
+            for row in self.rows
+            if state in (None, row.state)
+            and document_type in (None, row.document_type)
+            and project_id in (None, row.project_id)
+        ][:limit]
+
+
+class FakeStore:
+    """Progress marks, one after the other."""
+
+    def __init__(self, *marks: LoadMark) -> None:
+        self._marks: Iterator[LoadMark] = chain(marks, repeat(marks[-1] if marks else LoadMark()))
+
+    async def mark(self, key: TaskKey) -> LoadMark:
+        return next(self._marks)
+
+
+class FakeQueue:
+    """Keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[bytes, str]] = []
+        self.error: CommandError | None = None
+
+    async def send(self, body: bytes, message_id: str) -> None:
+        if self.error is not None:
+            raise self.error
+        self.sent.append((body, message_id))
+
+    async def depth(self, at_most: int) -> QueueDepth:
+        if self.error is not None:
+            raise self.error
+        return QueueDepth(waiting=at_most, dead_letters=1, at_most=at_most)
+
+
+def a_view(**changes: Any) -> RunView:
+    """A run that is going on."""
+    view = {
+        "workflow_id": "import/P1/T1",
+        "run_id": "r-1",
+        "status": "running",
+        "closed": False,
+        "parked": False,
+        "link": "http://ui/r-1",
+    }
+    return RunView(**{**view, **changes})
+
+
+def a_result(**changes: Any) -> ImportResult:
+    """The result of a good run."""
+    result = {
+        "task_id": "T1",
+        "project_id": "P1",
+        "document_type": DocumentType.EQUIPMENT,
+        "state": ImportState.COMPLETED,
+    }
+    return ImportResult(**{**result, **changes})
+
+
+class FakeRuns:
+    """Temporal: what `look` sees, one view after the other, and what else it would answer."""
+
+    place = "localhost:7233, default"
+
+    def __init__(self, *views: RunView | None) -> None:
+        self._views = chain(views, repeat(views[-1] if views else None))
+        self.current: ImportStatus | None = None
+        self.ending: ImportResult | CommandError = a_result()
+        self.refusal: CommandError | None = None
+        self.answers: list[tuple[str, str, Retry | Answer]] = []
+        self.polling = 1
+        self.counts: Mapping[ImportState, int] = {}
+
+    def link(self, workflow_id: str) -> str | None:
+        return f"http://ui/{workflow_id}"
+
+    async def look(self, workflow_id: str) -> RunView | None:
+        return next(self._views)
+
+    async def status(self, workflow_id: str) -> ImportStatus | None:
+        return self.current
+
+    async def result(self, workflow_id: str) -> ImportResult:
+        if isinstance(self.ending, CommandError):
+            raise self.ending
+        return self.ending
+
+    async def answer(self, workflow_id: str, name: str, answer: Retry | Answer) -> ImportStatus:
+        if self.refusal is not None:
+            raise self.refusal
+        self.answers.append((workflow_id, name, answer))
+        return ImportStatus(state=ImportState.RUNNING, step="imports.load_rows")
+
+    async def workers(self) -> int:
+        return self.polling
+
+    async def count(self, state: ImportState) -> int:
+        return self.counts.get(state, 0)
+
+
+@dataclass
+class World:
+    """Everything a command can reach, and what it said."""
+
+    environment: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
+    tasks: FakeTasks = field(default_factory=FakeTasks)
+    store: FakeStore = field(default_factory=FakeStore)
+    rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
+    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
+    queue: FakeQueue = field(default_factory=FakeQueue)
+    runs: FakeRuns | None = field(default_factory=FakeRuns)
+    """None: Temporal is away."""
+
+    @asynccontextmanager
+    async def _resources(self, environment: Mapping[str, str]) -> AsyncGenerator["World"]:
+        BlobSettings.read(environment)
+        DatabaseSettings.read(environment)
+        yield self
+
+    @asynccontextmanager
+    async def _queue(self, settings: QueueSettings) -> AsyncGenerator[FakeQueue]:
+        yield self.queue
+
+    async def _runs(self, environment: Mapping[str, str]) -> FakeRuns:
+        if self.runs is None:
+            raise TemporalUnreachable("cannot reach Temporal at localhost:7233: refused")
+        return self.runs
+
+    def docflow(self, *arguments: str) -> Result:
+        """Run a command."""
+        surroundings = Surroundings(self.environment, self._resources, self._queue, self._runs)
+        return CliRunner().invoke(app, arguments, obj=surroundings, prog_name="docflow")

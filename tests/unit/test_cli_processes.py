@@ -1,0 +1,82 @@
+"""`docflow worker` and `docflow bridge` hand their options on, and nothing else."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.support.cli import SETTINGS, World
+from workers.settings import SettingsError
+
+
+@dataclass(frozen=True)
+class Totals:
+    received: int = 12
+    settled: int = 10
+    dead_lettered: int = 2
+    abandoned: int = 0
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was started, with which options."""
+    calls: list[Any] = []
+    process, catalogue = ModuleType("workers.process"), ModuleType("workers.catalogue")
+
+    async def run_worker(
+        pipelines: list[str], environment: Mapping[str, str], **options: Any
+    ) -> None:
+        calls.append((pipelines, dict(environment), options))
+
+    async def run_bridge(environment: Mapping[str, str], *, drain: bool) -> Totals:
+        if not environment:
+            raise SettingsError("missing setting: AZURE_SERVICE_BUS_CONNECTION_STRING")
+        calls.append((dict(environment), drain))
+        return Totals()
+
+    vars(process).update(run_worker=run_worker, run_bridge=run_bridge)
+    vars(catalogue).update(CATALOGUE={"imports": None, "batches": None})
+    monkeypatch.setitem(sys.modules, "workers.process", process)
+    monkeypatch.setitem(sys.modules, "workers.catalogue", catalogue)
+    return calls
+
+
+def options(with_bridge: bool, health: int | None, metrics: int | None) -> dict[str, Any]:
+    return {"with_bridge": with_bridge, "health_port": health, "metrics_port": metrics}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pipelines", "expected"),
+    [
+        (["imports"], ["imports"], options(False, None, None)),
+        (["imports", "--with-bridge", "--health-port", "0"], ["imports"], options(True, 0, None)),
+        (["all", "--metrics-port", "9090"], ["imports", "batches"], options(False, None, 9090)),
+    ],
+)
+def test_worker(
+    arguments: list[str], pipelines: list[str], expected: dict[str, Any], started: list[Any]
+) -> None:
+    assert World().docflow("worker", *arguments).exit_code == 0
+    assert started == [(pipelines, SETTINGS, expected)]
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_bridge_tells_what_it_did(drain: bool, started: list[Any]) -> None:
+    done = World().docflow("bridge", "service-bus", *(["--drain"] * drain))
+    assert started == [(SETTINGS, drain)]
+    assert done.stdout == "12 received: 10 settled, 2 dead-lettered, 0 abandoned\n"
+
+
+def test_a_bridge_without_settings_does_not_start(started: list[Any]) -> None:
+    done = World(environment={}).docflow("bridge", "service-bus")
+    assert (done.exit_code, started) == (1, [])
+    assert done.stderr == "docflow: missing setting: AZURE_SERVICE_BUS_CONNECTION_STRING\n"
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x"])
+def test_a_port_that_is_none(port: str, started: list[Any]) -> None:
+    assert World().docflow("worker", "imports", "--health-port", port).exit_code == 2
+    assert started == []

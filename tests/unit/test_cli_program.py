@@ -1,0 +1,171 @@
+"""The `docflow` program as a shell sees it."""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from azure.servicebus.aio import ServiceBusClient
+from typer.testing import CliRunner
+
+from workers.cli.app import app
+from workers.cli.text import one_line, visible
+
+DOCFLOW = (sys.executable, "-m", "workers.cli")
+ROOT = Path(__file__).parents[2]
+CPU_SECONDS_OF_HELP = 1.0
+"""Far over what it takes (0.2 s), and what one SDK of a cloud would use up."""
+
+
+def docflow(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DOCFLOW, *arguments],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    def walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for name, child in getattr(command, "commands", {}).items():
+            yield from walk(child, (*path, name))
+        if not hasattr(command, "commands"):
+            yield path
+
+    yield from walk(typer.main.get_command(app), ())
+
+
+COMMANDS = tuple(commands())
+
+
+def test_every_command_is_there() -> None:
+    assert {" ".join(path) for path in COMMANDS} >= {
+        *("submit imports", "status", "list", "show", "report"),
+        *("retry", "skip", "fail", "cancel"),
+        *("rejected list", "rejected show", "rejected resubmit"),
+        *("db upgrade", "db current", "stack service-bus"),
+        *("worker imports", "worker all", "bridge service-bus"),
+    }
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself_with_an_example(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"], prog_name="docflow")
+    assert shown.exit_code == 0
+    assert f"Usage: docflow {' '.join(path)}" in shown.output
+    usage, _, examples = shown.output.partition("Example")
+    assert f"docflow {' '.join(path)}" in examples.split("Options:")[0]
+    assert "\b" not in usage
+
+
+def test_help_is_quick_and_loads_no_cloud() -> None:
+    heavy = ("azure", "temporalio", "sqlalchemy", "obstore", "rich")
+    code = (
+        "import sys, time; from workers.cli.app import app; app(['--help'], standalone_mode=False);"
+        f"print(time.process_time(), *(n for n in {heavy} if n in sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    seconds, *loaded = done.stderr.split()
+    assert "Usage: " in done.stdout
+    assert loaded == []
+    assert float(seconds) < CPU_SECONDS_OF_HELP
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "code", "says"),
+    [
+        (["list"], {}, 1, "missing setting: AZURE_STORAGE_CONNECTION_STRING"),
+        (["db", "current"], {}, 1, "missing setting: DATABASE_URL"),
+        (["bridge", "service-bus"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
+        (["worker", "all", "--with-bridge"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
+        (["skip", "P1/T1"], {"TEMPORAL_ADDRESS": "127.0.0.1:1"}, 1, "cannot reach Temporal at"),
+        (["skip", "P1/T1/x"], {}, 2, "names no import"),
+        (["stack", "service-bus", "--queue", "q:lock=x"], {}, 2, "--queue: 'lock=x' of queue 'q'"),
+        (
+            ["stack", "service-bus", "--queue", "q", "--queue", "q"],
+            {},
+            2,
+            "--queue: q is named twice",
+        ),
+    ],
+)
+def test_failures_are_one_line_with_what_to_do(
+    arguments: list[str], environment: Mapping[str, str], code: int, says: str
+) -> None:
+    done = docflow(*arguments, **environment)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith("docflow: ") and done.stderr.count("\n") == 1
+    assert says in done.stderr
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = docflow("stack", "service-bus", "--port", str(port))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"docflow: cannot listen on port {port}: ")
+
+
+def test_a_wrong_option_is_a_usage_error() -> None:
+    done = docflow("list", "--state", "lost")
+    assert done.returncode == 2
+    assert "--state" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_schema_is_upgraded_once(tmp_path: Path) -> None:
+    settings = {
+        "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+        "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
+    }
+    assert docflow("db", "current", **settings).stdout == "empty: run `docflow db upgrade`\n"
+    behind = docflow("list", **settings)
+    assert behind.returncode == 1 and "docflow db upgrade" in behind.stderr
+    first = docflow("db", "upgrade", **settings)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout.startswith("the schema is at ") and "was empty" in first.stdout
+    assert "already" in docflow("db", "upgrade", **settings).stdout
+    assert docflow("db", "current", **settings).stdout.strip() in first.stdout
+    assert "no imports" in docflow("list", **settings).stdout
+
+
+async def test_the_emulator_runs_by_itself_until_it_is_told_to_stop() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(*DOCFLOW, "stack", "service-bus", "--port", "0", "--queue", "a:lock=5", "--queue", "b"),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(30):
+            line = (await process.stdout.readline()).decode()
+        name, _, value = line.strip().partition("=")
+        assert name == "AZURE_SERVICE_BUS_CONNECTION_STRING"
+        async with (
+            ServiceBusClient.from_connection_string(value.strip("'")) as client,
+            client.get_queue_receiver("b") as receiver,
+        ):
+            assert await receiver.peek_messages(1) == []
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(10):
+            code = await process.wait()
+    assert code == 0
+
+
+def test_text_from_outside_cannot_steer_a_terminal() -> None:
+    assert visible("a\x1b[2J\x9b\u202eb\tc\nd\ud800") == "a\\x1b[2J\\x9b\\u202eb\tc\nd\\ud800"
+    assert one_line(" a\r\n b\x00 ") == "a b\\x00"

@@ -1,0 +1,59 @@
+"""`docflow status`."""
+
+import json
+
+from contracts.imports import ImportState
+from tests.support.cli import FakeRuns, World, a_row
+from workers.cli.errors import CommandError
+
+
+def a_world() -> World:
+    runs = FakeRuns()
+    runs.counts = {ImportState.PARKED: 1, ImportState.COMPLETED: 41_000}
+    world = World(runs=runs)
+    world.tasks.rows.append(a_row("P1", "T1", state=ImportState.PARKED, reason="the disk is full"))
+    world.tasks.rows.append(a_row("P1", "T2"))
+    return world
+
+
+def test_everything_is_up() -> None:
+    done = a_world().docflow("status")
+    assert done.exit_code == 0
+    assert "down" not in done.stdout
+    assert "100 or more waiting, 1 in the dead letter queue" in done.stdout
+    assert "the disk is full" in done.stdout and "P1/T2" not in done.stdout
+    assert done.stdout.index("parked ") < done.stdout.index("completed ")
+    assert "41,000" in done.stdout
+
+
+def test_what_is_down_does_not_hide_the_rest() -> None:
+    world = a_world()
+    world.runs = None
+    del world.environment["DATABASE_URL"]
+    world.queue.error = CommandError("cannot use the Service Bus queue")
+    done = world.docflow("status", "--json")
+    status = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert [(check["part"], check["up"]) for check in status["checks"]] == [
+        ("Temporal", False),
+        ("database", False),
+        ("queue", False),
+    ]
+    said = " ".join(check["says"] for check in status["checks"])
+    assert "cannot reach Temporal" in said and "missing setting: DATABASE_URL" in said
+    assert "cannot use the Service Bus queue" in said
+
+
+def test_no_worker_is_down_with_what_to_do() -> None:
+    world = a_world()
+    assert world.runs is not None
+    world.runs.polling = 0
+    done = world.docflow("status")
+    assert done.exit_code == 1
+    assert "none polls: start `docflow worker imports`" in done.stdout
+
+
+def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:
+    status = json.loads(a_world().docflow("status", "--json").stdout)
+    assert [row["task_id"] for row in status["parked"]] == ["T1"]
+    assert next(iter(status["counts"].items())) == ("parked", 1)

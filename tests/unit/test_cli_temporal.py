@@ -1,0 +1,162 @@
+"""How commands see and answer runs, on a real server with the real workflow."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client, WorkflowHandle
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+from contracts.imports import (
+    Answer,
+    ImportMessage,
+    ImportOrder,
+    ImportResult,
+    ImportState,
+    Retry,
+)
+from tests.support.imports import OUTCOME, World, import_message, permanent
+from workers.cli.errors import CommandError
+from workers.cli.temporal import TASK_QUEUE, TemporalRuns
+from workers.plugin import docflow_plugin
+from workers.stack.temporal import temporal_binary
+from workflows import attributes
+from workflows.imports import DocumentImport
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client() -> AsyncIterator[Client]:
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    async with environment:
+        yield environment.client
+
+
+@pytest.fixture
+def runs(client: Client) -> TemporalRuns:
+    return TemporalRuns(client, {"TEMPORAL_UI_ADDRESS": "http://ui:8233/"})
+
+
+async def start(
+    client: Client, message: ImportMessage, task_queue: str
+) -> WorkflowHandle[DocumentImport, ImportResult]:
+    return await client.start_workflow(
+        DocumentImport.run,
+        ImportOrder(message=message),
+        id=message.workflow_id,
+        task_queue=task_queue,
+        search_attributes=attributes.at_start("imports", "equipment", "p1"),
+    )
+
+
+@asynccontextmanager
+async def running(client: Client, world: World) -> AsyncIterator[str]:
+    """An import on a worker of its own; yields its workflow id."""
+    task_queue, message = uuid.uuid4().hex, import_message()
+    activities = world.activities()
+    async with Worker(
+        client, task_queue=task_queue, workflows=[DocumentImport], activities=activities
+    ):
+        yield (await start(client, message, task_queue)).id
+
+
+async def until_parked(runs: TemporalRuns, workflow_id: str) -> None:
+    async with asyncio.timeout(20):
+        while not ((view := await runs.look(workflow_id)) and view.parked):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_run_that_is_not_there(runs: TemporalRuns) -> None:
+    assert await runs.look("import/p1/nobody") is None
+    assert await runs.status("import/p1/nobody") is None
+    with pytest.raises(CommandError, match="no open run import/p1/nobody"):
+        await runs.answer("import/p1/nobody", "skip", Answer())
+
+
+async def test_a_completed_run(client: Client, runs: TemporalRuns) -> None:
+    async with running(client, World()) as workflow_id:
+        result = await runs.result(workflow_id)
+    assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)
+    view = await runs.look(workflow_id)
+    assert view is not None
+    assert (view.status, view.closed, view.parked) == ("completed", True, False)
+    assert view.link == (
+        f"http://ui:8233/namespaces/default/workflows/{workflow_id.replace('/', '%2F')}/"
+        f"{view.run_id}"
+    )
+
+
+async def test_a_parked_run_is_seen_explained_and_answered(
+    client: Client, runs: TemporalRuns
+) -> None:
+    async with running(client, World(failures=[permanent("the disk is full")])) as workflow_id:
+        await until_parked(runs, workflow_id)
+        status = await runs.status(workflow_id)
+        assert status is not None and status.reason == "the disk is full"
+        other = Retry(message=import_message())
+        with pytest.raises(CommandError, match=r"retry was refused: .*keeps its task_id"):
+            await runs.answer(workflow_id, "retry", other)
+        await runs.answer(workflow_id, "retry", Retry(by="ada"))
+        assert (await runs.result(workflow_id)).state is ImportState.COMPLETED
+
+
+async def test_a_failed_run_has_its_result(client: Client, runs: TemporalRuns) -> None:
+    async with running(client, World(failures=[permanent()])) as workflow_id:
+        await until_parked(runs, workflow_id)
+        await runs.answer(workflow_id, "fail", Answer(reason="withdrawn", by="ada"))
+        result = await runs.result(workflow_id)
+    assert (result.state, result.reason) == (ImportState.FAILED, "withdrawn (ada)")
+    view = await runs.look(workflow_id)
+    assert view is not None and (view.status, view.parked) == ("failed", False)
+
+
+async def test_what_is_not_parked_refuses_answers(client: Client, runs: TemporalRuns) -> None:
+    world = World(path="remote", block=True)
+    async with running(client, world) as workflow_id:
+        await world.working.wait()
+        with pytest.raises(CommandError, match="skip was refused: this run is not parked"):
+            await runs.answer(workflow_id, "skip", Answer())
+        await client.get_workflow_handle(workflow_id).terminate("by hand")
+        with pytest.raises(CommandError, match=r"ended without a result: .*docflow show"):
+            await runs.result(workflow_id)
+
+
+async def test_an_answer_that_no_worker_takes_is_not_waited_for(
+    client: Client,
+) -> None:
+    runs = TemporalRuns(client, {}, seconds_to_answer=0.5)
+    handle = await start(client, import_message(), "nobody polls this")
+    with pytest.raises(CommandError, match=r"no worker answered within 0\.5 s"):
+        await runs.answer(handle.id, "cancel", Answer())
+    assert await runs.status(handle.id) is None
+    view = await runs.look(handle.id)
+    assert view is not None and (view.closed, view.link) == (False, None)
+
+
+async def test_workers_are_counted(client: Client, runs: TemporalRuns) -> None:
+    assert await runs.workers() == 0
+    world = World()
+    message = import_message()
+    async with Worker(
+        client, task_queue=TASK_QUEUE, workflows=[DocumentImport], activities=world.activities()
+    ):
+        await (await start(client, message, TASK_QUEUE)).result()
+        assert await runs.workers() == 1
+
+
+async def test_imports_are_counted_by_state(client: Client, runs: TemporalRuns) -> None:
+    async with running(client, World(skip="done before")) as workflow_id:
+        await runs.result(workflow_id)
+        async with asyncio.timeout(20):
+            while await runs.count(ImportState.SKIPPED) != 1:
+                await asyncio.sleep(0.05)
+    assert await runs.count(ImportState.CANCELLED) == 0

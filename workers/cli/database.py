@@ -1,0 +1,53 @@
+"""`docflow db`: the schema."""
+
+import typer
+
+from workers.cli.errors import run
+from workers.cli.surroundings import Surroundings, surroundings
+from workers.settings import DatabaseSettings
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The database that rows and results go to."
+)
+
+
+@app.command("upgrade")
+def upgrade_schema(context: typer.Context) -> None:
+    """Bring the schema of DATABASE_URL to this release; run it before the workers start.
+
+    \b
+    Example:
+      DATABASE_URL=postgresql://docflow@db/docflow docflow db upgrade
+    """
+    run(_upgrade(surroundings(context)))
+
+
+async def _upgrade(world: Surroundings) -> None:
+    from adapters.database import current, upgrade
+
+    url = DatabaseSettings.read(world.environment).url
+    before = await current(url)
+    await upgrade(url)
+    after = await current(url)
+    typer.echo(
+        f"the schema is at {after}"
+        + (" already" if before == after else f", was {before or 'empty'}")
+    )
+
+
+@app.command("current")
+def current_schema(context: typer.Context) -> None:
+    """Print the schema revision of DATABASE_URL.
+
+    \b
+    Example:
+      docflow db current
+    """
+    run(_current(surroundings(context)))
+
+
+async def _current(world: Surroundings) -> None:
+    from adapters.database import current
+
+    revision = await current(DatabaseSettings.read(world.environment).url)
+    typer.echo(revision or "empty: run `docflow db upgrade`")

@@ -1,0 +1,97 @@
+"""What a person sees when following an import is over."""
+
+import typer
+
+from contracts.imports import ImportMessage, ImportResult, ImportState
+from workers.cli.errors import ExitCode
+from workers.cli.follow import Ending, Parked
+from workers.cli.output import (
+    console,
+    counts_text,
+    pairs,
+    print_json,
+    problems_table,
+    state_text,
+)
+from workers.cli.ports import Runs
+
+
+def name_of(message: ImportMessage) -> str:
+    """How people name this import."""
+    return f"{message.project_id}/{message.task_id}"
+
+
+def show_sent(message: ImportMessage, *, as_json: bool) -> None:
+    """Nobody follows: say how to find the import."""
+    if as_json:
+        print_json({"task": name_of(message), "workflow_id": message.workflow_id})
+        return
+    typer.echo(f"sent {name_of(message)}; `docflow show {name_of(message)}` tells how it goes")
+
+
+def show_ending(ending: Ending, message: ImportMessage, runs: Runs, *, as_json: bool) -> None:
+    """Show result or reason, with what to do next.
+
+    Raises:
+        typer.Exit: The import failed, was cancelled or is parked.
+    """
+    link = runs.link(message.workflow_id)
+    if isinstance(ending, Parked):
+        _show_parked(ending, message, link, as_json=as_json)
+        raise typer.Exit(ExitCode.PARKED)
+    if as_json:
+        print_json({**ending.model_dump(mode="json"), "link": link})
+    else:
+        _show_result(ending, link)
+    if ending.state in (ImportState.FAILED, ImportState.CANCELLED):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _show_result(result: ImportResult, link: str | None) -> None:
+    name = f"{result.project_id}/{result.task_id}"
+    out = console()
+    out.print(
+        pairs(
+            [
+                (result.document_type, name),
+                ("state", state_text(result.state)),
+                ("rows", counts_text(result.counts)),
+                ("reason", result.reason),
+                ("report", result.report and f"{result.report.name} (`docflow report {name}`)"),
+                ("run", link),
+            ]
+        )
+    )
+    if result.problems:
+        out.print(problems_table(result.problems, result.problem_count))
+
+
+def _show_parked(
+    parked: Parked, message: ImportMessage, link: str | None, *, as_json: bool
+) -> None:
+    status = parked.status
+    if as_json:
+        print_json(
+            {
+                "task": name_of(message),
+                "state": ImportState.PARKED,
+                "status": status and status.model_dump(mode="json"),
+                "link": link,
+            }
+        )
+        return
+    name = name_of(message)
+    console().print(
+        pairs(
+            [
+                (message.document_type, name),
+                ("state", state_text(ImportState.PARKED)),
+                ("step", status and status.step),
+                ("reason", status.reason if status else f"`docflow show {name}` tells"),
+                ("try again", f"docflow retry {name} [--message corrected.json]"),
+                ("leave it out", f"docflow skip {name}"),
+                ("give it up", f"docflow fail {name}"),
+                ("run", link),
+            ]
+        )
+    )

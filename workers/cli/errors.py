@@ -1,0 +1,96 @@
+"""How commands fail: one line on stderr that says what to do, and an exit code."""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NoReturn, TypeVar
+
+import typer
+
+from workers.cli.text import one_line
+
+Result = TypeVar("Result")
+
+
+class ExitCode(IntEnum):
+    """What a command tells the shell. A completed import is 0, rejected rows or not."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    PARKED = 4
+    """The import waits for a person."""
+
+
+class CommandError(Exception):
+    """A command cannot go on; the message says why and what to do.
+
+    Attributes:
+        exit_code: What the shell is told.
+    """
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class UsageError(CommandError):
+    """The options do not fit together, or one is missing; the message names it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.USAGE)
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a command's work; expected failures become one line and an exit code."""
+    with failures_in_one_line():
+        return asyncio.run(work)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why something could not be done, where that is an answer and no end."""
+
+    reason: str
+
+
+async def attempt(work: Awaitable[Result]) -> Result | Failure:
+    """Do something that may fail as expected; a bug is raised."""
+    try:
+        return await work
+    except (CommandError, *_expected()) as error:
+        return Failure(str(error))
+
+
+@contextmanager
+def failures_in_one_line() -> Generator[None]:
+    """Show expected failures without a traceback; a bug keeps its own."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except CommandError as error:
+        _stop(error, error.exit_code)
+    except _expected() as error:
+        _stop(error, ExitCode.FAILED)
+
+
+def _stop(error: Exception, exit_code: ExitCode) -> NoReturn:
+    typer.echo(f"docflow: {one_line(str(error) or type(error).__name__)}", err=True)
+    raise typer.Exit(exit_code) from error
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Failures whose message is written for the person at the terminal.
+
+    Called only when something was raised, so that a command that works never loads them.
+    """
+    from adapters.database import SchemaBehind
+    from adapters.ports import PortError
+    from workers.connect import TemporalUnreachable
+    from workers.settings import SettingsError
+    from workers.stack.children import StackError
+
+    return SettingsError, PortError, SchemaBehind, TemporalUnreachable, StackError

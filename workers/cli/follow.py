@@ -1,0 +1,197 @@
+"""Following one import from the queue to its end."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from adapters.ports import LoadMark, RejectedMessage, TaskKey, Unavailable
+from contracts.imports import ImportResult, ImportStatus
+from workers.cli.errors import CommandError
+from workers.cli.ids import workflow_id
+from workers.cli.output import console, counts_text
+from workers.cli.ports import Resources, Runs, RunView
+
+QUIET_SECONDS = 10.0
+"""How long nothing may happen before the person is told what might be missing."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
+"""Seconds between two looks: small documents are done in a moment, big ones take minutes."""
+REJECTED_LOOKED_AT = 50
+
+
+@dataclass(frozen=True)
+class Parked:
+    """The import waits for a person."""
+
+    status: ImportStatus | None
+    """None when no worker answers."""
+
+
+Ending = ImportResult | Parked
+"""Why following is over."""
+
+
+class Screen(Protocol):
+    """Shows how an import goes."""
+
+    def state(self, description: str) -> None:
+        """What is happening."""
+        ...
+
+    def rows(self, mark: LoadMark) -> None:
+        """How far the rows have come."""
+        ...
+
+    def hint(self, sentence: str) -> None:
+        """Something the person may have to do."""
+        ...
+
+
+class Follower:
+    """Watches one import.
+
+    Args:
+        key: The import.
+        runs: Temporal.
+        resources: For progress marks and rejected messages.
+        screen: Shows what is seen.
+        quiet_seconds: After how long without a sign of life hints are given.
+        pauses: Seconds of the first and the longest pause between two looks.
+    """
+
+    def __init__(
+        self,
+        key: TaskKey,
+        runs: Runs,
+        resources: Resources,
+        screen: Screen,
+        *,
+        quiet_seconds: float = QUIET_SECONDS,
+        pauses: tuple[float, float] = (FIRST_PAUSE, LONGEST_PAUSE),
+    ) -> None:
+        self._key = key
+        self._workflow_id = workflow_id(key)
+        self._runs = runs
+        self._resources = resources
+        self._screen = screen
+        self._quiet_seconds = quiet_seconds
+        self._pauses = pauses
+        self._mark = LoadMark()
+        self._last_sign = 0.0
+        self._hinted = False
+
+    async def follow(self) -> Ending:
+        """Watch until the import is over or waits for a person.
+
+        Raises:
+            CommandError: The message was rejected, the run ended without a result, or Temporal
+                is gone.
+        """
+        self._sign_of_life()
+        pause, longest = self._pauses
+        while True:
+            view = await self._runs.look(self._workflow_id)
+            if view is not None and view.closed:
+                return await self._runs.result(self._workflow_id)
+            if view is not None and view.parked:
+                return Parked(await self._runs.status(self._workflow_id))
+            await (self._wait_for_a_run() if view is None else self._watch(view))
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, longest)
+
+    def _sign_of_life(self) -> None:
+        self._last_sign = asyncio.get_running_loop().time()
+
+    def _is_quiet(self) -> bool:
+        quiet = asyncio.get_running_loop().time() - self._last_sign >= self._quiet_seconds
+        return quiet and not self._hinted
+
+    async def _wait_for_a_run(self) -> None:
+        self._screen.state("in the queue")
+        if rejected := await find_rejection(self._resources, self._workflow_id):
+            raise CommandError(
+                f"the message was rejected: {rejected.reason}: {rejected.description}; "
+                f"`docflow rejected show {rejected.id}` shows it"
+            )
+        if self._is_quiet():
+            self._hinted = True
+            self._screen.hint(
+                f"No run {self._workflow_id} after {self._quiet_seconds:.0f} s. Does a bridge "
+                "receive from this queue (`docflow bridge service-bus`)? "
+                "`docflow status` shows what is up."
+            )
+
+    async def _watch(self, view: RunView) -> None:
+        self._screen.state(view.status)
+        try:
+            mark = await self._resources.store.mark(self._key)
+        except Unavailable:
+            # The run goes on without us, and so does looking at it.
+            return
+        if mark != self._mark:
+            self._mark = mark
+            self._screen.rows(mark)
+            self._sign_of_life()
+        elif self._is_quiet():
+            self._hinted = True
+            if await self._runs.workers() == 0:
+                self._screen.hint(
+                    "The run has begun and no worker takes its work: "
+                    "start `docflow worker imports`."
+                )
+
+
+async def find_rejection(resources: Resources, message_id: str) -> RejectedMessage | None:
+    """The rejected message of this id, among the newest; None when the record is away."""
+    try:
+        newest = await resources.rejected.list(REJECTED_LOOKED_AT)
+    except Unavailable:
+        return None
+    return next((found for found in newest if found.message_id == message_id), None)
+
+
+class ProgressScreen:
+    """A progress bar on stderr; what the file still holds is not known, so it has no end."""
+
+    def __init__(self) -> None:
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        out = console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[rows]}", markup=False),
+            TimeElapsedColumn(),
+            console=out,
+            transient=True,
+            disable=not out.is_terminal,
+        )
+        self._task = self._progress.add_task("sent", total=None, rows="")
+
+    @contextmanager
+    def shown(self) -> Generator[None]:
+        """Keep the bar on the screen."""
+        with self._progress:
+            yield
+
+    def state(self, description: str) -> None:
+        """What is happening."""
+        self._progress.update(self._task, description=description)
+
+    def rows(self, mark: LoadMark) -> None:
+        """How far the rows have come."""
+        self._progress.update(
+            self._task, rows=f"{mark.cursor:,} rows read: {counts_text(mark.counts)}"
+        )
+
+    def hint(self, sentence: str) -> None:
+        """Something the person may have to do."""
+        self._progress.console.print(sentence)

@@ -1,0 +1,206 @@
+"""From the options of `docflow submit imports` to a message of the queue."""
+
+import json
+import re
+import secrets
+import unicodedata
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
+from workers.cli.errors import UsageError
+from workers.cli.text import one_line
+
+OPTIONS: Mapping[str, str] = {
+    "document_type": "--type",
+    "project_id": "--project",
+    "task_id": "--task",
+    "service_id": "--service",
+    "strategy": "--strategy",
+    "all_or_nothing": "--all-or-nothing",
+    "idempotency_key": "--idempotency-key",
+    "sheet": "--sheet",
+    "encoding": "--encoding",
+    "primavera_project_id": "--primavera-project",
+    "extraction_id": "--extraction",
+    "target_blob_name": "--target-blob",
+    "payload": "--payload",
+    "filters": "--filters",
+    "activity_ids": "--activity-id",
+    "filename": "FILE",
+    "original_filename": "FILE",
+}
+"""Field of a message to the option that sets it."""
+
+_JSON_FIELDS = ("payload", "filters")
+_FILE_FIELDS = ("temp_blob_name", "blob_name")
+_NAME_FIELDS = ("original_filename", "filename")
+
+
+def _message_classes() -> dict[DocumentType, type[Message]]:
+    union, _ = get_args(ImportMessage)
+    return {
+        document_type: message_class
+        for message_class in get_args(union)
+        for document_type in get_args(message_class.model_fields["document_type"].annotation)
+    }
+
+
+MESSAGE_CLASSES: Mapping[DocumentType, type[Message]] = _message_classes()
+"""The contract of each document type."""
+
+
+def _first_field(document_type: DocumentType, names: tuple[str, ...]) -> str | None:
+    fields = MESSAGE_CLASSES[document_type].model_fields
+    return next((name for name in names if name in fields), None)
+
+
+def takes_file(document_type: DocumentType) -> bool:
+    """Whether the work of this type starts from a file."""
+    return _first_field(document_type, _FILE_FIELDS) is not None
+
+
+def new_task_id(document_type: DocumentType, now: datetime) -> str:
+    """A task id that reads well and that nobody else has."""
+    return f"{document_type.replace('_', '-')}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def upload_name(project_id: str, task_id: str, filename: str) -> str:
+    """Blob name of a submitted file: plain ASCII, whatever the user's file is called."""
+    ascii_name = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode("ascii")
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", ascii_name).strip("._")[-100:]
+    return f"uploads/{project_id}/{task_id}/{safe or 'file'}"
+
+
+def _parse_json(option: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{option} is not JSON: {error}; quote it like '{{\"level\": 3}}'"
+        ) from None
+
+
+def build_message(
+    document_type: DocumentType,
+    project_id: str,
+    task_id: str,
+    file: Path | None,
+    given: Mapping[str, Any],
+) -> ImportMessage:
+    """Build the message and check it, before anything is uploaded or sent.
+
+    Args:
+        document_type: What the document is.
+        project_id: Project it belongs to.
+        task_id: Names the import.
+        file: The file, for types that work from one.
+        given: The other fields as typed, by their name in the message; None: not given.
+
+    Raises:
+        UsageError: Options do not fit the type, are missing or wrong; the message names them.
+    """
+    fields = MESSAGE_CLASSES[document_type].model_fields
+    wanted = {name: value for name, value in given.items() if value is not None}
+    if unknown := [OPTIONS[name] for name in wanted if name not in fields]:
+        takes = sorted(OPTIONS[name] for name in fields if OPTIONS.get(name, "F")[:2] == "--")
+        raise UsageError(
+            f"{document_type} does not take {', '.join(unknown)}; it takes {', '.join(takes)}"
+        )
+    for field, option in (("project_id", project_id), ("task_id", task_id)):
+        _check_key(OPTIONS[field], option)
+    raw: dict[str, Any] = {
+        "document_type": document_type,
+        "project_id": project_id,
+        "task_id": task_id,
+        **_file_fields(document_type, project_id, task_id, file),
+        **wanted,
+        **{
+            name: _parse_json(OPTIONS[name], wanted[name])
+            for name in _JSON_FIELDS
+            if name in wanted
+        },
+    }
+    if "extraction_id" in fields:
+        raw.setdefault("extraction_id", task_id)
+    try:
+        return IMPORT_MESSAGE.validate_python(raw)
+    except ValidationError as error:
+        raise UsageError(f"{document_type}: {describe(error)}") from None
+
+
+def _check_key(option: str, value: str) -> None:
+    try:
+        TypeAdapter[str](Key).validate_python(value)
+    except ValidationError:
+        raise UsageError(
+            f"{option} {value!r}: use up to 128 letters, digits and . _ : @ + -, "
+            "beginning with a letter or digit"
+        ) from None
+
+
+def _file_fields(
+    document_type: DocumentType, project_id: str, task_id: str, file: Path | None
+) -> dict[str, str]:
+    blob_field = _first_field(document_type, _FILE_FIELDS)
+    if blob_field is None:
+        if file is not None:
+            raise UsageError(f"{document_type} works on what is stored and takes no FILE")
+        return {}
+    if file is None:
+        raise UsageError(f"{document_type} needs a FILE")
+    name_field = _first_field(document_type, _NAME_FIELDS)
+    assert name_field is not None
+    return {
+        blob_field: upload_name(project_id, task_id, file.name),
+        name_field: file.name[-255:],
+    }
+
+
+def to_wire(message: ImportMessage) -> bytes:
+    """The body of the message in the queue: what was given, defaults left out."""
+    return message.model_dump_json(exclude_unset=True).encode()
+
+
+def read_message(body: bytes) -> ImportMessage:
+    """Check a message that is in its wire form.
+
+    Raises:
+        UsageError: It does not fit the contract; the message names the fields.
+    """
+    try:
+        return IMPORT_MESSAGE.validate_json(body)
+    except ValidationError as error:
+        raise UsageError(describe(error, options={})) from None
+
+
+def describe(error: ValidationError, options: Mapping[str, str] = OPTIONS) -> str:
+    """What is wrong with a message, in one line that names options (or fields)."""
+    missing: list[str] = []
+    wrong: list[str] = []
+    for problem in error.errors(include_url=False, include_input=False, include_context=False):
+        # The first part is the document type that the union was told apart by.
+        path = [str(part) for part in problem["loc"][1:]]
+        text = one_line(problem["msg"].removeprefix("Value error, "))
+        if not path:
+            wrong.append(_in_options(text, options))
+            continue
+        name = ".".join([options.get(path[0], path[0]), *path[1:]])
+        if problem["type"] == "missing":
+            missing.append(name)
+        else:
+            wrong.append(f"{name}: {text}")
+    needs = [f"needs {', '.join(missing)}"] if missing else []
+    return "; ".join(needs + wrong)[:2000]
+
+
+def _in_options(text: str, options: Mapping[str, str]) -> str:
+    return re.sub(
+        r"\b(needs an? )(\w+)",
+        lambda found: found[1] + options.get(found[2], found[2]),
+        text,
+    )

@@ -1,0 +1,122 @@
+"""`docflow worker` and `docflow bridge`: the processes that do the work."""
+
+import logging
+from typing import Annotated
+
+import typer
+
+from workers.cli.errors import run
+from workers.cli.surroundings import surroundings
+
+worker = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Run workers until SIGTERM or Ctrl-C."
+)
+bridge = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Run what turns messages into runs."
+)
+
+HealthPort = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Serve /health/live and /health/ready."),
+]
+MetricsPort = Annotated[
+    int | None, typer.Option(min=1, max=65535, help="Serve Prometheus metrics.")
+]
+WithBridge = Annotated[
+    bool,
+    typer.Option("--with-bridge", help="Receive messages in this process too; runs start faster."),
+]
+
+
+@worker.command("imports")
+def worker_imports(
+    context: typer.Context,
+    with_bridge: WithBridge = False,
+    health_port: HealthPort = None,
+    metrics_port: MetricsPort = None,
+) -> None:
+    """Work on document imports.
+
+    \b
+    Examples:
+      docflow worker imports --with-bridge
+      docflow worker imports --health-port 8080 --metrics-port 9090
+    """
+    _run_worker(context, ["imports"], with_bridge, health_port, metrics_port)
+
+
+@worker.command("all")
+def worker_all(
+    context: typer.Context,
+    with_bridge: WithBridge = False,
+    health_port: HealthPort = None,
+    metrics_port: MetricsPort = None,
+) -> None:
+    """Work on every pipeline in one process.
+
+    \b
+    Example:
+      docflow worker all --with-bridge --health-port 8080
+    """
+    from workers.catalogue import CATALOGUE
+
+    _run_worker(context, list(CATALOGUE), with_bridge, health_port, metrics_port)
+
+
+def _run_worker(
+    context: typer.Context,
+    pipelines: list[str],
+    with_bridge: bool,
+    health_port: int | None,
+    metrics_port: int | None,
+) -> None:
+    from workers.process import run_worker
+
+    _log_to_stderr()
+    run(
+        run_worker(
+            pipelines,
+            surroundings(context).environment,
+            with_bridge=with_bridge,
+            health_port=health_port,
+            metrics_port=metrics_port,
+        )
+    )
+
+
+@bridge.command("service-bus")
+def bridge_service_bus(
+    context: typer.Context,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Stop when the queue stays empty.")
+    ] = False,
+) -> None:
+    """Receive import messages from Service Bus and start their runs.
+
+    \b
+    Examples:
+      docflow bridge service-bus
+      docflow bridge service-bus --drain
+    """
+    from workers.process import run_bridge
+
+    _log_to_stderr()
+    totals = run(run_bridge(surroundings(context).environment, drain=drain))
+    typer.echo(
+        f"{totals.received} received: {totals.settled} settled, "
+        f"{totals.dead_lettered} dead-lettered, {totals.abandoned} abandoned"
+    )
+
+
+@bridge.callback()
+def bridges() -> None:
+    """Run what turns messages into runs."""
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    # These tell at INFO of every link and retry, and of every look at the schema.
+    for name in ("azure", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,188 @@
+"""`docflow rejected`: messages that were turned away at the door."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adapters.ports import RejectedMessage
+from workers.cli.errors import CommandError, UsageError, run
+from workers.cli.messages import read_message
+from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+from workers.cli.ports import Resources
+from workers.cli.reading import read_body
+from workers.cli.surroundings import Surroundings, surroundings
+from workers.settings import QueueSettings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Messages that were turned away.",
+)
+
+NumberArgument = Annotated[int, typer.Argument(metavar="N", help="Number in `rejected list`.")]
+
+
+@app.command("list")
+def list_rejected(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List rejected messages, the newest first.
+
+    \b
+    Example:
+      docflow rejected list --limit 10
+    """
+    run(_list(surroundings(context), limit, as_json=as_json))
+
+
+async def _list(world: Surroundings, limit: int, *, as_json: bool) -> None:
+    async with world.resources() as resources:
+        found = await resources.rejected.list(limit)
+    if as_json:
+        print_json([_as_json(message) for message in found])
+        return
+    if not found:
+        typer.echo("no message was rejected")
+        return
+    made = table(
+        "N", "received", "message id", "reason", "description", "resubmitted", numbers=["N"]
+    )
+    for message in found:
+        made.add_row(
+            text(message.id),
+            text(moment(message.received_at)),
+            text(message.message_id),
+            text(message.reason),
+            text(message.description),
+            text(moment(message.resubmitted_at)),
+        )
+    console().print(made)
+
+
+@app.command()
+def show(context: typer.Context, number: NumberArgument, as_json: JsonOption = False) -> None:
+    """Show one rejected message with its body.
+
+    \b
+    Example:
+      docflow rejected show 7
+    """
+    run(_show(surroundings(context), number, as_json=as_json))
+
+
+async def _show(world: Surroundings, number: int, *, as_json: bool) -> None:
+    async with world.resources() as resources:
+        message = await _get(resources, number)
+    if as_json:
+        print_json(_as_json(message))
+        return
+    out = console()
+    out.print(
+        pairs(
+            [
+                ("number", message.id),
+                ("queue", message.queue),
+                ("message id", message.message_id),
+                ("received", moment(message.received_at)),
+                ("resubmitted", moment(message.resubmitted_at)),
+                ("reason", message.reason),
+                ("description", message.description),
+                ("body", "cut off: it was longer than what is kept" if message.truncated else None),
+            ]
+        )
+    )
+    out.print(text(message.body), soft_wrap=True)
+
+
+@app.command()
+def resubmit(
+    context: typer.Context,
+    number: NumberArgument,
+    body: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="Corrected message to send instead."
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Send although it is not valid, or was sent again before."),
+    ] = False,
+) -> None:
+    """Send a rejected message to its queue again, as it was or corrected.
+
+    The original stays in the dead letter queue until the queue's own owner removes it.
+
+    \b
+    Examples:
+      docflow rejected show 7 --json
+      docflow rejected resubmit 7 --body corrected.json
+    """
+    run(_resubmit(surroundings(context), number, body, force=force))
+
+
+async def _resubmit(world: Surroundings, number: int, file: Path | None, *, force: bool) -> None:
+    async with world.resources() as resources, world.queue() as queue:
+        message = await _get(resources, number)
+        _refuse_other_queue(message, world)
+        body = _body(message, file)
+        if not force:
+            _refuse_in_vain(message, body)
+        # A new id: the queue may drop one that it has seen, and a second rejection under the
+        # old id would not be recorded.
+        await queue.send(body, f"resubmitted-{number}-{secrets.token_hex(4)}")
+        await resources.rejected.mark_resubmitted(number)
+    typer.echo(f"sent message {number} to queue {message.queue} again")
+
+
+async def _get(resources: Resources, number: int) -> RejectedMessage:
+    message = await resources.rejected.get(number)
+    if message is None:
+        raise CommandError(
+            f"there is no rejected message {number}; `docflow rejected list` shows them"
+        )
+    return message
+
+
+def _refuse_other_queue(message: RejectedMessage, world: Surroundings) -> None:
+    queue_name = QueueSettings.read(world.environment).queue_name
+    if message.queue != queue_name:
+        raise CommandError(
+            f"message {message.id} came from queue {message.queue!r} and this is {queue_name!r}; "
+            f"set AZURE_SERVICE_BUS_QUEUE_NAME={message.queue} to send it there"
+        )
+
+
+def _body(message: RejectedMessage, file: Path | None) -> bytes:
+    if file is not None:
+        return read_body(file)
+    if message.truncated:
+        raise UsageError(
+            f"only the beginning of message {message.id} was kept; give the whole of it with --body"
+        )
+    return message.body.encode("utf-8", "surrogatepass")
+
+
+def _refuse_in_vain(message: RejectedMessage, body: bytes) -> None:
+    if message.resubmitted_at is not None:
+        raise CommandError(
+            f"message {message.id} was sent again at {moment(message.resubmitted_at)} UTC; "
+            "add --force to send it once more"
+        )
+    try:
+        read_message(body)
+    except UsageError as error:
+        raise CommandError(
+            f"message {message.id} would be rejected again: {error}; correct it and give it with "
+            "--body FILE, or add --force"
+        ) from error
+
+
+def _as_json(message: RejectedMessage) -> dict[str, Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RejectedMessage).dump_python(message, mode="json")

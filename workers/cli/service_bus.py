@@ -1,0 +1,88 @@
+"""The Service Bus queue, as commands need it: send one message, see how many wait."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
+from azure.servicebus.aio import ServiceBusClient
+from azure.servicebus.exceptions import ServiceBusError
+
+from workers.cli.errors import CommandError
+from workers.cli.ports import QueueDepth
+from workers.settings import QueueSettings
+
+SECONDS_TO_ANSWER = 15
+"""How long one attempt may take before the queue counts as unreachable."""
+
+
+class ServiceBusQueue:
+    """One queue, over an open client."""
+
+    def __init__(self, client: ServiceBusClient, settings: QueueSettings) -> None:
+        self._client = client
+        self._name = settings.queue_name
+        self._sender = client.get_queue_sender(self._name)
+        # A sender is not made for two tasks at once.
+        self._sending = asyncio.Lock()
+
+    async def send(self, body: bytes, message_id: str) -> None:
+        """Send one message; it is in the queue when this returns.
+
+        Raises:
+            CommandError: It cannot be sent, or it is not known whether it was.
+        """
+        message = ServiceBusMessage(body, message_id=message_id, content_type="application/json")
+        try:
+            async with self._sending:
+                await self._sender.send_messages(message)
+        except ServiceBusError as error:
+            raise self._unreachable(error) from error
+
+    async def depth(self, at_most: int) -> QueueDepth:
+        """Look at what is in the queue, up to `at_most` messages, without taking any.
+
+        Raises:
+            CommandError: The queue does not answer.
+        """
+        waiting, dead_letters = await asyncio.gather(
+            self._peek(None, at_most), self._peek(ServiceBusSubQueue.DEAD_LETTER, at_most)
+        )
+        return QueueDepth(waiting, dead_letters, at_most)
+
+    async def _peek(self, sub_queue: ServiceBusSubQueue | None, at_most: int) -> int:
+        receiver = self._client.get_queue_receiver(
+            self._name,
+            sub_queue=sub_queue,  # pyright: ignore[reportArgumentType] - None is its default
+        )
+        try:
+            async with receiver:
+                return len(await receiver.peek_messages(at_most, timeout=SECONDS_TO_ANSWER))
+        except ServiceBusError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: ServiceBusError) -> CommandError:
+        return CommandError(
+            f"cannot use the Service Bus queue {self._name!r} at "
+            f"{self._client.fully_qualified_namespace}: {str(error).splitlines()[0]}; is it up, "
+            "and are AZURE_SERVICE_BUS_CONNECTION_STRING and AZURE_SERVICE_BUS_QUEUE_NAME right?"
+        )
+
+
+@asynccontextmanager
+async def open_queue(settings: QueueSettings) -> AsyncGenerator[ServiceBusQueue]:
+    """Open the queue that the settings name; it is reached when it is first used.
+
+    Raises:
+        CommandError: The connection string cannot be read.
+    """
+    try:
+        client = ServiceBusClient.from_connection_string(
+            settings.connection_string, retry_total=1, try_timeout=SECONDS_TO_ANSWER
+        )
+    except ValueError as error:
+        raise CommandError(
+            f"AZURE_SERVICE_BUS_CONNECTION_STRING cannot be read: {error}"
+        ) from error
+    async with client:
+        yield ServiceBusQueue(client, settings)

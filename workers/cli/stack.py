@@ -1,0 +1,105 @@
+"""`docflow stack`: parts of the embedded stack, for development and tests."""
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.cli.errors import CommandError, UsageError, run
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Parts of the embedded stack, for development and tests.",
+)
+
+
+@app.callback()
+def stack() -> None:
+    """Parts of the embedded stack, for development and tests."""
+
+
+@app.command("service-bus")
+def service_bus(
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:lock=SECONDS,max=COUNT]", help="May be repeated [import-queue]."
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 5672,
+) -> None:
+    """Run the Service Bus emulator on loopback until it is interrupted.
+
+    It prints the connection string to use. Messages live in memory.
+
+    \b
+    Example:
+      docflow stack service-bus --port 5672 --queue import-queue:lock=30,max=10
+    """
+    run(_service_bus(queue or ["import-queue"], port))
+
+
+async def _service_bus(descriptions: list[str], port: int) -> None:
+    from workers.stack.service_bus import parse_queue, serve
+
+    try:
+        queues = [parse_queue(description) for description in descriptions]
+    except ValueError as error:
+        raise UsageError(f"--queue: {error}") from error
+    names = [queue.name for queue in queues]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"--queue: {', '.join(twice)} is named twice")
+    try:
+        await serve(queues, port=port, announce=_announce)
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen on port {port}: {os.strerror(error.errno or 0)}; "
+            "choose another with --port"
+        ) from error
+
+
+def _announce(connection_string: str) -> None:
+    typer.echo(f"AZURE_SERVICE_BUS_CONNECTION_STRING='{connection_string}'")
+
+
+@app.command("up")
+def up(
+    folder: Annotated[Path, typer.Option(help="Where everything durable lies.")] = Path(
+        ".docflow/dev"
+    ),
+    temporal_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
+    ui_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
+) -> None:
+    """Run everything on loopback until Ctrl-C: Temporal, Service Bus, SQLite, a worker.
+
+    It writes the settings to FOLDER/env, to be sourced by the shell that sends documents.
+
+    \b
+    Example:
+      docflow stack up
+      . .docflow/dev/env; docflow submit imports samples/equipment.csv --type equipment --project P1
+    """
+    run(_up(folder, temporal_port, ui_port))
+
+
+async def _up(folder: Path, temporal_port: int, ui_port: int) -> None:
+    from workers.stack.embedded import embedded_stack
+
+    async with embedded_stack(
+        folder, temporal_port=temporal_port or None, ui_port=ui_port or None
+    ) as stack:
+        settings = folder / "env"
+        settings.write_text(
+            "".join(
+                f"export {name}={shlex.quote(value)}\n" for name, value in stack.settings.items()
+            )
+        )
+        typer.echo(f"Web UI     {stack.temporal.ui_url}")
+        typer.echo(f"health     {stack.health_url}/health/ready")
+        typer.echo(f"logs       {stack.folder}/*.log")
+        typer.echo(f"settings   . {settings}")
+        typer.echo("running until Ctrl-C")
+        await stack.ended()

@@ -1,0 +1,218 @@
+"""`docflow submit`: a document goes in and is followed to its end."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adapters.ports import TaskKey
+from contracts.imports import (
+    DocumentType,
+    FileMessage,
+    ImportMessage,
+    ScheduleUploadMessage,
+    Strategy,
+)
+from workers.cli.endings import name_of, show_ending, show_sent
+from workers.cli.errors import CommandError, run
+from workers.cli.follow import Ending, Follower, ProgressScreen, find_rejection
+from workers.cli.messages import build_message, new_task_id, to_wire
+from workers.cli.output import JsonOption
+from workers.cli.ports import Resources, Runs
+from workers.cli.surroundings import Surroundings, surroundings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Send a document into a pipeline and follow it.",
+)
+
+
+@app.callback()
+def submit() -> None:
+    """Send a document into a pipeline and follow it."""
+
+
+@app.command()
+def imports(
+    context: typer.Context,
+    document_type: Annotated[
+        DocumentType,
+        typer.Option(
+            "--type", metavar="TYPE", help=f"What the document is: {', '.join(DocumentType)}."
+        ),
+    ],
+    project: Annotated[str, typer.Option(help="Project it belongs to.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            show_default=False,
+            help="The document; deletes and bulk operations take none.",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Name of this import; made up if absent.")
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option(help="Service of take-off or estimate lines.")
+    ] = None,
+    strategy: Annotated[
+        Strategy | None, typer.Option(help="How rows meet those already there [merge].")
+    ] = None,
+    all_or_nothing: Annotated[
+        bool, typer.Option("--all-or-nothing", help="One bad row and nothing goes in.")
+    ] = False,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Names the work: what is done once is not done again.")
+    ] = None,
+    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Text encoding or code page; found out if absent.")
+    ] = None,
+    primavera_project: Annotated[
+        str | None, typer.Option(help="Short name or object id of the project in a schedule.")
+    ] = None,
+    extraction: Annotated[
+        str | None, typer.Option(help="Names a schedule extraction [the task].")
+    ] = None,
+    target_blob: Annotated[
+        str | None, typer.Option(help="Where an uploaded schedule is to be kept.")
+    ] = None,
+    payload: Annotated[
+        str | None, typer.Option(metavar="JSON", help="What a bulk operation writes.")
+    ] = None,
+    filters: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Activities of a bulk operation, by column.")
+    ] = None,
+    activity_id: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Task code for a bulk operation; may be repeated."),
+    ] = None,
+    no_follow: Annotated[bool, typer.Option("--no-follow", help="Send, and do not wait.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Upload a document, send its message and follow the import to its end.
+
+    Exit codes: 0 completed (rejected rows or not) or skipped, 1 failed or cancelled,
+    2 wrong options, 4 parked: it waits for your answer.
+
+    \b
+    Examples:
+      docflow submit imports equipment.xlsx --type equipment --project P1
+      docflow submit imports takeoff.xlsx --type mto --project P1 --service S1 --strategy replace
+      docflow submit imports plan.xer --type schedule_extraction --project P1 \\
+          --primavera-project PLANT
+      docflow submit imports --type schedule_fill_level --project P1 \\
+          --filters '{"wbs_code": "PLANT.PIPING"}' --payload '{"level": 1, "value": "Piping"}'
+      docflow submit imports --type mto_delete --project P1 --service S1
+    """
+    run(
+        _submit(
+            surroundings(context),
+            document_type,
+            project,
+            task or new_task_id(document_type, datetime.now(UTC)),
+            file,
+            {
+                "service_id": service,
+                "strategy": strategy,
+                "all_or_nothing": all_or_nothing or None,
+                "idempotency_key": idempotency_key,
+                "sheet": sheet,
+                "encoding": encoding,
+                "primavera_project_id": primavera_project,
+                "extraction_id": extraction,
+                "target_blob_name": target_blob,
+                "payload": payload,
+                "filters": filters,
+                "activity_ids": activity_id or None,
+            },
+            follow=not no_follow,
+            as_json=as_json,
+        )
+    )
+
+
+async def _submit(
+    world: Surroundings,
+    document_type: DocumentType,
+    project: str,
+    task: str,
+    file: Path | None,
+    given: Mapping[str, Any],
+    *,
+    follow: bool,
+    as_json: bool,
+) -> None:
+    message = build_message(document_type, project, task, file, given)
+    async with AsyncExitStack() as stack:
+        queue = await stack.enter_async_context(world.queue())
+        resources = await stack.enter_async_context(world.resources())
+        # Before anything is sent: who wants to follow has to be able to.
+        runs = await world.runs() if follow else None
+        await _refuse_known_task(resources, message)
+        await _upload(resources, message, file)
+        await queue.send(to_wire(message), message.workflow_id)
+        if runs is None:
+            show_sent(message, as_json=as_json)
+            return
+        ending = await _follow(runs, resources, message)
+        show_ending(ending, message, runs, as_json=as_json)
+
+
+async def _refuse_known_task(resources: Resources, message: ImportMessage) -> None:
+    known = await resources.tasks.get(message.project_id, message.task_id)
+    if known is not None:
+        raise CommandError(_known(message, f"is {known.state} already"))
+    rejected = await find_rejection(resources, message.workflow_id)
+    if rejected is not None:
+        raise CommandError(
+            f"task {name_of(message)} was rejected before; choose another --task, "
+            f"or correct it with `docflow rejected resubmit {rejected.id} --body FILE`"
+        )
+
+
+def _known(message: ImportMessage, what: str) -> str:
+    name = name_of(message)
+    return (
+        f"task {name} {what}, and a task is done once; choose another --task, "
+        f"or see `docflow show {name}`"
+    )
+
+
+async def _upload(resources: Resources, message: ImportMessage, file: Path | None) -> None:
+    if file is None:
+        return
+    if isinstance(message, FileMessage):
+        name = message.blob_name
+    else:
+        assert isinstance(message, ScheduleUploadMessage)
+        assert message.source_blob_name is not None
+        name = message.source_blob_name
+    try:
+        # Never over the file of an import that may be reading it right now.
+        await resources.blobs.upload(file, name, overwrite=False)
+    except FileExistsError as error:
+        raise CommandError(_known(message, "has a file already")) from error
+
+
+async def _follow(runs: Runs, resources: Resources, message: ImportMessage) -> Ending:
+    screen = ProgressScreen()
+    key = TaskKey(message.project_id, message.task_id)
+    with screen.shown():
+        try:
+            return await Follower(key, runs, resources, screen).follow()
+        except asyncio.CancelledError:
+            screen.hint(
+                f"No longer following; the import goes on: `docflow show {name_of(message)}`, "
+                f"`docflow cancel {name_of(message)}`"
+            )
+            raise

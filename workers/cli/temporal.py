@@ -1,0 +1,173 @@
+"""Import runs in Temporal, as commands see and answer them."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from urllib.parse import quote
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from contracts.imports import Answer, ImportResult, ImportState, ImportStatus, Retry
+from workers.cli.errors import CommandError
+from workers.cli.ports import RunView
+from workers.connect import connect
+from workflows import attributes
+
+SECONDS_TO_ANSWER = 10.0
+"""How long a worker may take to answer a query or an update."""
+
+TASK_QUEUE = "imports"
+
+
+class TemporalRuns:
+    """Import runs of one namespace."""
+
+    def __init__(
+        self,
+        client: Client,
+        environment: Mapping[str, str],
+        *,
+        seconds_to_answer: float = SECONDS_TO_ANSWER,
+    ) -> None:
+        self._client = client
+        self._seconds_to_answer = seconds_to_answer
+        self._ui = environment.get("TEMPORAL_UI_ADDRESS", "").rstrip("/")
+
+    @property
+    def place(self) -> str:
+        """Where we look, for people."""
+        return f"{self._client.service_client.config.target_host}, {self._client.namespace}"
+
+    def link(self, workflow_id: str, run_id: str | None = None) -> str | None:
+        """The run's page in the Temporal UI; None when TEMPORAL_UI_ADDRESS is not set."""
+        if not self._ui:
+            return None
+        parts = [quote(part, safe="") for part in (workflow_id, run_id) if part]
+        return f"{self._ui}/namespaces/{self._client.namespace}/workflows/{'/'.join(parts)}"
+
+    async def look(self, workflow_id: str) -> RunView | None:
+        """What Temporal knows of a run without asking a worker; None: there is none."""
+        try:
+            found = await self._client.get_workflow_handle(workflow_id).describe()
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise _lost(error) from error
+        return self._view(found)
+
+    def _view(self, found: WorkflowExecutionDescription) -> RunView:
+        status = found.status or WorkflowExecutionStatus.RUNNING
+        return RunView(
+            workflow_id=found.id,
+            run_id=found.run_id,
+            status=status.name.lower(),
+            closed=status is not WorkflowExecutionStatus.RUNNING,
+            parked=found.typed_search_attributes.get(attributes.STATE) == ImportState.PARKED,
+            link=self.link(found.id, found.run_id),
+        )
+
+    async def status(self, workflow_id: str) -> ImportStatus | None:
+        """Where a run stands, from its worker; None when there is no answer."""
+        try:
+            return await self._client.get_workflow_handle(workflow_id).query(
+                "status",
+                result_type=ImportStatus,
+                rpc_timeout=timedelta(seconds=self._seconds_to_answer),
+            )
+        except (RPCError, WorkflowQueryFailedError):
+            return None
+
+    async def result(self, workflow_id: str) -> ImportResult:
+        """The result of a closed run, failed ones included.
+
+        Raises:
+            CommandError: It was terminated, cancelled in Temporal or timed out.
+        """
+        handle = self._client.get_workflow_handle(workflow_id, result_type=ImportResult)
+        try:
+            return await handle.result()
+        except WorkflowFailureError as error:
+            cause = error.cause
+            if isinstance(cause, ApplicationError) and cause.details:
+                return ImportResult.model_validate(cause.details[0])
+            raise CommandError(
+                f"the run of {workflow_id} ended without a result: {cause}; "
+                f"`docflow show {workflow_id}` tells what was written"
+            ) from error
+        except RPCError as error:
+            raise _lost(error) from error
+
+    async def answer(self, workflow_id: str, name: str, answer: Retry | Answer) -> ImportStatus:
+        """Send an update (`retry`, `skip`, `fail`, `cancel`) and wait until it is taken.
+
+        Raises:
+            CommandError: There is no such open run, it refused, or no worker answered.
+        """
+        handle = self._client.get_workflow_handle(workflow_id)
+        try:
+            async with asyncio.timeout(self._seconds_to_answer):
+                return await handle.execute_update(name, answer, result_type=ImportStatus)
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            why = cause.message if isinstance(cause, ApplicationError) else str(cause)
+            raise CommandError(f"{name} was refused: {why}") from error
+        except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+            raise CommandError(
+                f"no worker answered within {self._seconds_to_answer:g} s, so it is not known "
+                f"whether {name} was taken; is `docflow worker imports` running? "
+                f"`docflow show {workflow_id}` tells where the import stands"
+            ) from error
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise CommandError(
+                    f"there is no open run {workflow_id}: it is over or was never started; "
+                    f"`docflow show {workflow_id}` tells"
+                ) from error
+            raise _lost(error) from error
+
+    async def workers(self) -> int:
+        """How many workers poll the task queue, or did in the last minutes."""
+        request = DescribeTaskQueueRequest(
+            namespace=self._client.namespace,
+            task_queue=TaskQueue(name=TASK_QUEUE),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        )
+        try:
+            found = await self._client.workflow_service.describe_task_queue(request)
+        except RPCError as error:
+            raise _lost(error) from error
+        return len({poller.identity for poller in found.pollers})
+
+    async def count(self, state: ImportState) -> int:
+        """How many imports of this state Temporal holds, within its retention."""
+        query = f"Pipeline = 'imports' AND State = '{state}'"
+        try:
+            return (await self._client.count_workflows(query)).count
+        except RPCError as error:
+            raise _lost(error) from error
+
+
+def _lost(error: RPCError) -> CommandError:
+    return CommandError(f"Temporal does not answer: {error.message}; is it running?")
+
+
+async def open_runs(environment: Mapping[str, str]) -> TemporalRuns:
+    """Connect.
+
+    Raises:
+        TemporalUnreachable: Nobody answers.
+    """
+    return TemporalRuns(await connect(), environment)
