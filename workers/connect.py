@@ -12,19 +12,23 @@ class TemporalUnreachable(Exception):
     """Temporal does not answer; the message says where we looked."""
 
 
-async def connect(*, lazy: bool = False, runtime: Runtime | None = None) -> Client:
-    """Connect as `TEMPORAL_ADDRESS`, `TEMPORAL_PROFILE` and the other settings of the
-    Temporal CLI say, with a TOML profile or the environment.
+async def connect(address: str | None = None, *, runtime: Runtime | None = None) -> Client:
+    """Connect as the settings of the Temporal CLI say.
+
+    Args:
+        address: Takes the place of `TEMPORAL_ADDRESS`; everything else, `TEMPORAL_PROFILE`,
+            namespace, TLS and API key, comes from the environment or a TOML profile.
+        runtime: For metrics.
 
     Raises:
-        TemporalUnreachable: Nobody answers there (never with `lazy`).
+        TemporalUnreachable: Nobody answers there.
     """
     config = ClientConfig.load_client_connect_config()
+    if address is not None:
+        config["target_host"] = address
     config.setdefault("target_host", "localhost:7233")
     try:
-        return await Client.connect(
-            **config, plugins=[docflow_plugin()], lazy=lazy, runtime=runtime
-        )
+        return await Client.connect(**config, plugins=[docflow_plugin()], runtime=runtime)
     except (RPCError, RuntimeError) as error:
         raise TemporalUnreachable(
             f"cannot reach Temporal at {config.get('target_host')}: {error}; "

@@ -52,6 +52,7 @@ async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> As
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise SettingsError(

@@ -53,8 +53,8 @@ async def run_worker(
         pipelines: Rows of the catalogue.
         environment: Where settings are read.
         with_bridge: Receive messages in this process too, so that runs start eagerly.
-        health_port: Serve `/health/live` and `/health/ready` on loopback.
-        metrics_port: Serve Prometheus metrics on loopback.
+        health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
+        metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
         SettingsError: A setting is missing or makes no sense.
@@ -68,10 +68,11 @@ async def run_worker(
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
-        client = await connect(runtime=_runtime(metrics_port))
+        host = environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1"
+        client = await connect(runtime=_runtime(host, metrics_port))
         health = Health()
         if health_port is not None:
-            await stack.enter_async_context(serve_health(health, health_port))
+            await stack.enter_async_context(serve_health(health, health_port, host))
         for name in pipelines:
             await stack.enter_async_context(build_worker(client, CATALOGUE[name], resources))
         health.ready = True
@@ -122,8 +123,8 @@ def _stop_on_signals() -> Generator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-def _runtime(metrics_port: int | None) -> Runtime | None:
+def _runtime(host: str, metrics_port: int | None) -> Runtime | None:
     if metrics_port is None:
         return None
-    metrics = PrometheusConfig(bind_address=f"127.0.0.1:{metrics_port}")
+    metrics = PrometheusConfig(bind_address=f"{host}:{metrics_port}")
     return Runtime(telemetry=TelemetryConfig(metrics=metrics))

@@ -6,6 +6,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +29,16 @@ class EmbeddedStack:
     settings: Mapping[str, str]
     """The environment variables that point docflow at this stack."""
     health_url: str
+    worker: Process
+
+    async def ended(self) -> None:
+        """Wait until the worker ends, which it does not by itself.
+
+        Raises:
+            StackError: It did.
+        """
+        code = await self.worker.wait()
+        raise StackError(f"the worker ended with {code}; see {self.folder / 'worker.log'}")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -100,16 +111,20 @@ async def embedded_stack(
             **(settings or {}),
         }
         await upgrade(pointers["DATABASE_URL"])
-        health_url = await stack.enter_async_context(worker(folder, {**os.environ, **pointers}))
-        yield EmbeddedStack(folder, temporal, pointers, health_url)
+        process, health_url = await stack.enter_async_context(
+            worker_process(folder, {**os.environ, **pointers})
+        )
+        yield EmbeddedStack(folder, temporal, pointers, health_url, process)
 
 
 @asynccontextmanager
-async def worker(folder: Path, environment: Mapping[str, str]) -> AsyncGenerator[str]:
+async def worker_process(
+    folder: Path, environment: Mapping[str, str]
+) -> AsyncGenerator[tuple[Process, str]]:
     """A worker with its bridge, in a process of its own.
 
     Yields:
-        Address of its health endpoints, once it is ready.
+        The process and the address of its health endpoints, once it is ready.
     """
     port, log = free_port(), folder / "worker.log"
     command = [*DOCFLOW, "worker", "imports", "--with-bridge", "--health-port", str(port)]
@@ -121,7 +136,7 @@ async def worker(folder: Path, environment: Mapping[str, str]) -> AsyncGenerator
                 if process.returncode is not None:
                     raise StackError(f"the worker ended with {process.returncode}; see {log}")
                 await asyncio.sleep(0.05)
-        yield url
+        yield process, url
 
 
 def _is_ready(url: str) -> bool:

@@ -1,0 +1,56 @@
+"""The catalogue holds everything that a run may ask for."""
+
+import re
+from typing import Any
+
+import pytest
+from temporalio import activity, workflow
+
+from contracts.imports import Handler
+from workers.catalogue import CATALOGUE
+from workers.resources import Resources
+from workers.settings import RunSettings
+
+
+class _Anything:
+    """Stands for adapters that are wired and not used."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"wiring must not use {name}")
+
+
+def _activities(name: str, tmp_path: Any) -> set[str]:
+    anything: Any = _Anything()
+    resources = Resources(
+        database=anything,
+        store=anything,
+        tasks=anything,
+        rejected=anything,
+        blobs=anything,
+        documents=anything,
+        reports=anything,
+        scratch=tmp_path,
+        runs=RunSettings(1, 1, None),
+    )
+    definitions = (
+        activity._Definition.must_from_callable(function)
+        for function in CATALOGUE[name].activities(resources)
+    )
+    return {definition.name or "" for definition in definitions}
+
+
+@pytest.mark.parametrize("name", list(CATALOGUE))
+def test_activities_are_named_after_their_pipeline(name: str, tmp_path: Any) -> None:
+    assert all(re.fullmatch(rf"{name}\.[a-z_]+", found) for found in _activities(name, tmp_path))
+
+
+@pytest.mark.parametrize("name", list(CATALOGUE))
+def test_a_pipeline_has_its_task_queue_and_workflows(name: str) -> None:
+    pipeline = CATALOGUE[name]
+    assert pipeline.task_queue == name
+    for found in pipeline.workflows:
+        assert workflow._Definition.must_from_class(found).name
+
+
+def test_every_handler_of_an_import_is_served(tmp_path: Any) -> None:
+    assert _activities("imports", tmp_path) >= {handler.value for handler in Handler}

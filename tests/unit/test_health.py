@@ -1,0 +1,36 @@
+"""Health endpoints tell starting from ready."""
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from workers.health import Health, serve_health
+from workers.settings import SettingsError
+
+
+def _get(port: int, path: str) -> tuple[int, dict[str, str]]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+async def test_ready_follows_the_process() -> None:
+    health = Health()
+    async with serve_health(health, 0) as port:
+        assert await asyncio.to_thread(_get, port, "/health/live") == (200, {"status": "live"})
+        assert (await asyncio.to_thread(_get, port, "/health/ready"))[0] == 503
+        health.ready = True
+        assert await asyncio.to_thread(_get, port, "/health/ready") == (200, {"status": "ready"})
+
+
+async def test_a_taken_port_is_named() -> None:
+    async with serve_health(Health(), 0) as port:
+        with pytest.raises(SettingsError, match=str(port)):
+            async with serve_health(Health(), port):
+                pass
