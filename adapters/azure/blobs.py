@@ -1,0 +1,279 @@
+"""Blobs in an Azure storage container."""
+
+import asyncio
+import base64
+import hashlib
+import http.client
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore
+
+from adapters.azure.storage_account import Answer, StorageAccount
+from adapters.ports import BlobNotFound, PortError, Throttled, Unavailable
+from contracts.blobs import BlobRef
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig
+
+_BLOCK = 2 << 20
+_BLOCKS_IN_FLIGHT = 2  # a transfer holds some 12 MB
+_COPY_POLL_SECONDS = 0.5
+_STATUS = re.compile(r"status code: (\d{3})")
+_ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
+_QUERY = re.compile(r"\?\S*")  # of a URL: it may hold a signature
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+class AzureBlobs:
+    """One container of a storage account."""
+
+    def __init__(self, connection_string: str, container: str) -> None:
+        """Use a container that exists; see `create_container`.
+
+        Raises:
+            ValueError: The connection string is malformed; the message says how.
+        """
+        self._account = StorageAccount.from_connection_string(connection_string)
+        self._container = container
+        self._store = AzureStore(
+            container,
+            config=self._config(),
+            client_options={
+                "allow_http": self._account.endpoint.startswith("http://"),
+                "connect_timeout": timedelta(seconds=5),
+                "read_timeout": timedelta(seconds=30),
+                # Counts until the last byte of a body: a large blob over a slow line.
+                "timeout": timedelta(hours=1),
+            },
+            retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=30)},
+        )
+
+    def _config(self) -> "AzureConfig":
+        # The kind is named, or variables of the environment might choose another.
+        account = self._account
+        if account.key is not None:
+            return {
+                "endpoint": account.endpoint,
+                "account_name": account.name,
+                "account_key": account.key,
+                "credential_type": "access_key",
+            }
+        return {
+            "endpoint": account.endpoint,
+            "account_name": account.name,
+            "sas_key": account.sas or "",
+            "credential_type": "sas_token",
+        }
+
+    async def create_container(self) -> None:
+        """Make the container, unless it is there.
+
+        Raises:
+            PortError: The account refuses.
+        """
+        answer = await self._request("PUT", "", query={"restype": "container"})
+        if answer.status != 201 and answer.error != "ContainerAlreadyExists":
+            raise _failure(answer, f"container {self._container!r}")
+
+    async def stat(self, name: str) -> BlobRef:
+        """Size and etag."""
+        with self._translated(name):
+            found = await obstore.head_async(self._store, name)
+        return BlobRef(name=name, size=found["size"], etag=found["e_tag"])
+
+    async def download(
+        self, name: str, target: Path, progress: Callable[[int], None] | None = None
+    ) -> BlobRef:
+        """Stream a blob into a new file."""
+        with self._translated(name):
+            result = await obstore.get_async(self._store, name)
+        digest = hashlib.sha256()
+        written = 0
+        with target.open("wb") as file:
+            blocks = result.stream(min_chunk_size=_BLOCK)
+            while True:
+                with self._translated(name):
+                    block = await anext(blocks, None)
+                if block is None:
+                    break
+                await asyncio.to_thread(_write, file, block, digest)
+                written += len(block)
+                if progress is not None:
+                    progress(written)
+        meta = result.meta
+        if written != meta["size"]:
+            raise Unavailable(f"blob {name!r} ended after {written:,} of {meta['size']:,} bytes")
+        return BlobRef(name=name, size=written, sha256=digest.hexdigest(), etag=meta["e_tag"])
+
+    async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
+        """Stream a file into a blob; it appears when all of its blocks are there."""
+        digest = hashlib.sha256()
+        with source.open("rb") as file:
+            first = await asyncio.to_thread(_read, file, digest)
+            if len(first) < _BLOCK:
+                with self._translated(name):
+                    put = await obstore.put_async(
+                        self._store,
+                        name,
+                        first,
+                        mode="overwrite" if overwrite else "create",
+                        use_multipart=False,
+                    )
+                etag = put["e_tag"]
+            elif overwrite:
+                with self._translated(name):
+                    put = await obstore.put_async(
+                        self._store,
+                        name,
+                        _blocks(first, file, digest),
+                        chunk_size=_BLOCK,
+                        max_concurrency=_BLOCKS_IN_FLIGHT,
+                    )
+                etag = put["e_tag"]
+            else:
+                etag = await self._create_from_blocks(name, _blocks(first, file, digest))
+            size = file.tell()
+        return BlobRef(name=name, size=size, sha256=digest.hexdigest(), etag=etag)
+
+    async def _create_from_blocks(self, name: str, blocks: AsyncIterator[bytes]) -> str | None:
+        """Upload blocks and commit them only where no blob is: `obstore` cannot do both."""
+        # All block ids of a blob, of unfinished uploads too, must be of one length: `obstore`'s.
+        upload = secrets.token_hex(12)
+        ids: list[str] = []
+        async for block in blocks:
+            ids.append(base64.b64encode(f"{upload}{len(ids):08}".encode()).decode())
+            answer = await self._request(
+                "PUT", name, query={"comp": "block", "blockid": ids[-1]}, body=block
+            )
+            if answer.status != 201:
+                raise _failure(answer, f"blob {name!r}")
+        latest = "".join(f"<Latest>{id}</Latest>" for id in ids)
+        answer = await self._request(
+            "PUT",
+            name,
+            query={"comp": "blocklist"},
+            headers={"if-none-match": "*"},
+            body=f"<?xml version='1.0'?><BlockList>{latest}</BlockList>".encode(),
+        )
+        if answer.status in (409, 412):
+            raise FileExistsError(f"there is a blob {name!r} already")
+        if answer.status != 201:
+            raise _failure(answer, f"blob {name!r}")
+        return answer.headers.get("etag")
+
+    async def copy(self, source: str, target: str) -> BlobRef:
+        """Copy within the account, without the bytes passing through here."""
+        where = self._account.authorised_url(f"{self._container}/{source}")
+        answer = await self._request("PUT", target, headers={"x-ms-copy-source": where})
+        if answer.status not in (201, 202):
+            raise _failure(answer, f"blob {source!r}")
+        status = answer.headers.get("x-ms-copy-status", "success")
+        while status == "pending":
+            await asyncio.sleep(_COPY_POLL_SECONDS)
+            answer = await self._request("HEAD", target)
+            if answer.status != 200:
+                raise _failure(answer, f"blob {target!r}")
+            status = answer.headers.get("x-ms-copy-status", "success")
+        if status != "success":
+            raise Unavailable(f"copying blob {source!r} to {target!r} ended as {status!r}")
+        return await self.stat(target)
+
+    async def delete(self, name: str, *, etag: str | None = None) -> bool:
+        """Delete a blob, if it is still at `etag`."""
+        headers = {"x-ms-delete-snapshots": "include"}
+        if etag is not None:
+            headers["if-match"] = etag
+        answer = await self._request("DELETE", name, headers=headers)
+        if answer.status == 202:
+            return True
+        if answer.status == 412 or answer.error == "BlobNotFound":
+            return False
+        raise _failure(answer, f"blob {name!r}")
+
+    async def _request(
+        self,
+        method: str,
+        name: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> Answer:
+        path = f"{self._container}/{name}" if name else self._container
+        try:
+            return await asyncio.to_thread(
+                self._account.request, method, path, query=query, headers=headers, body=body
+            )
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"the storage account does not answer: {error}") from error
+
+    @contextmanager
+    def _translated(self, name: str) -> Generator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            if "ContainerNotFound" in str(error):
+                raise PortError(f"there is no container {self._container!r}") from error
+            raise BlobNotFound(f"there is no blob {name!r}") from error
+        except AlreadyExistsError as error:
+            raise FileExistsError(f"there is a blob {name!r} already") from error
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            raise PortError(f"the storage account refuses access to {name!r}") from error
+        except (BaseError, TimeoutError, ConnectionError) as error:
+            raise _failure_of_obstore(str(error), f"blob {name!r}") from error
+
+
+def _failure(answer: Answer, what: str) -> PortError:
+    said = f"{what}: the storage account answered {answer.status} {answer.error}".rstrip()
+    if answer.status in (429, 503):
+        seconds = answer.headers.get("retry-after", "")
+        return Throttled(said, float(seconds) if seconds.isdecimal() else None)
+    if answer.status >= 500 or answer.status == 408:
+        return Unavailable(said)
+    if answer.status == 404 and answer.error != "ContainerNotFound":
+        return BlobNotFound(f"there is no {what}")
+    return PortError(said)
+
+
+def _failure_of_obstore(message: str, what: str) -> PortError:
+    """Failures that `obstore` has no class for, told apart by its message."""
+    if status := _STATUS.search(message):
+        code = _ERROR_CODE.search(message)
+        headers = {"x-ms-error-code": code[1]} if code else {}
+        return _failure(Answer(int(status[1]), headers, ""), what)
+    first_line = _QUERY.sub("", message.partition("\n")[0])
+    return Unavailable(f"{what}: the storage account does not answer: {first_line[:300]}")
+
+
+def _read(file: BinaryIO, digest: _Digest) -> bytes:
+    block = file.read(_BLOCK)
+    digest.update(block)
+    return block
+
+
+def _write(file: BinaryIO, block: bytes, digest: _Digest) -> None:
+    file.write(block)
+    digest.update(block)
+
+
+async def _blocks(first: bytes, file: BinaryIO, digest: _Digest) -> AsyncIterator[bytes]:
+    block = first
+    while block:
+        yield block
+        block = await asyncio.to_thread(_read, file, digest)

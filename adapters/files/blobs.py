@@ -1,0 +1,159 @@
+"""Blobs in a local folder: the container of the embedded stack."""
+
+import asyncio
+import hashlib
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import TypeAdapter, ValidationError
+
+from adapters.ports import BlobNotFound, PortError, Unavailable
+from contracts.blobs import BlobName, BlobRef
+
+_BLOCK = 1 << 20
+_PROGRESS_STEP = 8 << 20
+_PART = ".part"
+_NAME: TypeAdapter[str] = TypeAdapter(BlobName)
+
+
+class FolderBlobs:
+    """Each blob is a file below one folder.
+
+    New bytes are written beside the blob and renamed onto it, so that readers see the old or
+    the new blob. Names that lead out of the folder, by '..' or by a symbolic link, are refused.
+    `delete` with an etag looks and then deletes: another process may change the blob between.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Use `folder`; it is made when the first blob is written."""
+        self._folder = folder.resolve()
+
+    async def stat(self, name: str) -> BlobRef:
+        """Size and etag."""
+        return await asyncio.to_thread(self._stat, name)
+
+    async def download(
+        self, name: str, target: Path, progress: Callable[[int], None] | None = None
+    ) -> BlobRef:
+        """Copy a blob into a new file."""
+        loop = asyncio.get_running_loop()
+
+        def tell(written: int) -> None:
+            if progress is not None:
+                loop.call_soon_threadsafe(progress, written)
+
+        return await asyncio.to_thread(self._download, name, target, tell)
+
+    async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
+        """Copy a file into a blob."""
+        return await asyncio.to_thread(self._upload, source, name, overwrite)
+
+    async def copy(self, source: str, target: str) -> BlobRef:
+        """Copy a blob onto another."""
+        return await asyncio.to_thread(self._copy, source, target)
+
+    async def delete(self, name: str, *, etag: str | None = None) -> bool:
+        """Delete a blob."""
+        return await asyncio.to_thread(self._delete, name, etag)
+
+    def _path(self, name: str) -> Path:
+        try:
+            path = self._folder / _NAME.validate_python(name)
+        except ValidationError as error:
+            raise PortError(f"{name!r} is no blob name: {error.errors()[0]['msg']}") from error
+        if path.parent.resolve() != path.parent or path.is_symlink():
+            raise PortError(f"blob {name!r} leads through a symbolic link, which is not followed")
+        return path
+
+    def _open(self, name: str) -> BinaryIO:
+        path = self._path(name)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            return os.fdopen(descriptor, "rb")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            raise BlobNotFound(f"there is no blob {name!r}") from error
+        except OSError as error:
+            raise Unavailable(f"blob {name!r} cannot be read: {error.strerror}") from error
+
+    def _stat(self, name: str) -> BlobRef:
+        with self._open(name) as file:
+            return _reference(name, file)
+
+    def _download(self, name: str, target: Path, tell: Callable[[int], None]) -> BlobRef:
+        try:
+            with self._open(name) as file, target.open("wb") as sink:
+                return _reference(name, file, _pour(file, sink, tell))
+        except OSError as error:
+            raise Unavailable(f"blob {name!r} cannot be fetched: {error.strerror}") from error
+
+    def _upload(self, source: Path, name: str, overwrite: bool) -> BlobRef:
+        with source.open("rb") as file:
+            return self._store(file, name, overwrite)
+
+    def _copy(self, source: str, target: str) -> BlobRef:
+        with self._open(source) as file:
+            return self._store(file, target, overwrite=True)
+
+    def _store(self, file: BinaryIO, name: str, overwrite: bool) -> BlobRef:
+        path = self._path(name)
+        part = self._folder / f".{uuid.uuid4().hex}{_PART}"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with part.open("xb") as sink:
+                    digest = _pour(file, sink, lambda written: None)
+                    sink.flush()
+                    os.fsync(sink.fileno())
+                    reference = _reference(name, sink, digest)
+                if overwrite:
+                    part.replace(path)
+                else:
+                    os.link(part, path)
+            finally:
+                part.unlink(missing_ok=True)
+        except FileExistsError as error:
+            if overwrite:
+                raise PortError(f"blob {name!r}: a part of its name is a blob already") from error
+            raise FileExistsError(f"there is a blob {name!r} already") from error
+        except (NotADirectoryError, IsADirectoryError) as error:
+            raise PortError(f"blob {name!r}: a part of its name is a blob already") from error
+        except OSError as error:
+            raise Unavailable(f"blob {name!r} cannot be written: {error.strerror}") from error
+        return reference
+
+    def _delete(self, name: str, etag: str | None) -> bool:
+        path = self._path(name)
+        try:
+            if etag is not None and self._stat(name).etag != etag:
+                return False
+            path.unlink()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, BlobNotFound):
+            return False
+        except OSError as error:
+            raise Unavailable(f"blob {name!r} cannot be deleted: {error.strerror}") from error
+        return True
+
+
+def _pour(source: BinaryIO, sink: BinaryIO, tell: Callable[[int], None]) -> str:
+    """Copy all bytes; their sha256."""
+    digest = hashlib.sha256()
+    written = told = 0
+    while block := source.read(_BLOCK):
+        sink.write(block)
+        digest.update(block)
+        written += len(block)
+        if written - told >= _PROGRESS_STEP:
+            tell(written)
+            told = written
+    tell(written)
+    return digest.hexdigest()
+
+
+def _reference(name: str, file: BinaryIO, sha256: str | None = None) -> BlobRef:
+    """The etag changes with every upload, since each is a new file."""
+    status = os.fstat(file.fileno())
+    etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+    return BlobRef(name=name, size=status.st_size, sha256=sha256, etag=etag)

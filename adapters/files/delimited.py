@@ -1,0 +1,215 @@
+"""CSV and TSV: encoding and delimiter found out, records streamed."""
+
+import codecs
+import csv
+import io
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import cast
+
+import chardet
+
+from adapters.files import limits
+from adapters.files.table import Row, Table
+from adapters.ports import Cell, UnreadableDocument
+
+_BLOCK = 1 << 20
+_SAMPLE = 1 << 16
+_BATCH = 1 << 16
+_DELIMITERS = ",;\t|"
+_FALLBACK = "cp1252"
+_NO_TEXT = (
+    "the file holds NUL characters: it is no text, or in an encoding that must be named;"
+    " send a table as XLSX or CSV"
+)
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+@contextmanager
+def open_delimited(path: Path, encoding: str | None = None) -> Generator[Table]:
+    """Open a text table. Empty fields come as empty strings.
+
+    Args:
+        path: The file.
+        encoding: Its encoding; found out when absent: byte order mark, UTF-8 if all of the
+            file is valid, else a guess from a sample, else cp1252.
+
+    Raises:
+        UnreadableDocument: It is no text, or not in the encoding asked for.
+    """
+    chosen = _known(encoding) if encoding else _find_encoding(path)
+    _check_text(path, chosen)
+    with path.open(encoding=chosen, newline="") as file:
+        sample = file.read(_SAMPLE)
+        file.seek(0)
+        names_delimiter = sample[:4].lower() == "sep=" and sample[5:6] in ("\r", "\n")
+        if names_delimiter:
+            delimiter = sample[4]
+        else:
+            delimiter = find_delimiter(sample, complete=len(sample) < _SAMPLE)
+        yield Table("csv", None, chosen, _records(file, delimiter, int(names_delimiter)))
+
+
+def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]:
+    """Records with the physical line they start on.
+
+    Args:
+        file: Open at the first line.
+        delimiter: Between fields.
+        skipped: Lines at the beginning that are no records.
+    """
+    start = 1 + skipped
+    taken = 0
+
+    def batches() -> Iterator[list[str]]:
+        nonlocal taken
+        while batch := file.readlines(_BATCH):
+            taken += len(batch)
+            if taken - start > limits.RECORD_LINES + len(batch):
+                raise UnreadableDocument(
+                    f"line {start:,}: the record does not end within"
+                    f" {limits.RECORD_LINES:,} lines; look for a quote that is not closed"
+                )
+            yield batch
+
+    most = limits.COLUMNS
+    reader = csv.reader(islice(chain.from_iterable(batches()), skipped, None), delimiter=delimiter)
+    try:
+        for record in reader:
+            if record:
+                while record and not record[-1]:
+                    record.pop()
+                if len(record) > most:
+                    raise UnreadableDocument(
+                        f"line {start:,} holds {len(record):,} fields; at most {most:,} are read"
+                    )
+                if record:
+                    yield start, cast("list[Cell]", record)
+            start = reader.line_num + 1 + skipped
+    except csv.Error as error:
+        raise UnreadableDocument(
+            f"line {start:,}: {error}; look for a quote that is not closed"
+        ) from error
+
+
+def find_delimiter(sample: str, *, complete: bool) -> str:
+    """The delimiter that cuts most records of a sample into the same number of fields.
+
+    Args:
+        sample: The beginning of a file.
+        complete: Whether it is all of the file; else its last record is not counted.
+    """
+
+    def score(delimiter: str) -> tuple[float, int]:
+        try:
+            records = list(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter))
+        except csv.Error:
+            return 0.0, 0
+        if not complete and len(records) > 1:
+            records.pop()
+        widths = Counter(len(record) for record in records if record)
+        width, count = max(widths.items(), key=lambda item: (item[0] > 1, item[1]), default=(1, 0))
+        return (count / widths.total(), width) if width > 1 else (0.0, 1)
+
+    return max(_DELIMITERS, key=score)
+
+
+def _known(encoding: str) -> str:
+    try:
+        info = codecs.lookup(encoding)
+    except LookupError as error:
+        raise UnreadableDocument(f"there is no text encoding {encoding!r}") from error
+    if not getattr(info, "_is_text_encoding", True):
+        raise UnreadableDocument(f"{encoding!r} is no text encoding")
+    return "utf-8-sig" if info.name == "utf-8" else info.name
+
+
+def _find_encoding(path: Path) -> str:
+    with path.open("rb") as file:
+        sample = file.read(_SAMPLE)
+    for mark, encoding in _MARKS:
+        if sample.startswith(mark):
+            return encoding
+    if unmarked := _unmarked_utf16(sample):
+        return unmarked
+    if b"\0" in sample:
+        raise UnreadableDocument(_NO_TEXT)
+    if _decodes(path, "utf-8"):
+        return "utf-8"
+    guess = chardet.detect(sample)["encoding"]
+    return guess.lower() if guess and _reads(path, guess) else _FALLBACK
+
+
+def _unmarked_utf16(sample: bytes) -> str | None:
+    """Latin text in UTF-16 has a zero in nearly every second byte."""
+    half = len(sample) // 2
+    if half and sample[1::2].count(0) > 0.7 * half and not sample[::2].count(0):
+        return "utf-16-le"
+    if half and sample[::2].count(0) > 0.7 * half and not sample[1::2].count(0):
+        return "utf-16-be"
+    return None
+
+
+def _reads(path: Path, encoding: str) -> bool:
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return False
+    return _decodes(path, encoding)
+
+
+def _decodes(path: Path, encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeError:
+        return False
+    return True
+
+
+def _check_text(path: Path, encoding: str) -> None:
+    """Read the file once: all of it decodes, no NUL, no endless line.
+
+    What follows may then use the plain reader at full speed.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)()
+    position = run = 0
+    with path.open("rb") as file:
+        while True:
+            block = file.read(_BLOCK)
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeError as error:
+                raise UnreadableDocument(
+                    f"the file is not in {encoding}: bytes after position {position:,}"
+                    " mean nothing in it; name its encoding"
+                ) from error
+            if "\0" in text:
+                raise UnreadableDocument(_NO_TEXT)
+            run = _end_run(text, run)
+            if run > limits.LINE_BYTES:
+                raise UnreadableDocument(
+                    f"the file holds a line of more than {limits.LINE_BYTES:,} characters;"
+                    " it is no table"
+                )
+            if not block:
+                return
+            position += len(block)
+
+
+def _end_run(text: str, run: int) -> int:
+    """Characters since the last line break."""
+    last = max(text.rfind("\n"), text.rfind("\r"))
+    return run + len(text) if last < 0 else len(text) - last - 1

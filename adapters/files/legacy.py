@@ -1,0 +1,115 @@
+"""XLS and ODS, read in a process of its own whose memory and time are limited.
+
+The library that reads them builds whole sheets in memory and can be made to abort its process;
+neither may harm a worker.
+"""
+
+import contextlib
+import marshal
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import IO, Any, cast
+
+from adapters.files import limits
+from adapters.files.sniff import Kind
+from adapters.files.table import Row, Table
+from adapters.ports import Cell, UnreadableDocument
+
+_CHILD = "adapters.files.legacy_child"
+_ROOT = Path(__file__).parents[2]
+_LENGTH = struct.Struct("<L")
+_MOST_FRAME_BYTES = 64 * limits.MB
+
+
+@contextmanager
+def open_legacy(path: Path, kind: Kind, sheet: str | None = None) -> Generator[Table]:
+    """Open one sheet of an XLS or ODS file.
+
+    Args:
+        path: The file.
+        kind: What it holds.
+        sheet: Sheet name; the first sheet that holds anything when absent.
+
+    Raises:
+        UnreadableDocument: The file is damaged or hostile, too large, or has no such sheet.
+    """
+    size = path.stat().st_size
+    if size > limits.LEGACY_FILE_BYTES:
+        raise UnreadableDocument(
+            f"the {kind.value.upper()} file has {size:,} bytes; at most"
+            f" {limits.LEGACY_FILE_BYTES:,} are read of this format: save it as XLSX"
+        )
+    limit = [str(limits.LEGACY_MEMORY_BYTES), str(limits.LEGACY_CPU_SECONDS)]
+    child = subprocess.Popen(  # noqa: S603 - our own module, arguments are not parsed by a shell
+        [sys.executable, "-m", _CHILD, *limit, str(path.absolute()), sheet or ""],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=_ROOT,
+        env={"PATH": os.defpath, "RUST_BACKTRACE": "0"},
+    )
+    assert child.stdout is not None
+    try:
+        frames = _frames(child, child.stdout, kind)
+        opened = next(frames)
+        yield Table(kind.value, opened[0], None, _rows(frames))
+    finally:
+        child.stdout.close()
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        child.wait()
+
+
+def _rows(frames: Iterator[list[Any]]) -> Iterator[Row]:
+    for frame in frames:
+        for line, cells in frame:
+            yield line, [_cell(value) for value in cells]
+
+
+def _cell(value: Any) -> Cell:
+    """Dates cross the pipe as tuples."""
+    if not isinstance(value, tuple):
+        return value
+    parts = cast("tuple[int, ...]", value)
+    return datetime(*parts) if len(parts) > 3 else date(*parts)  # type: ignore[arg-type]
+
+
+def _frames(child: subprocess.Popen[bytes], pipe: IO[bytes], kind: Kind) -> Iterator[list[Any]]:
+    """What the child says: the sheet's name, then rows, then nothing."""
+    while True:
+        head = pipe.read(_LENGTH.size)
+        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+        if length == 0:
+            break
+        if length > _MOST_FRAME_BYTES:
+            raise UnreadableDocument(
+                f"some rows of the {kind.value.upper()} file hold more than"
+                f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"
+            )
+        body = pipe.read(length)
+        if len(body) < length:
+            break
+        said, content = marshal.loads(body)  # noqa: S302 - written by our own child
+        if said == "end":
+            return
+        if said == "unreadable":
+            raise UnreadableDocument(content)
+        yield content
+    raise UnreadableDocument(_epitaph(child.wait(), kind))
+
+
+def _epitaph(code: int, kind: Kind) -> str:
+    advice = f"open the {kind.value.upper()} file, save it as XLSX and send that"
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"reading the file took more than {limits.LEGACY_CPU_SECONDS} s; {advice}"
+    return (
+        "reading the file failed: it is damaged, or needs more than"
+        f" {limits.LEGACY_MEMORY_BYTES // limits.MB:,} MB of memory; {advice}"
+    )

@@ -1,0 +1,65 @@
+"""How much a file may ask for. What asks for more is refused, with the figure in the message.
+
+The figures leave room for any honest document and bound time and memory for the others.
+"""
+
+from typing import Final
+
+MB: Final = 1 << 20
+
+ROWS: Final = 1_048_576
+"""Rows of a worksheet, as in Excel."""
+
+COLUMNS: Final = 1_000
+"""Columns that hold anything: a row is a list, so one cell in column XFD would cost 16,384."""
+
+CELL_CHARACTERS: Final = 32_767
+"""Characters of a worksheet's cell, as in Excel. Text files have the limit of `csv`, 131,072."""
+
+PACKAGE_PARTS: Final = 10_000
+"""Files in an Office package; a large workbook holds some hundred."""
+
+PACKAGE_DIRECTORY_BYTES: Final = 4 * MB
+"""The zip directory is read at once, before its entries can be looked at."""
+
+PACKAGE_RATIO: Final = 200
+"""Unpacked to packed bytes: sheets reach 20 to 40, a bomb of one repeated byte 1,000."""
+
+PACKAGE_RATIO_FREE_BYTES: Final = 16 * MB
+"""Packages that unpack to less than this may have any ratio."""
+
+SHEET_BYTES: Final = 8 << 30
+"""Unpacked XML of one worksheet: 1,048,576 rows of some 200 cells."""
+
+STRINGS_BYTES: Final = 2 << 30
+"""Unpacked XML of the shared strings; they are spilled to a temporary file on the way."""
+
+SMALL_PART_BYTES: Final = 32 * MB
+"""Unpacked XML of a part that is held in memory: workbook, relations, styles."""
+
+SHEETS: Final = 1_000
+"""Sheets of a workbook."""
+
+STYLES: Final = 65_536
+"""Cell formats of a workbook, as in Excel."""
+
+XML_DEPTH: Final = 64
+"""Nesting of elements; a worksheet needs 7."""
+
+XML_TOKEN_BYTES: Final = 4 * MB
+"""One tag or text that the XML parser has to hold until its end arrives."""
+
+LINE_BYTES: Final = 8 * MB
+"""One physical line of a text file."""
+
+RECORD_LINES: Final = 10_000
+"""Physical lines of one record of a text file: quoted fields may hold line breaks."""
+
+LEGACY_FILE_BYTES: Final = 256 * MB
+"""An XLS or ODS file: its reader holds all of it."""
+
+LEGACY_MEMORY_BYTES: Final = 1536 * MB
+"""Address space of the process that reads XLS and ODS."""
+
+LEGACY_CPU_SECONDS: Final = 300
+"""Processor time of the process that reads XLS and ODS."""

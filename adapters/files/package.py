@@ -1,0 +1,141 @@
+"""Office packages: zip files read with suspicion."""
+
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from adapters.files import limits
+from adapters.ports import UnreadableDocument
+
+_BLOCK = 1 << 17
+_END = b"PK\x05\x06"
+_END_SIZE = 22
+_END_64_LOCATOR = b"PK\x06\x07"
+_END_64_LOCATOR_SIZE = 20
+_END_64 = b"PK\x06\x06"
+_LONGEST_COMMENT = 0xFFFF
+
+DAMAGED = "the workbook is damaged or cut off; save it again and upload the new file"
+
+
+class Package:
+    """The parts of a zip file, by name."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        """Check the directory: number of parts, unpacked sizes, encryption.
+
+        Raises:
+            UnreadableDocument: The package unpacks to far more than it holds, or is encrypted.
+        """
+        self._archive = archive
+        parts = archive.infolist()
+        if len(parts) > limits.PACKAGE_PARTS:
+            raise UnreadableDocument(
+                f"the package holds {len(parts):,} parts; at most {limits.PACKAGE_PARTS:,} are read"
+            )
+        packed = sum(part.compress_size for part in parts)
+        unpacked = sum(part.file_size for part in parts)
+        if unpacked > limits.PACKAGE_RATIO_FREE_BYTES and unpacked > limits.PACKAGE_RATIO * max(
+            packed, 1
+        ):
+            raise UnreadableDocument(
+                f"the package unpacks to {unpacked // max(packed, 1):,} times its size"
+                f" ({unpacked:,} bytes), as only a zip bomb does; it was not unpacked"
+            )
+        if any(part.flag_bits & 1 for part in parts):
+            raise UnreadableDocument("the package is encrypted; remove its password and send again")
+        self._parts = {part.filename.lower(): part for part in parts}
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._parts
+
+    def stream(self, name: str, most: int) -> Iterator[bytes]:
+        """Unpack a part block by block.
+
+        Args:
+            name: Part name, without leading slash; case does not matter.
+            most: Bytes after which the part is refused, whatever the directory says.
+
+        Raises:
+            UnreadableDocument: The part is missing, damaged or too large.
+        """
+        info = self._parts.get(name.lower())
+        if info is None:
+            raise UnreadableDocument(f"the workbook lacks its part {name!r}; {DAMAGED}")
+        if info.file_size > most:
+            raise _too_large(name, most)
+        total = 0
+        try:
+            with self._archive.open(info) as part:
+                while block := part.read(_BLOCK):
+                    total += len(block)
+                    if total > most:
+                        raise _too_large(name, most)
+                    yield block
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            raise UnreadableDocument(f"{DAMAGED} (part {name!r}: {error})") from error
+
+    def read(self, name: str, most: int = limits.SMALL_PART_BYTES) -> bytes:
+        """All of a part, at most `most` bytes of it."""
+        return b"".join(self.stream(name, most))
+
+
+@contextmanager
+def open_package(path: Path) -> Generator[Package]:
+    """Open a zip file whose directory is neither huge nor broken.
+
+    Raises:
+        UnreadableDocument: It is no complete zip file, or a hostile one.
+    """
+    with path.open("rb") as file:
+        _check_directory(file)
+        try:
+            archive = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:
+            raise UnreadableDocument(f"{DAMAGED} ({error})") from error
+        with archive:
+            yield Package(archive)
+
+
+def _check_directory(file: BinaryIO) -> None:
+    """Refuse a huge directory before `zipfile` makes an object of each of its entries.
+
+    Source: APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16.
+    """
+    size = file.seek(0, os.SEEK_END)
+    tail_size = min(size, _LONGEST_COMMENT + _END_SIZE + _END_64_LOCATOR_SIZE)
+    file.seek(size - tail_size)
+    tail = file.read(tail_size)
+    end = tail.rfind(_END, 0, max(len(tail) - _END_SIZE + len(_END), 0))
+    if end < 0:
+        raise UnreadableDocument(DAMAGED)
+    (directory_bytes,) = struct.unpack_from("<L", tail, end + 12)
+    locator = end - _END_64_LOCATOR_SIZE
+    if locator >= 0 and tail[locator : locator + 4] == _END_64_LOCATOR:
+        (offset,) = struct.unpack_from("<Q", tail, locator + 8)
+        directory_bytes = _directory_bytes_64(file, min(offset, size))
+    if directory_bytes > limits.PACKAGE_DIRECTORY_BYTES:
+        raise UnreadableDocument(
+            f"the package's directory takes {directory_bytes:,} bytes;"
+            f" at most {limits.PACKAGE_DIRECTORY_BYTES:,} are read"
+        )
+    file.seek(0)
+
+
+def _directory_bytes_64(file: BinaryIO, offset: int) -> int:
+    file.seek(offset)
+    record = file.read(56)
+    if len(record) < 56 or not record.startswith(_END_64):
+        raise UnreadableDocument(DAMAGED)
+    return struct.unpack_from("<Q", record, 40)[0]
+
+
+def _too_large(name: str, most: int) -> UnreadableDocument:
+    return UnreadableDocument(
+        f"part {name!r} of the workbook unpacks to more than {most:,} bytes; split the workbook"
+    )

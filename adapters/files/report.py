@@ -1,0 +1,100 @@
+"""The spreadsheet of rejected rows: the user's own rows, ready to correct and send again."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import xlsxwriter
+from xlsxwriter.worksheet import Worksheet
+
+from adapters.files import limits
+from adapters.ports import Cell, RejectedRow
+
+WHAT_IS_WRONG: Final = "what is wrong"
+"""Header of the first column; a reader of the report leaves this column out."""
+
+_LONGEST_TEXT = 32_767  # of a cell, in Excel
+_CUT = " [cut: too long for a spreadsheet]"
+_EXACT = 10**15  # beyond it Excel changes digits
+_FIRST_DAY = date(1900, 3, 1)  # before it, Excel's calendar is a day off
+
+
+class XlsxReportWriter:
+    """Writes reports as XLSX; a `ReportWriter`."""
+
+    def write(self, target: Path, header: Sequence[str], rows: Iterator[RejectedRow]) -> None:
+        """Write the header, then a row for each rejected one; memory stays bounded.
+
+        A worksheet that is full is followed by another with the same header. Text stays text,
+        whatever it looks like; a number that a spreadsheet would round is written as text.
+        """
+        options = {
+            "constant_memory": True,
+            "strings_to_formulas": False,
+            "strings_to_urls": False,
+            "strings_to_numbers": False,
+            "tmpdir": str(target.parent),
+        }
+        with xlsxwriter.Workbook(str(target), options) as workbook:
+            bold = workbook.add_format({"bold": True})
+            wrong = workbook.add_format({"font_color": "#9C0006", "text_wrap": True})
+            writer = _Cells(
+                workbook.add_format({"num_format": "yyyy-mm-dd"}),
+                workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss.000"}),
+            )
+            sheet: Worksheet | None = None
+            line = 0
+            for row in rows:
+                if sheet is None or line == limits.ROWS:
+                    sheet = self._new_sheet(workbook, bold, header)
+                    line = 1
+                sheet.write_string(line, 0, _fitting(_what_is_wrong(row)), wrong)
+                for column, value in enumerate(row.cells, start=1):
+                    writer.write(sheet, line, column, value)
+                line += 1
+            if sheet is None:
+                self._new_sheet(workbook, bold, header)
+
+    def _new_sheet(self, workbook: Any, bold: Any, header: Sequence[str]) -> Worksheet:
+        sheet: Worksheet = workbook.add_worksheet()
+        sheet.set_column(0, 0, 60)
+        sheet.freeze_panes(1, 1)
+        for column, name in enumerate((WHAT_IS_WRONG, *header)):
+            sheet.write_string(0, column, _fitting(name), bold)
+        return sheet
+
+
+class _Cells:
+    """Writes one value with the type it was read with."""
+
+    def __init__(self, date_format: Any, datetime_format: Any) -> None:
+        self._date_format = date_format
+        self._datetime_format = datetime_format
+
+    def write(self, sheet: Worksheet, line: int, column: int, value: Cell) -> None:
+        match value:
+            case None | "":
+                return
+            case bool():
+                sheet.write_boolean(line, column, value)
+            case int() | float() if -_EXACT < value < _EXACT:
+                sheet.write_number(line, column, value)
+            case datetime() if value.date() >= _FIRST_DAY:
+                sheet.write_datetime(line, column, value, self._datetime_format)
+            case date() if type(value) is date and value >= _FIRST_DAY:
+                midnight = datetime(value.year, value.month, value.day)
+                sheet.write_datetime(line, column, midnight, self._date_format)
+            case _:
+                sheet.write_string(line, column, _fitting(str(value)))
+
+
+def _fitting(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - len(_CUT)] + _CUT
+
+
+def _what_is_wrong(row: RejectedRow) -> str:
+    return "; ".join(
+        f"{problem.column}: {problem.reason}" if problem.column else problem.reason
+        for problem in row.problems
+    )

@@ -1,0 +1,104 @@
+"""What the readers of one project share: its codes, and how an entity or a left-out row looks."""
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from adapters.files.schedule_codes import SpillingMap, WbsPaths
+from adapters.files.schedule_records import ProjectRecord, Record, Records, WbsRecord
+from adapters.files.schedule_values import CODE_LENGTH, Values, problem
+from adapters.ports import RejectedRow
+from contracts.imports import Problem
+
+Item = tuple[int, str, dict[str, Any]] | RejectedRow | Problem
+"""Line, table and values of an entity; or a row that is left out; or a value that is."""
+
+UNKNOWN = "the file does not hold what it refers to"
+SEPARATOR = "\t"
+"""Joins codes into one text of a map: cleaned codes hold no control characters."""
+
+
+class ProjectContext:
+    """One project while it is read; a context manager.
+
+    Args:
+        records: The file.
+        project: The project.
+        project_codes: Id to short name of every project of the file.
+
+    Attributes:
+        code: Short name of the project.
+        values: Reads values and gathers remarks.
+        wbs: Paths of the project's WBS.
+        calendars, resources, activities: Id to code, filled as the tables are read.
+        foreign_activities: Id to short name of the project and code.
+    """
+
+    def __init__(
+        self, records: Records, project: ProjectRecord, project_codes: dict[str, str]
+    ) -> None:
+        self.records = records
+        self.project = project
+        self.project_codes = project_codes
+        self.code = project_codes[project.id]
+        self.values = Values()
+        self.wbs = WbsPaths(self.own(WbsRecord), self.code)
+        self.calendars = SpillingMap()
+        self.resources = SpillingMap()
+        self.activities = SpillingMap()
+        self.foreign_activities = SpillingMap()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for codes in (self.calendars, self.resources, self.activities, self.foreign_activities):
+            codes.close()
+
+    def own(self, kind: type[Record]) -> Iterator[Record]:
+        """Records of this project; `kind` has a `project` field."""
+        position = kind._fields.index("project")
+        own = self.project.id
+        return (record for record in self.records.rows(kind) if record[position] == own)
+
+    def find_activity(self, activity_id: str) -> tuple[str, str] | None:
+        """Project ('' for this one) and code of an activity of any project of the file."""
+        own = self.activities.get(activity_id)
+        if own is not None:
+            return "", own
+        foreign = self.foreign_activities.get(activity_id)
+        if foreign is None:
+            return None
+        project, _, code = foreign.partition(SEPARATOR)
+        return project, code
+
+    def entity(self, line: int, table: str, **values: Any) -> Item:
+        """An entity of this project."""
+        return line, table, {"primavera_project_id": self.code, **values}
+
+
+def usable(code: str) -> bool:
+    """Whether a code can be part of a key."""
+    return 0 < len(code) <= CODE_LENGTH
+
+
+def unusable(code: str) -> str:
+    """Why it cannot."""
+    return f"is longer than {CODE_LENGTH} characters" if code else "is missing"
+
+
+def left_out(
+    record: Sequence[Any], table: str, column: str, value: str, reason: str
+) -> RejectedRow:
+    """A record that cannot become an entity of `table`."""
+    line = int(record[0])
+    return RejectedRow(
+        line=line,
+        cells=(table, *(str(cell)[:200] for cell in record[1:])),
+        problems=(problem(line, column, value, reason),),
+    )

@@ -1,0 +1,164 @@
+"""Primavera files, opened by what they hold."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from adapters.files.pmxml import open_pmxml
+from adapters.files.schedule_context import Item, usable
+from adapters.files.schedule_entities import read_entities
+from adapters.files.schedule_records import ActivityRecord, ProjectRecord, Records, WbsRecord
+from adapters.files.schedule_values import Values, clean_code
+from adapters.files.xer import open_xer, xer_encoding
+from adapters.ports import RejectedRow, ScheduleProject, UnreadableDocument
+from contracts.imports import Problem
+
+PROJECTS = 10_000
+"""Projects of one file."""
+WARNINGS = 100
+"""Warnings that a source keeps; their number is exact."""
+
+_OTHERS = {
+    b"PK\x03\x04": "a zip or Office file",
+    b"\xd0\xcf\x11\xe0": "a Microsoft Project or old Office file",
+    b"%PDF": "a PDF",
+    b"SQLite format 3": "a SQLite database",
+    b"\x1f\x8b": "a gzip file",
+}
+
+
+@contextmanager
+def open_schedule(
+    path: Path, *, filename: str | None = None, encoding: str | None = None
+) -> Generator["PrimaveraSource"]:
+    """Open an XER or PMXML file by what it holds.
+
+    Args:
+        path: The file; its folder may be used for temporary files.
+        filename: Its name, for messages.
+        encoding: Code page of an XER file without a byte order mark; PMXML declares its own.
+
+    Raises:
+        UnreadableDocument: It is neither, or damaged; the message says which.
+    """
+    name = repr(filename) if filename else "the file"
+    with path.open("rb") as file:
+        head = file.read(512)
+    if not head:
+        raise UnreadableDocument(f"{name} is empty")
+    marked = xer_encoding(head)
+    if marked is not None:
+        with open_xer(path, marked or encoding) as records:
+            yield PrimaveraSource(records)
+    elif _is_xml(head):
+        with open_pmxml(path) as records:
+            yield PrimaveraSource(records)
+    else:
+        other = next((what for magic, what in _OTHERS.items() if head.startswith(magic)), None)
+        seems = f"; it seems to be {other}" if other else ""
+        raise UnreadableDocument(
+            f"{name} is no Primavera XER or PMXML file{seems}; export the schedule from Primavera"
+        )
+
+
+def _is_xml(head: bytes) -> bool:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        head = head.replace(b"\0", b"")[2:]
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+
+
+class PrimaveraSource:
+    """A Primavera file; a `ScheduleSource`.
+
+    Attributes:
+        format: `xer` or `pmxml`.
+        warnings: The first sentences about what `entities` left out or emptied.
+        warning_count: How many there were.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self.format = records.format
+        self.warnings: list[str] = []
+        self.warning_count = 0
+        self._records = records
+        self._projects: list[ProjectRecord] = []
+        self._codes: dict[str, str] = {}
+        for project in records.rows(ProjectRecord):
+            code = clean_code(project.code) or clean_code(project.id)
+            if not usable(code):
+                raise UnreadableDocument(f"the project at line {project.line} has no usable id")
+            if len(self._projects) >= PROJECTS:
+                raise UnreadableDocument(f"the file holds more than {PROJECTS:,} projects")
+            self._projects.append(project)
+            self._codes[project.id] = code
+        if not self._projects:
+            raise UnreadableDocument("the file holds no project")
+
+    def projects(self) -> list[ScheduleProject]:
+        """The projects of the file with their data dates and numbers of activities."""
+        names = {
+            node.project: node.name
+            for node in self._records.rows(WbsRecord)
+            if node.top == "Y" and node.project in self._codes
+        }
+        activities: dict[str, int] = dict.fromkeys(self._codes, 0)
+        for activity in self._records.rows(ActivityRecord):
+            if activity.project in activities:
+                activities[activity.project] += 1
+        return [
+            self._describe(project, names.get(project.id, ""), activities[project.id])
+            for project in self._projects
+        ]
+
+    def entities(self, primavera_project_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every entity of one project; what is left out is told in `warnings`."""
+        self.warnings.clear()
+        self.warning_count = 0
+        for item in self.read(primavera_project_id):
+            match item:
+                case RejectedRow(cells=cells, problems=problems):
+                    for found in problems:
+                        self._warn(found, f"{cells[0]} left out: ")
+                case Problem():
+                    self._warn(item, "")
+                case (_, table, values):
+                    yield table, values
+
+    def read(self, primavera_project_id: str) -> Iterator[Item]:
+        """Every entity with its line, and in between the rows and values that are left out.
+
+        Raises:
+            UnreadableDocument: The file is damaged, or holds no such project.
+        """
+        return read_entities(self._records, self._find(primavera_project_id), self._codes)
+
+    def _find(self, wanted: str) -> ProjectRecord:
+        by_code = (project for project in self._projects if self._codes[project.id] == wanted)
+        by_id = (project for project in self._projects if project.id == wanted)
+        found = next(by_code, None) or next(by_id, None)
+        if found is None:
+            names = [self._codes[project.id] for project in self._projects]
+            more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+            raise UnreadableDocument(
+                f"the file holds no project {wanted!r}; it holds {', '.join(names[:20])}{more}"
+            )
+        return found
+
+    def _describe(self, record: ProjectRecord, top_name: str, activities: int) -> ScheduleProject:
+        values, line = Values(), record.line
+        return ScheduleProject(
+            primavera_project_id=self._codes[record.id],
+            object_id=record.id,
+            name=values.text(line, "name", record.name or top_name),
+            data_date=values.moment(line, "data_date", record.data_date),
+            planned_start=values.moment(line, "planned_start", record.planned_start),
+            finish=values.moment(line, "finish", record.finish or record.must_finish),
+            activities=activities,
+        )
+
+    def _warn(self, found: Problem, what: str) -> None:
+        self.warning_count += 1
+        if len(self.warnings) < WARNINGS:
+            value = f" {found.value!r}" if found.value else ""
+            self.warnings.append(f"line {found.line}: {what}{found.column}{value} {found.reason}")

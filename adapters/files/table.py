@@ -1,0 +1,23 @@
+"""What every table reader hands out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from adapters.ports import Cell
+
+Row = tuple[int, list[Cell]]
+"""Line number, from 1, and cells without trailing blanks."""
+
+
+@dataclass(slots=True)
+class Table:
+    """One table of a file, to be read once; a `TableSource`."""
+
+    format: str
+    sheet: str | None
+    encoding: str | None
+    _rows: Iterator[Row]
+
+    def rows(self) -> Iterator[Row]:
+        """Rows that hold anything, each with its line number as the user's program shows it."""
+        return self._rows

@@ -1,0 +1,42 @@
+"""Tables of every format docflow reads, opened by what the file holds."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from adapters.files.delimited import open_delimited
+from adapters.files.legacy import open_legacy
+from adapters.files.sniff import Kind, sniff
+from adapters.files.xlsx import open_xlsx
+from adapters.ports import TableSource
+
+
+@contextmanager
+def open_table(
+    path: Path,
+    *,
+    filename: str | None = None,
+    sheet: str | None = None,
+    encoding: str | None = None,
+) -> Generator[TableSource]:
+    """Open a table; the name is used in messages only.
+
+    Args:
+        path: The file.
+        filename: The name its owner knows it by.
+        sheet: Sheet of a workbook; the first that holds anything when absent.
+        encoding: Encoding of a text file; found out when absent.
+
+    Raises:
+        UnreadableDocument: No table can be read from it; the message says why.
+    """
+    kind = sniff(path, filename)
+    match kind:
+        case Kind.XLSX:
+            opened = open_xlsx(path, sheet)
+        case Kind.XLS | Kind.ODS:
+            opened = open_legacy(path, kind, sheet)
+        case Kind.TEXT:
+            opened = open_delimited(path, encoding)
+    with opened as table:
+        yield table

@@ -1,0 +1,160 @@
+"""Values of worksheet cells: numbers, dates by number format, text escapes.
+
+Source: ECMA-376 part 1, 18.8.30 (number formats), 18.17.4 (dates), 22.9.2.19 (escapes).
+"""
+
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from enum import Enum
+from functools import lru_cache
+
+from adapters.files import limits
+from adapters.ports import Cell
+
+NUMBER = rb"[+-]?+(?:\d{1,308}+(?:\.\d{0,308}+)?+|\.\d{1,308}+)(?:[eE][+-]?+\d{1,3}+)?+"
+"""A number as programs write it, as a pattern over bytes."""
+
+_NUMBER = re.compile(NUMBER)
+_EXACT = 10**15
+"""Below this every integral double is written without exponent or loss."""
+
+
+def number(raw: bytes) -> int | float | str:
+    """A number's value: an exact int when it is integral, else a float.
+
+    Text that is no finite number comes back as text, as it stands.
+    """
+    if raw.isdigit() or (raw[:1] in b"+-" and raw[1:].isdigit()):
+        return int(raw) if len(raw) < 309 else raw.decode("utf-8")
+    if _NUMBER.fullmatch(raw) is None:
+        return raw.decode("utf-8")
+    return matched_number(raw)
+
+
+def matched_number(raw: bytes) -> int | float | str:
+    """As `number`, for text that is known to match `NUMBER`."""
+    if raw.isdigit():
+        return int(raw)
+    value = float(raw)
+    if math.isinf(value):
+        return raw.decode("utf-8")
+    return int(value) if value.is_integer() and -_EXACT < value < _EXACT else value
+
+
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = int(match[1], 16)
+    is_text = code in (0x09, 0x0A, 0x0D) or (code >= 0x20 and not 0xD800 <= code <= 0xDFFF)
+    return chr(code) if is_text else match[0]
+
+
+def text(value: str) -> str | None:
+    """A string with `_xHHHH_` escapes resolved; None when empty.
+
+    Escapes of control characters that no database takes stay as they are written.
+    """
+    return (_ESCAPE.sub(_unescape, value) if "_x" in value else value) or None
+
+
+class Format(Enum):
+    """What a number format makes of a number."""
+
+    NUMBER = "number"
+    DATE = "date"
+    DATETIME = "datetime"
+    TIME = "time"
+    """A time of day or a length of time; it is given as text, hours:minutes:seconds."""
+
+
+_BUILT_IN = (
+    {code: Format.DATE for code in (*range(14, 18), *range(27, 32), *range(50, 59), 36)}
+    | {code: Format.TIME for code in (*range(18, 22), *range(32, 36), *range(45, 48))}
+    | {22: Format.DATETIME}
+)
+_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.')
+_ELAPSED = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
+_BRACKETS = re.compile(r"\[[^\]]*\]")
+
+
+def number_format(code: int, pattern: str | None) -> Format:
+    """What a format does, from its id and, when the workbook defines it, its pattern."""
+    if pattern is None:
+        return _BUILT_IN.get(code, Format.NUMBER)
+    first = _LITERAL.sub("", pattern).split(";", 1)[0].lower()
+    if _ELAPSED.search(first):
+        return Format.TIME
+    first = _BRACKETS.sub("", first).replace("general", "").replace("am/pm", "h")
+    has_date = "d" in first or "y" in first or ("m" in first and not ("h" in first or "s" in first))
+    has_time = "h" in first or "s" in first
+    if has_date:
+        return Format.DATETIME if has_time else Format.DATE
+    return Format.TIME if has_time else Format.NUMBER
+
+
+_LAST_SERIAL = 2_958_465  # 9999-12-31
+_LEAP_BUG = 60  # 1900-02-29, a day that Excel knows and the calendar does not
+
+
+def from_serial(value: int | float, kind: Format, date1904: bool) -> Cell:
+    """A serial day number as date, datetime or time text; the number when it is none of them."""
+    if kind is Format.NUMBER or not 0 <= value <= _LAST_SERIAL:
+        return value
+    milliseconds = round(value * 86_400_000)
+    days, rest = divmod(milliseconds, 86_400_000)
+    if kind is Format.TIME or (days == 0 and not date1904):
+        return _clock(milliseconds) if kind is Format.TIME or rest else value
+    if date1904:
+        epoch = date(1904, 1, 1)
+    elif days == _LEAP_BUG:
+        return value
+    else:
+        epoch = date(1899, 12, 30) if days > _LEAP_BUG else date(1899, 12, 31)
+    if days > (date.max - epoch).days:
+        return value
+    day = epoch + timedelta(days=days)
+    if kind is Format.DATE and not rest:
+        return day
+    return datetime(day.year, day.month, day.day) + timedelta(milliseconds=rest)
+
+
+def _clock(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{clock}.{rest:03}" if rest else clock
+
+
+class Memo(dict[bytes | None, Cell]):
+    """Values by their bytes in the file, worked out once; None stands for a blank cell."""
+
+    _MOST_VALUES = 1 << 16
+    _MOST_CHARACTERS = 4 * limits.MB
+
+    def __init__(self, value_of: Callable[[bytes], Cell]) -> None:
+        super().__init__({None: None})
+        self._value_of = value_of
+        self._characters = 0
+
+    def __missing__(self, raw: bytes) -> Cell:
+        if len(self) >= self._MOST_VALUES or self._characters >= self._MOST_CHARACTERS:
+            self.clear()
+            self[None] = None
+            self._characters = 0
+        value = self[raw] = self._value_of(raw)
+        if isinstance(value, str):
+            self._characters += len(value)
+        return value
+
+
+@lru_cache(maxsize=1 << 15)
+def column_number(letters: str) -> int:
+    """0 for A, 25 for Z, 26 for AA; beyond every limit when it is no column."""
+    result = 0
+    if len(letters) > 3:
+        return limits.COLUMNS**2
+    for letter in letters:
+        result = result * 26 + ord(letter) - 64
+    return result - 1

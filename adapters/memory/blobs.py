@@ -1,0 +1,67 @@
+"""Blobs in memory: the fake that tests share."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+from adapters.ports import BlobNotFound
+from contracts.blobs import BlobRef
+
+
+class MemoryBlobs:
+    """A container of blobs that lasts as long as the object."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, tuple[bytes, str]] = {}
+        self._versions = count(1)
+
+    async def stat(self, name: str) -> BlobRef:
+        """Size and etag."""
+        content, etag = self._find(name)
+        return BlobRef(name=name, size=len(content), etag=etag)
+
+    async def download(
+        self, name: str, target: Path, progress: Callable[[int], None] | None = None
+    ) -> BlobRef:
+        """Write a blob into a new file."""
+        content, etag = self._find(name)
+        await asyncio.to_thread(target.write_bytes, content)
+        if progress is not None:
+            progress(len(content))
+        return _reference(name, content, etag)
+
+    async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
+        """Keep the bytes of a file."""
+        content = await asyncio.to_thread(source.read_bytes)
+        if not overwrite and name in self._blobs:
+            raise FileExistsError(f"there is a blob {name!r} already")
+        return self._put(name, content)
+
+    async def copy(self, source: str, target: str) -> BlobRef:
+        """Copy a blob onto another."""
+        return self._put(target, self._find(source)[0])
+
+    async def delete(self, name: str, *, etag: str | None = None) -> bool:
+        """Forget a blob."""
+        if name not in self._blobs or (etag is not None and self._blobs[name][1] != etag):
+            return False
+        del self._blobs[name]
+        return True
+
+    def _find(self, name: str) -> tuple[bytes, str]:
+        try:
+            return self._blobs[name]
+        except KeyError:
+            raise BlobNotFound(f"there is no blob {name!r}") from None
+
+    def _put(self, name: str, content: bytes) -> BlobRef:
+        reference = _reference(name, content, f'"{next(self._versions)}"')
+        self._blobs[name] = (content, reference.etag or "")
+        return reference
+
+
+def _reference(name: str, content: bytes, etag: str) -> BlobRef:
+    digest = hashlib.sha256(content).hexdigest()
+    return BlobRef(name=name, size=len(content), sha256=digest, etag=etag)

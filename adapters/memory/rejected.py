@@ -1,0 +1,64 @@
+"""Rejected messages in memory, for tests."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from adapters.ports import RejectedMessage, Unavailable
+
+_BODY_LIMIT = 64 * 1024
+
+
+class MemoryRejectedMessages:
+    """Keeps rejected messages as the database does, as long as the process lives.
+
+    Attributes:
+        away: Behave like a database that cannot be reached.
+    """
+
+    def __init__(self) -> None:
+        self.away = False
+        self._rows: list[RejectedMessage] = []
+
+    async def record(
+        self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
+    ) -> None:
+        """Keep a message; the same message id of the same queue is kept once."""
+        self._check()
+        known = ((row.queue, row.message_id) for row in self._rows)
+        if message_id is not None and (queue, message_id) in known:
+            return
+        self._rows.append(
+            RejectedMessage(
+                id=len(self._rows) + 1,
+                queue=queue,
+                message_id=message_id,
+                reason=reason,
+                description=description,
+                body=body[:_BODY_LIMIT].decode("utf-8", errors="replace"),
+                truncated=len(body) > _BODY_LIMIT,
+                received_at=datetime.now(UTC),
+                resubmitted_at=None,
+            )
+        )
+
+    async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
+        """The newest first."""
+        self._check()
+        return self._rows[::-1][:limit]
+
+    async def get(self, id: int) -> RejectedMessage | None:
+        """One message."""
+        self._check()
+        return self._rows[id - 1] if 0 < id <= len(self._rows) else None
+
+    async def mark_resubmitted(self, id: int) -> None:
+        """Note that the message was sent again."""
+        self._check()
+        if 0 < id <= len(self._rows):
+            row = self._rows[id - 1]
+            self._rows[id - 1] = replace(row, resubmitted_at=datetime.now(UTC))
+
+    def _check(self) -> None:
+        if self.away:
+            raise Unavailable("the record of rejected messages is away")

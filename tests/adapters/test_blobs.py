@@ -1,0 +1,298 @@
+"""One conformance suite for every adapter of the `Blobs` port."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import os
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from adapters.azure.blobs import AzureBlobs
+from adapters.azure.storage_account import StorageAccount
+from adapters.files.blobs import FolderBlobs
+from adapters.memory.blobs import MemoryBlobs
+from adapters.ports import BlobNotFound, Blobs, PortError, Throttled, Unavailable
+from workers.stack.azurite import azurite, why_no_azurite
+from workers.stack.children import free_port
+
+SMALL = b"code,quantity\nA,1\n"
+LARGE = random.Random(7).randbytes((11 << 20) + 321)  # three blocks, the last one short
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Connection string of an emulator that lasts for this module."""
+    if reason := why_no_azurite():
+        pytest.skip(reason)
+    with asyncio.Runner() as runner:
+        running = azurite(tmp_path_factory.mktemp("azurite"))
+        yield runner.run(running.__aenter__())
+        runner.run(running.__aexit__(None, None, None))
+
+
+def with_signature(connection_string: str) -> str:
+    """The same account by a shared access signature that allows everything for a day.
+
+    Source: "Create an account SAS" of the Azure Storage REST reference.
+    """
+    account = StorageAccount.from_connection_string(connection_string)
+    expiry = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    values = {"sp": "rwdlac", "ss": "b", "srt": "sco", "se": expiry, "sv": "2020-10-02"}
+    to_sign = [account.name, values["sp"], values["ss"], values["srt"], "", expiry, "", ""]
+    text = "\n".join([*to_sign, values["sv"], ""]).encode()
+    digest = hmac.digest(base64.b64decode(account.key or ""), text, "sha256")
+    signature = urlencode({**values, "sig": base64.b64encode(digest).decode()})
+    return (
+        f"BlobEndpoint={account.endpoint};AccountName={account.name};"
+        f"SharedAccessSignature={signature}"
+    )
+
+
+@pytest.fixture(params=["memory", "folder", "azure", "azure-signature"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    if request.param == "memory":
+        return MemoryBlobs()
+    if request.param == "folder":
+        return FolderBlobs(tmp_path / "container")
+    storage = request.getfixturevalue("storage")
+    if request.param == "azure-signature":
+        storage = with_signature(storage)
+    container = AzureBlobs(storage, f"test-{os.urandom(6).hex()}")
+    asyncio.run(container.create_container())
+    return container
+
+
+def make_file(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "source"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("content", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
+@pytest.mark.parametrize("overwrite", [True, False])
+async def test_what_went_up_comes_down(
+    blobs: Blobs, tmp_path: Path, content: bytes, overwrite: bool
+) -> None:
+    told: list[int] = []
+    name = "project 1/sub folder/ü+%20&#.csv"
+    up = await blobs.upload(make_file(tmp_path, content), name, overwrite=overwrite)
+    down = await blobs.download(name, tmp_path / "target", told.append)
+
+    assert (tmp_path / "target").read_bytes() == content
+    assert up == down
+    assert (up.name, up.size) == (name, len(content))
+    assert up.sha256 == hashlib.sha256(content).hexdigest()
+    assert told == sorted(told)
+    assert (told or [0])[-1] == len(content)
+    assert max(b - a for a, b in zip([0, *told], [*told, len(content)], strict=True)) <= 12 << 20
+
+    found = await blobs.stat(name)
+    assert (found.size, found.etag, found.sha256) == (up.size, up.etag, None)
+
+
+async def test_a_missing_blob_is_told_from_other_failures(blobs: Blobs, tmp_path: Path) -> None:
+    with pytest.raises(BlobNotFound, match="'no/such'"):
+        await blobs.stat("no/such")
+    with pytest.raises(BlobNotFound, match="'no/such'"):
+        await blobs.download("no/such", tmp_path / "target")
+    with pytest.raises(BlobNotFound, match="'no/such'"):
+        await blobs.copy("no/such", "other")
+    assert await blobs.delete("no/such") is False
+    assert await blobs.delete("no/such", etag='"0x1"') is False
+
+
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+async def test_overwriting_is_asked_for(blobs: Blobs, tmp_path: Path, content: bytes) -> None:
+    source = make_file(tmp_path, content)
+    first = await blobs.upload(source, "a")
+    with pytest.raises(FileExistsError, match="'a'"):
+        await blobs.upload(source, "a", overwrite=False)
+    assert (await blobs.stat("a")).etag == first.etag
+    second = await blobs.upload(make_file(tmp_path, content + b"more"), "a")
+    assert second.etag != first.etag
+    assert (await blobs.stat("a")).size == len(content) + 4
+
+
+async def test_a_copy_replaces_its_target(blobs: Blobs, tmp_path: Path) -> None:
+    await blobs.upload(make_file(tmp_path, LARGE), "temp/ä b.xer")
+    await blobs.upload(make_file(tmp_path, SMALL), "final/x.xer")
+    copied = await blobs.copy("temp/ä b.xer", "final/x.xer")
+    down = await blobs.download("final/x.xer", tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == LARGE
+    assert (copied.name, copied.size, copied.etag) == ("final/x.xer", down.size, down.etag)
+    assert (await blobs.stat("temp/ä b.xer")).size == len(LARGE)
+
+
+async def test_delete_with_an_etag_spares_a_newer_blob(blobs: Blobs, tmp_path: Path) -> None:
+    old = await blobs.upload(make_file(tmp_path, SMALL), "a")
+    new = await blobs.upload(make_file(tmp_path, SMALL), "a")
+    assert await blobs.delete("a", etag=old.etag) is False
+    assert (await blobs.stat("a")).etag == new.etag
+    assert await blobs.delete("a", etag=new.etag) is True
+    with pytest.raises(BlobNotFound):
+        await blobs.stat("a")
+    await blobs.upload(make_file(tmp_path, SMALL), "a")
+    assert await blobs.delete("a") is True
+    assert await blobs.delete("a") is False
+
+
+async def test_of_concurrent_creations_one_wins(blobs: Blobs, tmp_path: Path) -> None:
+    source = make_file(tmp_path, SMALL)
+    outcomes = await asyncio.gather(
+        *(blobs.upload(source, "contested", overwrite=False) for _ in range(5)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(outcome, FileExistsError) for outcome in outcomes) == 4
+
+
+class TestFolder:
+    @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a\\b"])
+    async def test_no_name_leads_out(self, tmp_path: Path, name: str) -> None:
+        blobs = FolderBlobs(tmp_path / "container")
+        with pytest.raises(PortError, match="no blob name"):
+            await blobs.upload(make_file(tmp_path, SMALL), name)
+        with pytest.raises(PortError, match="no blob name"):
+            await blobs.download(name, tmp_path / "target")
+        with pytest.raises(PortError, match="no blob name"):
+            await blobs.delete(name)
+
+    async def test_links_are_not_followed(self, tmp_path: Path) -> None:
+        container, outside = tmp_path / "container", tmp_path / "outside"
+        container.mkdir()
+        outside.mkdir()
+        (outside / "secret").write_text("secret")
+        (container / "folder").symlink_to(outside)
+        (container / "file").symlink_to(outside / "secret")
+        blobs = FolderBlobs(container)
+        for name in ("folder/secret", "file"):
+            with pytest.raises(PortError, match="symbolic link"):
+                await blobs.download(name, tmp_path / "target")
+            with pytest.raises(PortError, match="symbolic link"):
+                await blobs.upload(make_file(tmp_path, SMALL), name)
+            with pytest.raises(PortError, match="symbolic link"):
+                await blobs.delete(name)
+        assert (outside / "secret").read_text() == "secret"
+
+    async def test_a_failed_upload_leaves_nothing(self, tmp_path: Path) -> None:
+        blobs = FolderBlobs(tmp_path / "container")
+        await blobs.upload(make_file(tmp_path, SMALL), "a")
+        with pytest.raises(PortError):
+            await blobs.upload(make_file(tmp_path, SMALL), "a/b")
+        with pytest.raises(FileExistsError):
+            await blobs.upload(make_file(tmp_path, SMALL), "a", overwrite=False)
+        assert [path.name for path in (tmp_path / "container").iterdir()] == ["a"]
+
+
+class TestAzure:
+    async def test_nobody_listens(self, tmp_path: Path) -> None:
+        endpoint = f"http://127.0.0.1:{free_port()}/devstoreaccount1"
+        blobs = AzureBlobs(f"AccountName=a;AccountKey=a2V5;BlobEndpoint={endpoint}", "c")
+        with pytest.raises(Unavailable):
+            await blobs.delete("a")
+        with pytest.raises(Unavailable):
+            await blobs.create_container()
+
+    @pytest.mark.parametrize(
+        ("status", "header", "expected", "retry_after"),
+        [
+            ("503 Busy", "Retry-After: 7", Throttled, 7),
+            ("429 Slow down", "x: y", Throttled, None),
+            ("500 Oops", "x: y", Unavailable, None),
+            ("403 Forbidden", "x-ms-error-code: AuthenticationFailed", PortError, None),
+            ("404 Gone", "x-ms-error-code: ContainerNotFound", PortError, None),
+        ],
+    )
+    async def test_answers_become_errors_of_the_port(
+        self, status: str, header: str, expected: type[PortError], retry_after: float | None
+    ) -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(f"HTTP/1.1 {status}\r\n{header}\r\nContent-Length: 0\r\n\r\n".encode())
+            await writer.drain()
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            blobs = AzureBlobs(
+                f"AccountName=a;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:{port}/a", "c"
+            )
+            with pytest.raises(expected) as raised:
+                await blobs.delete("x")
+        assert type(raised.value) is expected
+        if isinstance(raised.value, Throttled):
+            assert raised.value.retry_after == retry_after
+
+    async def test_no_secret_stands_in_an_error(self, tmp_path: Path) -> None:
+        endpoint = f"http://127.0.0.1:{free_port()}/a"
+        blobs = AzureBlobs(
+            f"BlobEndpoint={endpoint};AccountName=a;SharedAccessSignature=sv=1&sig=topsecret", "c"
+        )
+        with pytest.raises(Unavailable) as raised:
+            await blobs.stat("a")
+        assert "topsecret" not in str(raised.value)
+        with pytest.raises(Unavailable) as raised:
+            await blobs.delete("a")
+        assert "topsecret" not in str(raised.value)
+
+    async def test_a_missing_container_is_named(self, storage: str, tmp_path: Path) -> None:
+        blobs = AzureBlobs(storage, "nowhere")
+        with pytest.raises(PortError, match=r"container|ContainerNotFound") as refused:
+            await blobs.upload(make_file(tmp_path, SMALL), "a")
+        assert not isinstance(refused.value, Unavailable | BlobNotFound)
+        await blobs.create_container()
+        await blobs.create_container()
+        await blobs.upload(make_file(tmp_path, SMALL), "a")
+
+    async def test_a_wrong_key_is_no_passing_failure(self, storage: str, tmp_path: Path) -> None:
+        account = StorageAccount.from_connection_string(storage)
+        wrong = f"AccountName={account.name};AccountKey=a2V5;BlobEndpoint={account.endpoint}"
+        blobs = AzureBlobs(wrong, "c")
+        with pytest.raises(PortError) as refused:
+            await blobs.upload(make_file(tmp_path, SMALL), "a")
+        assert not isinstance(refused.value, Unavailable | BlobNotFound)
+        with pytest.raises(PortError) as refused:
+            await blobs.delete("a")
+        assert not isinstance(refused.value, Unavailable | BlobNotFound)
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("UseDevelopmentStorage=true", "http://127.0.0.1:10000/devstoreaccount1"),
+        (
+            "DefaultEndpointsProtocol=https;AccountName=acme;AccountKey=a2V5;"
+            "EndpointSuffix=core.windows.net",
+            "https://acme.blob.core.windows.net",
+        ),
+        (
+            "BlobEndpoint=https://acme.blob.core.windows.net/;SharedAccessSignature=sv=1&sig=2%3D",
+            "https://acme.blob.core.windows.net",
+        ),
+    ],
+)
+def test_connection_strings(text: str, endpoint: str) -> None:
+    account = StorageAccount.from_connection_string(text)
+    assert account.endpoint == endpoint
+    assert account.name in ("acme", "devstoreaccount1")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no AccountKey"),
+        ("nonsense", "name=value"),
+        ("AccountName=a;AccountKey=top secret", "no base64"),
+        ("AccountKey=a2V5", "no AccountName"),
+        ("AccountName=a;AccountKey=a2V5;BlobEndpoint=ftp://x", "no http"),
+    ],
+)
+def test_malformed_connection_strings(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as refused:
+        StorageAccount.from_connection_string(text)
+    assert "secret" not in str(refused.value)

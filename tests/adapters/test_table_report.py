@@ -1,0 +1,90 @@
+"""The report of rejected rows, read back by our own reader."""
+
+import zipfile
+from datetime import date, datetime
+from pathlib import Path
+
+import pytest
+
+from adapters.files import limits
+from adapters.files.report import WHAT_IS_WRONG, XlsxReportWriter
+from adapters.files.tables import open_table
+from adapters.ports import Cell, RejectedRow
+from contracts.imports import Problem
+
+
+def rejected(line: int, *cells: Cell) -> RejectedRow:
+    problems = (
+        Problem(line=line, column="qty", value="x", reason="is no number"),
+        Problem(line=line, reason="the code is there twice"),
+    )
+    return RejectedRow(line, cells, problems)
+
+
+def read(path: Path, sheet: str | None = None) -> list[list[Cell]]:
+    with open_table(path, sheet=sheet) as table:
+        return [cells for _, cells in table.rows()]
+
+
+VALUES: list[Cell] = [
+    '=HYPERLINK("http://x","y")',
+    *("+1", "-1", "@SUM(A1)", "00012", "1e5", "http://example.com", "mailto:a@b", "{=A1}", "TRUE"),
+    *("#N/A", " spaces ", "line\nbreak", "_x0041_", "Ärmel 😀 <&>\"'", "]]>", "_", "x" * 32_767),
+    *(None, 0, -7, 10**14, 0.1, 1.5e-7, True, False, 10**17 + 1),
+    *(date(2024, 2, 29), datetime(2024, 2, 29, 13, 45, 12), datetime(2024, 2, 29)),
+    *(date(1899, 12, 31), datetime(1900, 1, 5, 12)),
+    "last",
+]
+
+
+def test_rows_come_back_as_they_were_read(tmp_path: Path) -> None:
+    header = [f"column {n}" for n in range(len(VALUES))]
+    path = tmp_path / "report.xlsx"
+    XlsxReportWriter().write(path, header, iter([rejected(7, *VALUES), rejected(9, "only one")]))
+
+    expected = list(VALUES)
+    expected[VALUES.index(10**17 + 1)] = "100000000000000001"
+    expected[VALUES.index(date(1899, 12, 31))] = "1899-12-31"
+    expected[VALUES.index(datetime(1900, 1, 5, 12))] = "1900-01-05 12:00:00"
+    wrong = "qty: is no number; the code is there twice"
+    rows = read(path)
+    assert rows[0] == [WHAT_IS_WRONG, *header]
+    assert rows[1] == [wrong, *expected]
+    assert [type(cell) for cell in rows[1][1:]] == [type(cell) for cell in expected]
+    assert rows[2] == [wrong, "only one"]
+
+
+def test_nothing_in_a_report_is_a_formula_or_a_link(tmp_path: Path) -> None:
+    path = tmp_path / "report.xlsx"
+    XlsxReportWriter().write(path, ["=1+1", "http://x"], iter([rejected(2, *VALUES)]))
+    with zipfile.ZipFile(path) as archive:
+        xml = archive.read("xl/worksheets/sheet1.xml")
+        assert not any("worksheets/_rels" in name for name in archive.namelist())
+    assert b"<f>" not in xml
+    assert b"hyperlink" not in xml
+
+
+def test_a_text_that_no_spreadsheet_holds_is_cut_with_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "report.xlsx"
+    XlsxReportWriter().write(path, ["a"], iter([rejected(2, "x" * 40_000)]))
+    text = read(path)[1][1]
+    assert isinstance(text, str)
+    assert len(text) == 32_767
+    assert text.endswith("[cut: too long for a spreadsheet]")
+
+
+def test_a_full_sheet_is_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ROWS", 3)
+    path = tmp_path / "report.xlsx"
+    XlsxReportWriter().write(path, ["a"], (rejected(n, n) for n in range(5)))
+    sheets = [[row[1] for row in read(path, f"Sheet{n}")] for n in (1, 2, 3)]
+    assert sheets == [["a", 0, 1], ["a", 2, 3], ["a", 4]]
+
+
+def test_a_report_without_rows_has_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "report.xlsx"
+    XlsxReportWriter().write(path, ["a"], iter([]))
+    assert read(path) == [[WHAT_IS_WRONG, "a"]]
+    assert [found.name for found in tmp_path.iterdir()] == ["report.xlsx"]

@@ -1,0 +1,135 @@
+"""CSV and TSV: encodings, delimiters, lines."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.files.delimited import find_delimiter, open_delimited
+from adapters.files.table import Row
+from adapters.ports import UnreadableDocument
+
+
+def read(path: Path, content: bytes, encoding: str | None = None) -> tuple[str | None, list[Row]]:
+    path.write_bytes(content)
+    with open_delimited(path, encoding) as table:
+        assert table.format == "csv"
+        assert table.sheet is None
+        return table.encoding, list(table.rows())
+
+
+TEXT = "Größe;Preis €\nmittel;10,5\nDübel größer;3,5\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "asked", "found"),
+    [
+        ("utf-8", None, "utf-8"),
+        ("utf-8-sig", None, "utf-8-sig"),
+        ("utf-8-sig", "utf-8", "utf-8-sig"),
+        ("utf-16", None, "utf-16"),
+        ("utf-16-le", None, "utf-16-le"),
+        ("utf-16-be", None, "utf-16-be"),
+        ("utf-32", None, "utf-32"),
+        ("cp1252", "cp1252", "cp1252"),
+        ("cp850", "CP850", "cp850"),
+    ],
+)
+def test_encodings(tmp_path: Path, encoding: str, asked: str | None, found: str) -> None:
+    text = TEXT.replace("€", "EUR") if encoding == "cp850" else TEXT
+    read_as, rows = read(tmp_path / "t", text.encode(encoding), asked)
+    assert read_as == found
+    assert rows[0] == (1, text.splitlines()[0].split(";"))
+    assert rows[2] == (3, ["Dübel größer", "3,5"])
+
+
+def test_utf8_must_hold_to_the_end(tmp_path: Path) -> None:
+    """A sample of the beginning would say UTF-8, and the load would fail half-way."""
+    content = b"code,name\n" + b"A,plain\n" * 200_000 + "B,Größe\n".encode("cp1252")
+    encoding, rows = read(tmp_path / "t", content)
+    assert encoding != "utf-8"
+    assert len(rows) == 200_002
+    assert rows[-1][0] == 200_002
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("a,b,c\n1,2,3\n", ","),
+        ("a;b;c\n1,5;2,5;3,5\n2,5;3,5;4,5\n", ";"),
+        ("a\tb\nx, y, z\t1\nx, z\t2\n", "\t"),
+        ("a|b\n1|2\n", "|"),
+        ('a;b\n"one\ntwo; three";2\n"x;y";3\n', ";"),
+        ('a,b\n"x;y;z;w","1;2;3;4"\n"x;y;z","1;2;3"\n', ","),
+        ("Estimate of the north wing, phase 2\n\ncode;qty;unit\nA;1;m\nB;2;m\n", ";"),
+        ("code\nA\nB\n", ","),
+        ("", ","),
+    ],
+)
+def test_delimiters(text: str, delimiter: str) -> None:
+    assert find_delimiter(text, complete=True) == delimiter
+
+
+def test_the_line_that_names_the_delimiter_is_no_record(tmp_path: Path) -> None:
+    _, rows = read(tmp_path / "t", b"sep=|\r\na|b,c;d\r\n1|2\r\n")
+    assert rows == [(2, ["a", "b,c;d"]), (3, ["1", "2"])]
+
+
+def test_lines_are_those_that_records_start_on(tmp_path: Path) -> None:
+    content = b'a,b\r\n\r\n"one\r\ntwo\r\nthree",1\r\n,,\r\n"x ""y""",2,,\r\nlast,'
+    _, rows = read(tmp_path / "t", content)
+    assert rows == [
+        (1, ["a", "b"]),
+        (3, ["one\r\ntwo\r\nthree", "1"]),
+        (7, ['x "y"', "2"]),
+        (8, ["last"]),
+    ]
+
+
+FIELD = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=8
+).filter(lambda text: not text.lower().startswith("sep="))
+
+
+@given(table=st.lists(st.lists(FIELD, min_size=2, max_size=5), min_size=1, max_size=8))
+def test_what_is_quoted_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, table: list[list[str]]
+) -> None:
+    lines = [",".join('"' + field.replace('"', '""') + '"' for field in row) for row in table]
+    path = tmp_path_factory.mktemp("csv") / "t"
+    path.write_bytes(("sep=,\n" + "\n".join(lines)).encode("utf-8-sig"))
+    with open_delimited(path) as opened:
+        found = dict(opened.rows())
+    for line, row in enumerate(table, start=2):
+        while row and not row[-1]:
+            row.pop()
+        assert found.get(line, []) == row
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "reason"),
+    [
+        (b"a,b\n1,\x00\n", None, "NUL"),
+        (b"a,b\n1,\xff\n", "utf-8", "not in utf-8"),
+        (b"a,b\n", "klingon", "no text encoding 'klingon'"),
+        (b"a,b\n", "base64", "no text encoding"),
+        (b"a,b\n" + b"x" * (10 << 20), None, "line of more than"),
+        (b'a,b\n1,"' + b"x" * 200_000, None, "line 2: field larger"),
+        (b'a,b\n"\n' + b'","\n' * 20_000, None, "line 2: the record does not end"),
+        (b"a,b\n" + b"1," * 2_000, None, "line 2 holds 2,000 fields"),
+        (b"\xff\xfea\x00b", "utf-16", "not in utf-16"),
+    ],
+    ids=["nul", "bytes", "unknown", "no-text", "line", "quote", "record", "fields", "cut"],
+)
+def test_refused(tmp_path: Path, content: bytes, encoding: str | None, reason: str) -> None:
+    with pytest.raises(UnreadableDocument, match=reason):
+        read(tmp_path / "t", content, encoding)
+
+
+@pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "unicode_escape", "utf-7"])
+def test_odd_encodings_do_no_harm(tmp_path: Path, encoding: str) -> None:
+    try:
+        read(tmp_path / "t", b"a,b\n\\x,+\xff\n", encoding)
+    except UnreadableDocument as refused:
+        assert encoding.partition("_")[0] in str(refused)
