@@ -1,0 +1,377 @@
+"""The Service Bus bridge against the emulator: nothing is lost, nothing done twice."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusSubQueue
+from azure.servicebus.aio import ServiceBusClient
+from azure.servicebus.amqp import AmqpAnnotatedMessage
+from temporalio.client import Client
+
+from adapters.memory.rejected import MemoryRejectedMessages
+from workers.bridges.imports import ImportDoor
+from workers.bridges.patience import Accept, Patience
+from workers.bridges.service_bus import BridgeError, BridgeTotals, ServiceBusBridge
+from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.plugin import docflow_plugin
+from workers.settings import QueueSettings
+from workers.stack.children import free_port
+from workers.stack.service_bus import QueueSettings as EmulatedQueue
+from workers.stack.service_bus import ServiceBusEmulator
+from workers.stack.temporal import temporal_server
+
+QUEUE = "import-queue"
+QUICK = Patience(first_pause=0.05, longest_pause=0.2, hold=1.0)
+
+
+@pytest.fixture
+async def emulator() -> AsyncIterator[ServiceBusEmulator]:
+    async with ServiceBusEmulator([EmulatedQueue(QUEUE, 5, 10)]) as emulator:
+        yield emulator
+
+
+def queue_of(emulator: ServiceBusEmulator, *, at_once: int = 10, wait: int = 1) -> QueueSettings:
+    return QueueSettings(emulator.connection_string, QUEUE, at_once, wait)
+
+
+async def send(emulator: ServiceBusEmulator, messages: Sequence[ServiceBusMessage]) -> None:
+    client = ServiceBusClient.from_connection_string(emulator.connection_string)
+    async with client, client.get_queue_sender(QUEUE) as sender:
+        for first in range(0, len(messages), 100):
+            await sender.send_messages(list(messages[first : first + 100]))
+
+
+def numbered(count: int) -> list[ServiceBusMessage]:
+    return [ServiceBusMessage(b"%d" % number, message_id=f"m{number}") for number in range(count)]
+
+
+async def dead_letters(emulator: ServiceBusEmulator) -> list[ServiceBusReceivedMessage]:
+    client = ServiceBusClient.from_connection_string(emulator.connection_string)
+    receiver = client.get_queue_receiver(QUEUE, sub_queue=ServiceBusSubQueue.DEAD_LETTER)
+    async with client, receiver:
+        return await receiver.peek_messages(max_message_count=100)
+
+
+async def until(condition: Callable[[], bool], within: float = 20) -> None:
+    async with asyncio.timeout(within):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def is_empty(emulator: ServiceBusEmulator) -> bool:
+    counts = emulator.counts(QUEUE)
+    return counts.active == counts.locked == 0
+
+
+@asynccontextmanager
+async def running(
+    emulator: ServiceBusEmulator,
+    accept: Accept,
+    *,
+    ready: Callable[[], Awaitable[bool]] | None = None,
+    patience: Patience = QUICK,
+) -> AsyncIterator[Callable[[], Awaitable[BridgeTotals]]]:
+    """A bridge at work; the yielded call stops it."""
+    stop = asyncio.Event()
+    bridge = ServiceBusBridge(queue_of(emulator, wait=30), accept, ready=ready, patience=patience)
+    run = asyncio.create_task(bridge.run(stop))
+
+    async def stopped() -> BridgeTotals:
+        stop.set()
+        return await run
+
+    try:
+        yield stopped
+    finally:
+        await stopped()
+
+
+async def settle(raw: bytes, _deliveries: int, _message_id: str | None) -> Verdict:
+    return Settle(raw.decode())
+
+
+async def test_every_verdict_is_carried_out(emulator: ServiceBusEmulator) -> None:
+    seen: list[tuple[bytes, int, str | None]] = []
+
+    async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        seen.append((raw, deliveries, message_id))
+        if int(raw) % 3:
+            return Settle("import/P1/T1")
+        return DeadLetter("InvalidMessage", "blob_name: Field required")
+
+    await send(emulator, numbered(100))
+    totals = await ServiceBusBridge(queue_of(emulator), accept).run(asyncio.Event(), drain=True)
+
+    assert totals == BridgeTotals(received=100, settled=66, dead_lettered=34, abandoned=0)
+    assert sorted(seen) == sorted((b"%d" % n, 0, f"m{n}") for n in range(100))
+    assert is_empty(emulator)
+    dead = await dead_letters(emulator)
+    assert {message.message_id for message in dead} == {f"m{n}" for n in range(0, 100, 3)}
+    assert {message.dead_letter_reason for message in dead} == {"InvalidMessage"}
+    assert {message.dead_letter_error_description for message in dead} == {
+        "blob_name: Field required"
+    }
+
+
+async def test_a_drain_of_an_empty_queue_waits_and_ends(emulator: ServiceBusEmulator) -> None:
+    began = time.monotonic()
+    totals = await ServiceBusBridge(queue_of(emulator), settle).run(asyncio.Event(), drain=True)
+    assert totals == BridgeTotals()
+    assert 1 <= time.monotonic() - began < 8
+
+
+async def test_a_batch_starts_together_and_never_more(emulator: ServiceBusEmulator) -> None:
+    at_once = most = 0
+
+    async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.05)
+        at_once -= 1
+        return Settle("x")
+
+    await send(emulator, numbered(60))
+    bridge = ServiceBusBridge(queue_of(emulator, at_once=8), accept)
+    await bridge.run(asyncio.Event(), drain=True)
+    assert most == 8
+
+
+@pytest.mark.parametrize(
+    ("message", "raw"),
+    [
+        (ServiceBusMessage(b""), b""),
+        (AmqpAnnotatedMessage(data_body=[b"ab", b"cd"]), b"abcd"),
+        (AmqpAnnotatedMessage(value_body="text"), b"text"),
+        (AmqpAnnotatedMessage(value_body={"a": 1}), None),
+        (AmqpAnnotatedMessage(sequence_body=[[1, 2]]), None),
+    ],
+    ids=["empty", "sections", "text", "map", "sequence"],
+)
+async def test_every_kind_of_body_reaches_the_door(
+    emulator: ServiceBusEmulator,
+    message: ServiceBusMessage | AmqpAnnotatedMessage,
+    raw: bytes | None,
+) -> None:
+    seen: list[bytes] = []
+
+    async def accept(body: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        seen.append(body)
+        return Settle("x")
+
+    client = ServiceBusClient.from_connection_string(emulator.connection_string)
+    async with client, client.get_queue_sender(QUEUE) as sender:
+        await sender.send_messages(message)
+    await ServiceBusBridge(queue_of(emulator), accept).run(asyncio.Event(), drain=True)
+    assert len(seen) == 1
+    assert raw is None or seen == [raw]
+
+
+async def test_a_stop_ends_an_idle_wait_at_once(emulator: ServiceBusEmulator) -> None:
+    stop = asyncio.Event()
+    run = asyncio.create_task(ServiceBusBridge(queue_of(emulator, wait=30), settle).run(stop))
+    await send(emulator, numbered(1))
+    await until(lambda: is_empty(emulator))
+    began = time.monotonic()
+    stop.set()
+    assert (await run).settled == 1
+    assert time.monotonic() - began < 4
+
+
+async def test_a_stop_mid_batch_finishes_starts_and_loses_nothing(
+    emulator: ServiceBusEmulator,
+) -> None:
+    stop, started, never = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    taken: set[str] = set()
+
+    async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        number = int(raw)
+        if number < 7:
+            taken.add(raw.decode())
+            return Settle("x")
+        started.set()
+        await (stop.wait() if number % 2 else never.wait())
+        await asyncio.sleep(0.5)
+        taken.add(raw.decode())
+        return Settle("x")
+
+    await send(emulator, numbered(40))
+    bridge = ServiceBusBridge(queue_of(emulator, wait=30), accept, patience=QUICK)
+    run = asyncio.create_task(bridge.run(stop))
+    await started.wait()
+    began = time.monotonic()
+    stop.set()
+    totals = await run
+    assert time.monotonic() - began < 10
+    assert 7 < totals.settled == len(taken) < totals.received
+
+    await until(lambda: emulator.counts(QUEUE).locked == 0, within=10)
+    assert emulator.counts(QUEUE).active == 40 - totals.settled
+    back: set[str] = set()
+
+    async def again(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        back.add(raw.decode())
+        return Settle("x")
+
+    await ServiceBusBridge(queue_of(emulator), again).run(asyncio.Event(), drain=True)
+    assert taken | back == {str(number) for number in range(40)}
+    assert not taken & back
+
+
+@pytest.mark.parametrize("fault", ["links", "connections"])
+async def test_lost_links_and_connections_are_survived(
+    emulator: ServiceBusEmulator, fault: str
+) -> None:
+    seen: Counter[bytes] = Counter()
+
+    async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        seen[raw] += 1
+        await asyncio.sleep(0.01)
+        return Settle("x")
+
+    async with running(emulator, accept) as stopped:
+        for _ in range(3):
+            await send(emulator, numbered(50))
+            await until(lambda: emulator.counts(QUEUE).active < 40)
+            await (emulator.drop_links(QUEUE) if fault == "links" else emulator.drop_connections())
+        await until(lambda: is_empty(emulator), within=40)
+        await stopped()
+    assert set(seen) == {b"%d" % number for number in range(50)}
+    assert emulator.counts(QUEUE).dead_letter == 0
+
+
+async def test_an_idle_link_that_was_closed_is_opened_again(emulator: ServiceBusEmulator) -> None:
+    async with running(emulator, settle):
+        await send(emulator, numbered(1))
+        await until(lambda: is_empty(emulator))
+        await emulator.drop_links(QUEUE)
+        await send(emulator, numbered(5))
+        await until(lambda: is_empty(emulator))
+
+
+async def test_a_slow_start_keeps_its_lock(emulator: ServiceBusEmulator) -> None:
+    seen: list[int] = []
+
+    async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        seen.append(deliveries)
+        await asyncio.sleep(8)
+        return Settle("x")
+
+    await send(emulator, numbered(3))
+    totals = await ServiceBusBridge(queue_of(emulator), accept).run(asyncio.Event(), drain=True)
+    assert totals.settled == totals.received == 3
+    assert seen == [0, 0, 0]
+
+
+async def test_a_short_outage_spends_no_delivery(emulator: ServiceBusEmulator) -> None:
+    asked: Counter[bytes] = Counter()
+    deliveries: set[int] = set()
+
+    async def accept(raw: bytes, earlier: int, message_id: str | None) -> Verdict:
+        asked[raw] += 1
+        deliveries.add(earlier)
+        return Settle("x") if asked[raw] > 3 else Abandon("away")
+
+    await send(emulator, numbered(20))
+    bridge = ServiceBusBridge(queue_of(emulator), accept, patience=QUICK)
+    totals = await bridge.run(asyncio.Event(), drain=True)
+    assert totals == BridgeTotals(received=20, settled=20)
+    assert deliveries == {0}
+
+
+async def test_a_long_outage_spends_one_delivery(emulator: ServiceBusEmulator) -> None:
+    away, probes = True, 0
+    deliveries: Counter[int] = Counter()
+
+    async def accept(raw: bytes, earlier: int, message_id: str | None) -> Verdict:
+        if away:
+            return Abandon("away")
+        deliveries[earlier] += 1
+        return Settle("x")
+
+    async def ready() -> bool:
+        nonlocal probes
+        probes += 1
+        return not away
+
+    await send(emulator, numbered(30))
+    async with running(emulator, accept, ready=ready) as stopped:
+        await until(lambda: probes >= 20)
+        counts = emulator.counts(QUEUE)
+        assert (counts.active, counts.locked, counts.dead_letter) == (30, 0, 0)
+        away = False
+        await until(lambda: is_empty(emulator))
+        totals = await stopped()
+    assert totals.settled == 30
+    assert set(deliveries) <= {0, 1}
+    assert totals.abandoned == deliveries[1] > 0
+
+
+async def test_a_drain_gives_messages_back_and_ends_when_temporal_is_away(
+    emulator: ServiceBusEmulator,
+) -> None:
+    async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        return Abandon("away")
+
+    await send(emulator, numbered(5))
+    bridge = ServiceBusBridge(queue_of(emulator), accept, patience=QUICK)
+    totals = await bridge.run(asyncio.Event(), drain=True)
+    assert totals.abandoned == totals.received > 0
+    assert emulator.counts(QUEUE).active == 5
+
+
+async def test_an_unknown_queue_is_named(emulator: ServiceBusEmulator) -> None:
+    settings = QueueSettings(emulator.connection_string, "no-such-queue", 10, 1)
+    with pytest.raises(BridgeError, match="no-such-queue"):
+        await ServiceBusBridge(settings, settle).run(asyncio.Event(), drain=True)
+
+
+def import_messages(count: int) -> list[ServiceBusMessage]:
+    return [
+        ServiceBusMessage(
+            json.dumps(
+                {
+                    "document_type": "equipment",
+                    "task_id": f"T{number}",
+                    "project_id": "P1",
+                    "blob_name": "equipment.csv",
+                }
+            ),
+            message_id=f"m{number}",
+        )
+        for number in range(count)
+    ]
+
+
+async def test_an_outage_of_temporal_loses_and_doubles_nothing(
+    emulator: ServiceBusEmulator, tmp_path: Path
+) -> None:
+    port = free_port()
+    async with temporal_server(tmp_path, port=port, ui=False) as server:
+        client = await Client.connect(server.address, plugins=[docflow_plugin()])
+        door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+        stop = asyncio.Event()
+        bridge = ServiceBusBridge(
+            queue_of(emulator), door.accept, ready=door.ready, patience=Patience(0.1, 0.5, 2.0)
+        )
+        await send(emulator, import_messages(10))
+        run = asyncio.create_task(bridge.run(stop))
+        await until(lambda: is_empty(emulator))
+    await send(emulator, import_messages(40))
+    await asyncio.sleep(8)
+    assert emulator.counts(QUEUE).dead_letter == 0
+    assert not run.done()
+    async with temporal_server(tmp_path, port=port, ui=False):
+        await until(lambda: is_empty(emulator), within=40)
+        stop.set()
+        totals = await run
+        assert totals.settled == 50
+        assert totals.dead_lettered == 0
+        ids = {f"import/P1/T{number}" for number in range(40)}
+        assert ids == {execution.id async for execution in client.list_workflows()}

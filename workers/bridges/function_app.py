@@ -1,0 +1,40 @@
+"""Azure Functions as the bridge: its host receives, keeps the locks and settles.
+
+A function's message can be completed or given back, not dead-lettered. So a rejected message is
+completed when its record holds all of it, and else given back until the queue dead-letters it.
+The host looks for `app`; `host.json` beside this file lets it hold locks long enough.
+"""
+
+import os
+
+import azure.functions as func
+
+from workers.bridges.imports import RECORDED_BODY
+from workers.bridges.late_door import LateDoor
+from workers.bridges.patience import Accept, Patience
+from workers.bridges.verdicts import DeadLetter, Settle
+
+
+class GivenBack(Exception):
+    """Makes the host give the message back, to be delivered again."""
+
+
+def build(accept: Accept, patience: Patience) -> func.FunctionApp:
+    """The function over an entry point."""
+    app = func.FunctionApp()
+
+    @app.function_name("imports")
+    @app.service_bus_queue_trigger(
+        "message", "AZURE_SERVICE_BUS_CONNECTION_STRING", "%AZURE_SERVICE_BUS_QUEUE_NAME%"
+    )
+    async def imports(message: func.ServiceBusMessage) -> None:  # pyright: ignore[reportUnusedFunction]
+        raw, earlier = message.get_body(), max((message.delivery_count or 1) - 1, 0)
+        verdict = await patience.decide(accept, raw, earlier, message.message_id or None)
+        recorded = isinstance(verdict, DeadLetter) and len(raw) <= RECORDED_BODY
+        if not (recorded or isinstance(verdict, Settle)):
+            raise GivenBack(verdict)
+
+    return app
+
+
+app = build(LateDoor(os.environ).accept, Patience(hold=240))

@@ -1,0 +1,64 @@
+"""Waiting for Temporal or the database to come back, while a message stays in hand."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+from workers.bridges.verdicts import Abandon, Verdict
+
+Accept = Callable[[bytes, int, str | None], Awaitable[Verdict]]
+"""Body, deliveries before this one, message id -> what becomes of the message."""
+
+
+async def sleep(seconds: float) -> bool:
+    """A pause that nothing ends early."""
+    await asyncio.sleep(seconds)
+    return False
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds."""
+
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    hold: float = 60.0
+    """A message is held for so long before it is given back."""
+
+    def pauses(self) -> Iterator[float]:
+        """Growing pauses with jitter, without end."""
+        pause = self.first_pause
+        while True:
+            yield pause * random.uniform(0.5, 1.0)
+            pause = min(pause * 2, self.longest_pause)
+
+    async def decide(
+        self,
+        accept: Accept,
+        raw: bytes,
+        delivery_count: int,
+        message_id: str | None,
+        pause: Callable[[float], Awaitable[bool]] = sleep,
+    ) -> Verdict:
+        """The verdict on a message; one that blames the world is asked for again.
+
+        A delivery is spent with every message given back, and after ten the queue gives the
+        message up, so it is held for a while first. Its lock must be kept meanwhile.
+
+        Args:
+            accept: Decides.
+            raw: The body.
+            delivery_count: Deliveries before this one.
+            message_id: As the sender set it.
+            pause: Waits for so many seconds; True ends the waiting for good.
+        """
+        clock = asyncio.get_running_loop().time
+        until, pauses = clock() + self.hold, self.pauses()
+        while True:
+            verdict = await accept(raw, delivery_count, message_id)
+            if not isinstance(verdict, Abandon):
+                return verdict
+            seconds = next(pauses)
+            if clock() + seconds > until or await pause(seconds):
+                return verdict

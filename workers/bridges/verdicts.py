@@ -1,0 +1,44 @@
+"""What becomes of a message once docflow has looked at it; the queue's side carries it out."""
+
+from dataclasses import dataclass
+from typing import Final
+
+MALFORMED_BODY: Final = "MalformedBody"
+"""The body is no JSON object that docflow can read."""
+UNKNOWN_DOCUMENT_TYPE: Final = "UnknownDocumentType"
+"""`document_type` is missing, or names nothing that docflow imports."""
+INVALID_MESSAGE: Final = "InvalidMessage"
+"""Fields of the message are missing or wrong."""
+
+DESCRIPTION_LIMIT: Final = 4096
+"""Characters of a dead letter description that Service Bus keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Temporal has the work: take the message off the queue."""
+
+    workflow_id: str
+    duplicate: bool = False
+    """The work was done before. A start that met the same run still open is not told apart from
+    a new one by Temporal's client, and counts as new."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """The message can never be imported, and its rejection is recorded: set it aside."""
+
+    reason: str
+    """One of the constants of this module."""
+    description: str
+    """Names the fields and what is wrong with them; at most `DESCRIPTION_LIMIT` characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Something that docflow needs is away: give the message back, it is not to blame."""
+
+    reason: str
+
+
+Verdict = Settle | DeadLetter | Abandon
