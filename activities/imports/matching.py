@@ -106,17 +106,21 @@ def _nothing_found(
     fields, line, cells = closest
     if not fields:
         return (
-            f"no header row in the first {HEADER_WITHIN} rows of {where}: "
-            f"the columns {', '.join(wanted)} are required"
+            f"no header row in the first {HEADER_WITHIN} rows of {where}: none names the required "
+            f"{_columns(wanted)}; add a row of column names above the data"
         )
-    missing = ", ".join(name for name in wanted if name not in fields)
+    missing = [name for name in wanted if name not in fields]
     seen = [title for cell in cells if (title := _title(cell))]
     listed = ", ".join(repr(title) for title in seen[:_HEADERS_IN_MESSAGE])
     more = f" and {len(seen) - _HEADERS_IN_MESSAGE} more" if len(seen) > _HEADERS_IN_MESSAGE else ""
     return (
-        f"the header row of {where} lacks {missing}: line {line} has {listed}{more}; "
-        "add the column or rename one"
+        f"the header row of {where} lacks the {_columns(missing)}: line {line} has {listed}{more}; "
+        "add it or rename a column"
     )
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _title(cell: Cell) -> str:

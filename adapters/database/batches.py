@@ -111,6 +111,10 @@ class BulkWriter(Protocol):
         """
         ...
 
+    async def expect_many(self, connection: AsyncConnection) -> None:
+        """Plan what is left of the transaction for many rows, whatever the statistics say."""
+        ...
+
     def keys(
         self, table: Table, names: Sequence[str], keys: Sequence[tuple[Any, ...]]
     ) -> KeySource:

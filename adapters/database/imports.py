@@ -101,10 +101,15 @@ class SqlImportStore:
             if load is None or chunk.cursor <= load.mark.cursor:
                 return _left_alone(load)
             written = await write_batch(connection, self._writer, batch, strategy, stamp)
+            aside = load.aside
             if chunk.table in schedules.SEEN_TABLES:
                 stored = [n for n in range(len(batch)) if n not in written.refused]
-                await schedules.remember_seen(connection, self._writer, load, batch.take(stored))
-            return await self._advance(connection, load, chunk, written.counts, written.refused)
+                aside = await schedules.remember_seen(
+                    connection, self._writer, load, batch.take(stored)
+                )
+            return await self._advance(
+                connection, load, chunk, written.counts, written.refused, aside=aside
+            )
 
     async def stage(self, key: TaskKey, chunk: RowChunk) -> LoadMark:
         """Put one chunk aside; rows that no database can hold are refused now."""
@@ -141,10 +146,10 @@ class SqlImportStore:
             done = await swaps.swap_in(
                 connection, self._writer, load, table, scope, strategy, as_of, stamp
             )
-            await swaps.drop_staged(connection, load)
+            await loads.forget_aside(connection, load)
             await loads.add_rejects(connection, self._writer, load, done.rejected)
             mark = loads.advanced(load.mark, load.mark.cursor, done.counts, done.rejected)
-            return await loads.save_mark(connection, load, replace(mark, finished=True))
+            return await loads.save_mark(connection, load, replace(mark, finished=True), aside=None)
 
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""
@@ -172,9 +177,11 @@ class SqlImportStore:
             if load.retired is not None:
                 return load.retired
             counts = await schedules.retire_unseen(
-                connection, load, key.project_id, primavera_project_id, stamp
+                connection, self._writer, load, key.project_id, primavera_project_id, stamp
             )
-            await loads.save_mark(connection, load, load.mark, retired=counts.model_dump_json())
+            await loads.save_mark(
+                connection, load, load.mark, retired=counts.model_dump_json(), aside=None
+            )
             return counts
 
     async def record_schedule_projects(

@@ -16,6 +16,7 @@ from sqlalchemy import (
     BigInteger,
     Executable,
     Integer,
+    Select,
     Text,
     bindparam,
     delete,
@@ -33,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.batches import BulkWriter, turn_number
 from adapters.database.codec import dump_cells, dump_problems, load_cells, load_problems
 from adapters.database.engine import Database
-from adapters.database.models import STAGED
+from adapters.database.models import metadata
 from adapters.database.models.base import UtcDateTime
 from adapters.database.models.imports import (
     COUNTS,
@@ -42,7 +43,6 @@ from adapters.database.models.imports import (
     import_rejects,
     import_tasks,
 )
-from adapters.database.models.schedules import schedule_seen
 from adapters.ports import LoadMark, RejectedRow, TaskKey
 from contracts.imports import Counts, Problem
 
@@ -57,14 +57,15 @@ class Load:
         id: What its staged rows, rejects and seen keys are filed under.
         mark: How far it has come.
         retired: What bringing the schedule in line has done, once it has.
-        staged_table: The table that rows are staged for.
+        aside: Table that keeps rows under `id` until the load is done: a staging twin, or the
+            keys that a schedule has held.
         staged_columns: Columns that the staged rows have.
     """
 
     id: int
     mark: LoadMark
     retired: Counts | None = None
-    staged_table: str | None = None
+    aside: str | None = None
     staged_columns: tuple[str, ...] = ()
 
 
@@ -136,7 +137,7 @@ def load_of(row: Any) -> Load:
             finished=row.finished,
         ),
         retired=None if row.retired is None else Counts.model_validate_json(row.retired),
-        staged_table=row.staged_table,
+        aside=row.aside,
         staged_columns=tuple(json.loads(row.staged_columns or "[]")),
     )
 
@@ -148,46 +149,55 @@ def counts_of(row: Any) -> Counts:
 
 async def read_mark(connection: AsyncConnection, key: TaskKey) -> LoadMark:
     """The mark of a task; that of a closed import is finished and has the recorded counts."""
-    progress, tasks = import_progress, import_tasks
-    row = (
-        await connection.execute(
-            select(progress).where(
-                progress.c.project_id == key.project_id, progress.c.task_id == key.task_id
-            )
-        )
-    ).one_or_none()
+    parameters = {"project": key.project_id, "task": key.task_id}
+    row = (await connection.execute(_progress_of_task(), parameters)).one_or_none()
     if row is not None:
         return load_of(row).mark
-    closed = (
-        await connection.execute(
-            select(tasks).where(
-                tasks.c.project_id == key.project_id,
-                tasks.c.task_id == key.task_id,
-                tasks.c.state.in_([state.value for state in FINAL]),
-            )
-        )
-    ).one_or_none()
+    closed = (await connection.execute(_closed_task(), parameters)).one_or_none()
     if closed is None:
         return LoadMark()
     return LoadMark(counts=counts_of(closed), problem_count=closed.problem_count, finished=True)
 
 
+@lru_cache
+def _progress_of_task() -> Select[Any]:
+    return select(import_progress).where(
+        import_progress.c.project_id == bindparam("project"),
+        import_progress.c.task_id == bindparam("task"),
+    )
+
+
+@lru_cache
+def _closed_task() -> Select[Any]:
+    return select(import_tasks).where(
+        import_tasks.c.project_id == bindparam("project"),
+        import_tasks.c.task_id == bindparam("task"),
+        import_tasks.c.state.in_([state.value for state in FINAL]),
+    )
+
+
 async def save_mark(
     connection: AsyncConnection, load: Load, mark: LoadMark, **more: Any
 ) -> LoadMark:
-    """Move the mark of an open load."""
-    await connection.execute(
-        update(import_progress)
-        .where(import_progress.c.id == load.id)
-        .values(
-            cursor=mark.cursor,
-            problem_count=mark.problem_count,
-            finished=mark.finished,
-            **mark.counts.model_dump(),
-            **more,
-        )
-    )
+    """Move the mark of an open load; `more` are other columns of `import_progress`."""
+    values: dict[str, Any] = {
+        "cursor": mark.cursor,
+        "problem_count": mark.problem_count,
+        "finished": mark.finished,
+        **mark.counts.model_dump(),
+        **more,
+    }
+    await connection.execute(_saving(tuple(values)), {"load": load.id, **values})
     return mark
+
+
+@lru_cache
+def _saving(names: tuple[str, ...]) -> Executable:
+    return (
+        update(import_progress)
+        .where(import_progress.c.id == bindparam("load"))
+        .values({name: bindparam(name) for name in names})
+    )
 
 
 def advanced(
@@ -211,7 +221,7 @@ async def restart(connection: AsyncConnection, load: Load, header: Sequence[str]
         LoadMark(),
         header=json.dumps(list(header)),
         retired=None,
-        staged_table=None,
+        aside=None,
         staged_columns=None,
     )
 
@@ -266,6 +276,8 @@ async def first_problems(
     connection: AsyncConnection, load: Load, limit: int
 ) -> tuple[Problem, ...]:
     """The first problems of a load, by line."""
+    if load.mark.problem_count == 0:
+        return ()
     rejects = import_rejects
     rows = await connection.execute(
         select(rejects.c.problems)
@@ -279,21 +291,36 @@ async def first_problems(
 
 async def forget(connection: AsyncConnection, load: Load) -> None:
     """Drop what a load has put aside: rejects, staged rows, seen keys."""
-    await connection.execute(delete(import_rejects).where(import_rejects.c.load_id == load.id))
-    await connection.execute(delete(schedule_seen).where(schedule_seen.c.load_id == load.id))
-    if load.staged_table is not None:
-        staged = STAGED[load.staged_table]
-        await connection.execute(delete(staged).where(staged.c.load_id == load.id))
+    if load.mark.counts.rejected:
+        await connection.execute(delete(import_rejects).where(import_rejects.c.load_id == load.id))
+    await forget_aside(connection, load)
+
+
+async def forget_aside(connection: AsyncConnection, load: Load) -> None:
+    """Drop the staged rows or seen keys of a load."""
+    if load.aside is not None:
+        aside = metadata.tables[load.aside]
+        await connection.execute(delete(aside).where(aside.c.load_id == load.id))
 
 
 async def lock_existing(connection: AsyncConnection, key: TaskKey) -> Load | None:
     """Lock the load of a task; None when there is none."""
-    progress = import_progress
-    row = (
-        await connection.execute(
-            select(progress)
-            .where(progress.c.project_id == key.project_id, progress.c.task_id == key.task_id)
-            .with_for_update()
-        )
-    ).one_or_none()
+    parameters = {"project": key.project_id, "task": key.task_id}
+    row = (await connection.execute(_progress_for_update(), parameters)).one_or_none()
     return None if row is None else load_of(row)
+
+
+async def end_load(connection: AsyncConnection, load: Load) -> None:
+    """Remove a load with everything that was kept for it."""
+    await forget(connection, load)
+    await connection.execute(_ending(), {"load": load.id})
+
+
+@lru_cache
+def _progress_for_update() -> Select[Any]:
+    return _progress_of_task().with_for_update()
+
+
+@lru_cache
+def _ending() -> Executable:
+    return delete(import_progress).where(import_progress.c.id == bindparam("load"))

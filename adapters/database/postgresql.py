@@ -29,6 +29,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
@@ -48,6 +49,10 @@ class PostgresWriter:
         """A transaction-level advisory lock, exclusive or shared."""
         lock = func.pg_advisory_xact_lock if alone else func.pg_advisory_xact_lock_shared
         return lock(bindparam("turn", type_=BigInteger), type_=Text).label("turn")
+
+    async def expect_many(self, connection: AsyncConnection) -> None:
+        """No nested loops: rows just put aside have no statistics yet, and look like a few."""
+        await connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
 
     def keys(
         self, table: Table, names: Sequence[str], keys: Sequence[tuple[Any, ...]]
@@ -117,8 +122,9 @@ class PostgresWriter:
 
     async def _copy_incoming(self, connection: AsyncConnection, batch: Batch) -> None:
         incoming, create = _incoming(batch.table.name)
-        # Also begins the transaction that COPY, which goes past SQLAlchemy, is to be part of.
-        await connection.execute(create)
+        # Begins the transaction that COPY, which goes past SQLAlchemy, is to be part of. As plain
+        # text, because SQLAlchemy forgets every prepared statement when it sees DDL.
+        await connection.exec_driver_sql(create)
         rows = [(*row, line) for row, line in zip(batch.rows, batch.lines, strict=True)]
         await self.fill(connection, incoming, (*batch.columns, "source_line"), rows)
 
@@ -134,7 +140,7 @@ async def _run_merge(
 
 
 @lru_cache
-def _incoming(name: str) -> tuple[Table, CreateTable]:
+def _incoming(name: str) -> tuple[Table, str]:
     """The session's temporary table for a chunk; empty again at every commit."""
     table = DOMAIN[name]
     incoming = Table(
@@ -145,7 +151,8 @@ def _incoming(name: str) -> tuple[Table, CreateTable]:
         prefixes=["TEMPORARY"],
         postgresql_on_commit="DELETE ROWS",
     )
-    return incoming, CreateTable(incoming, if_not_exists=True)
+    create = CreateTable(incoming, if_not_exists=True).compile(dialect=PGDialect_asyncpg())
+    return incoming, str(create)
 
 
 def _source(source: FromClause, key: Sequence[str], columns: Sequence[str]) -> Select[Any]:

@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.batches import Batch, BulkWriter, Stamp
 from adapters.database.codec import clean
-from adapters.database.loads import Load
+from adapters.database.loads import Load, forget_aside
 from adapters.database.models import key_of
 from adapters.database.models.schedules import (
     RETIRED,
@@ -52,12 +52,13 @@ SEEN_TABLES: Final = frozenset({schedule_activities.name, *(table.name for table
 
 async def remember_seen(
     connection: AsyncConnection, writer: BulkWriter, load: Load, batch: Batch
-) -> None:
-    """Note which keys the file holds, also of rows that it did not change."""
+) -> str:
+    """Note which keys the file holds, also of rows that it did not change; in which table."""
     name = batch.table.name
     keys = batch.keys(_own_key(batch.table))
     rows = [(load.id, name, _SEPARATOR.join(map(str, key))) for key in keys]
     await writer.fill(connection, schedule_seen, ("load_id", "table_name", "key"), rows)
+    return schedule_seen.name
 
 
 def _own_key(table: Table) -> tuple[str, ...]:
@@ -78,12 +79,14 @@ def _seen(table: Table, load: Load) -> ColumnElement[bool]:
 
 async def retire_unseen(
     connection: AsyncConnection,
+    writer: BulkWriter,
     load: Load,
     project_id: str,
     primavera_project_id: str,
     stamp: Stamp,
 ) -> Counts:
     """Flag the activities that the file did not hold, and delete what hung on them."""
+    await writer.expect_many(connection)
     activities = schedule_activities
     changed = {
         "version": activities.c.version + 1,
@@ -113,7 +116,7 @@ async def retire_unseen(
     for table in RETIRED:
         unseen = delete(table).where(of_project(table), ~_seen(table, load))
         deleted += (await connection.execute(unseen)).rowcount
-    await connection.execute(delete(schedule_seen).where(schedule_seen.c.load_id == load.id))
+    await forget_aside(connection, load)
     return Counts(flagged=flagged.rowcount, deleted=deleted)
 
 

@@ -46,6 +46,9 @@ class SqliteWriter:
     def turn(self, *, alone: bool) -> None:
         """Nothing: a writer has the whole database to itself."""
 
+    async def expect_many(self, connection: AsyncConnection) -> None:
+        """Nothing: SQLite looks rows up by the index of their key."""
+
     def keys(
         self, table: Table, names: Sequence[str], keys: Sequence[tuple[Any, ...]]
     ) -> KeySource:

@@ -1,15 +1,16 @@
 """The status row of an import: opened once, closed once."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, case, delete, select, update
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.batches import BulkWriter, take_turn
 from adapters.database.codec import clean, dump_problems, load_problems
-from adapters.database.loads import counts_of, first_problems, forget, lock_existing
-from adapters.database.models.imports import FINAL, HOLDING, import_progress, import_tasks
+from adapters.database.loads import counts_of, end_load, first_problems, lock_existing
+from adapters.database.models.imports import FINAL, HOLDING, import_tasks
 from adapters.ports import TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -45,40 +46,67 @@ async def begin(
     if guard is not None:
         name = f"guard/{message.project_id}/{message.document_type}/{guard}"
         await take_turn(connection, writer, name)
-    row = _status(message, plan, workflow_id) | {
+        holder = await _holder(connection, message, guard)
+        if holder is not None:
+            return holder
+    values = _status(message, plan, workflow_id) | {
         "guard": guard,
         "state": ImportState.RUNNING.value,
         "started_at": now,
         "updated_at": now,
     }
-    if guard is not None:
-        holder = await _holder(connection, message, guard)
-        if holder is not None:
-            return holder
-    opened = await connection.execute(
-        writer.insert(import_tasks)
-        .values(created_at=now, **row)
-        .on_conflict_do_nothing(index_elements=["project_id", "task_id"])
-        .returning(import_tasks.c.task_id)
-    )
+    opened = await connection.execute(_opening(writer), {"created_at": now, **values})
     if opened.one_or_none() is not None:
         return None
-    state = ImportState((await connection.execute(_own_state(message))).scalar_one())
+    state = ImportState((await connection.execute(_state(), _own(message))).scalar_one())
     if state in _FINAL:
         return state, message.task_id
-    await connection.execute(update(import_tasks).where(_own(message)).values(**row, reason=None))
+    values["reason"] = None
+    await connection.execute(_updating(tuple(values)), _own(message) | values)
     return None
 
 
-def _own(message: ImportMessage) -> Any:
+def _own(message: ImportMessage) -> dict[str, str]:
+    return {"own_project": message.project_id, "own_task": message.task_id}
+
+
+def _is_own() -> ColumnElement[bool]:
     return and_(
-        import_tasks.c.project_id == message.project_id,
-        import_tasks.c.task_id == message.task_id,
+        import_tasks.c.project_id == bindparam("own_project"),
+        import_tasks.c.task_id == bindparam("own_task"),
     )
 
 
-def _own_state(message: ImportMessage) -> Any:
-    return select(import_tasks.c.state).where(_own(message)).with_for_update()
+@lru_cache
+def _opening(writer: BulkWriter) -> Executable:
+    return (
+        writer.insert(import_tasks)
+        .on_conflict_do_nothing(index_elements=["project_id", "task_id"])
+        .returning(import_tasks.c.task_id)
+    )
+
+
+@lru_cache
+def _locking(writer: BulkWriter) -> Executable:
+    """Locks the status row, made when it is not there yet, and reads it."""
+    return (
+        writer.insert(import_tasks)
+        .on_conflict_do_update(
+            index_elements=["project_id", "task_id"],
+            set_={"workflow_id": import_tasks.c.workflow_id},
+        )
+        .returning(*import_tasks.c)
+    )
+
+
+@lru_cache
+def _state() -> Executable:
+    return select(import_tasks.c.state).where(_is_own()).with_for_update()
+
+
+@lru_cache
+def _updating(names: tuple[str, ...]) -> Executable:
+    return update(import_tasks).where(_is_own()).values({name: bindparam(name) for name in names})
 
 
 async def _holder(
@@ -133,19 +161,15 @@ async def close(
 ) -> HandlerOutcome:
     """Record how an import ends or why it waits; what was kept for a final one goes."""
     message = closing.message
-    created = writer.insert(import_tasks).values(
-        created_at=now,
-        updated_at=now,
-        state=ImportState.RUNNING.value,
-        **_status(message, closing.plan, workflow_id),
-    )
-    # Locks the row as well, whether it was there or not.
     row = (
         await connection.execute(
-            created.on_conflict_do_update(
-                index_elements=["project_id", "task_id"],
-                set_={"workflow_id": import_tasks.c.workflow_id},
-            ).returning(*import_tasks.c)
+            _locking(writer),
+            {
+                "state": ImportState.RUNNING.value,
+                "created_at": now,
+                "updated_at": now,
+                **_status(message, closing.plan, workflow_id),
+            },
         )
     ).one()
     state = ImportState(row.state)
@@ -163,27 +187,17 @@ async def close(
             problems=problems[:PROBLEMS_IN_RESULT],
         )
     kept = problems or (load_problems(row.problems) if state in _FINAL else ()) or outcome.problems
-    await connection.execute(
-        update(import_tasks)
-        .where(_own(message))
-        .values(
-            state=closing.state.value,
-            reason=None if closing.reason is None else clean(closing.reason),
-            finished_at=case(
-                (import_tasks.c.finished_at.is_not(None), import_tasks.c.finished_at),
-                else_=bindparam(
-                    "finished",
-                    now if closing.state in _FINAL else None,
-                    import_tasks.c.finished_at.type,
-                ),
-            ),
-            updated_at=now,
-            **_outcome_values(outcome, kept),
-        )
-    )
-    if closing.state in _FINAL and load is not None:
-        await forget(connection, load)
-        await connection.execute(delete(import_progress).where(import_progress.c.id == load.id))
+    final = closing.state in _FINAL
+    values = {
+        "state": closing.state.value,
+        "reason": None if closing.reason is None else clean(closing.reason),
+        "finished_at": row.finished_at or (now if final else None),
+        "updated_at": now,
+        **_outcome_values(outcome, kept),
+    }
+    await connection.execute(_updating(tuple(values)), _own(message) | values)
+    if final and load is not None:
+        await end_load(connection, load)
     return outcome
 
 

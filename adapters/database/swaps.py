@@ -45,8 +45,9 @@ async def stage_batch(
         for row, line, origin in zip(batch.rows, batch.lines, batch.origin, strict=True)
     ]
     columns = ("load_id", "source_line", "cells", *batch.columns)
-    await writer.fill(connection, STAGED[batch.table.name], columns, rows)
-    return {"staged_table": batch.table.name, "staged_columns": json.dumps(batch.columns)}
+    twin = STAGED[batch.table.name]
+    await writer.fill(connection, twin, columns, rows)
+    return {"aside": twin.name, "staged_columns": json.dumps(batch.columns)}
 
 
 async def swap_in(
@@ -62,6 +63,7 @@ async def swap_in(
     """Take the staged rows in, by strategy."""
     table = DOMAIN[table_name]
     gone = Counts()
+    await writer.expect_many(connection)
     if strategy is Strategy.REPLACE:
         if table is crew_members:
             closed = await close_absent(connection, load.id, scope, as_of, stamp)
@@ -149,10 +151,3 @@ async def _pages(
         )
         yield batch, [load_cells(row[-1] or "[]") for row in rows]
         after = lines[-1]
-
-
-async def drop_staged(connection: AsyncConnection, load: Load) -> None:
-    """Remove the staged rows of a load."""
-    if load.staged_table is not None:
-        staged = STAGED[load.staged_table]
-        await connection.execute(delete(staged).where(staged.c.load_id == load.id))

@@ -41,7 +41,7 @@ def test_unknown_headers_are_named_and_the_report_column_is_not() -> None:
 
 def test_similar_headers_are_not_good_enough() -> None:
     rows = numbered(["Drawings", "Commoditycode", "Quantities"])
-    with pytest.raises(InvalidDocument, match="drawing, commodity_code, quantity are required"):
+    with pytest.raises(InvalidDocument, match="required columns drawing, commodity_code, quantity;"):
         find_header(rows, MTO)
 
 
@@ -50,7 +50,7 @@ def test_missing_columns_are_named_with_the_headers_seen() -> None:
     with pytest.raises(InvalidDocument) as caught:
         find_header(rows, MTO, "Sheet1")
     message = str(caught.value)
-    assert "sheet 'Sheet1' lacks commodity_code, quantity" in message
+    assert "sheet 'Sheet1' lacks the columns commodity_code, quantity" in message
     assert "line 2 has 'Drawing', 'Size', 'Colour'" in message
 
 

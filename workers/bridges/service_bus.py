@@ -7,8 +7,7 @@ was accepted already is met as a duplicate then.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +25,7 @@ from azure.servicebus.exceptions import (
 )
 
 from workers.bridges.patience import Accept, Patience
+from workers.bridges.stopping import Stop
 from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings import QueueSettings
 
@@ -105,51 +105,6 @@ class ServiceBusBridge:
         return shift.totals
 
 
-class _Stop:
-    """The wish to stop, and what it cuts off."""
-
-    def __init__(self, event: asyncio.Event) -> None:
-        self._event = event
-        self._since: float | None = None
-        self._limits: dict[asyncio.Timeout, float] = {}
-
-    @property
-    def came(self) -> bool:
-        return self._event.is_set()
-
-    async def watch(self) -> None:
-        """Set the limits in motion when the time has come."""
-        await self._event.wait()
-        self._since = asyncio.get_running_loop().time()
-        for limit, grace in self._limits.items():
-            limit.reschedule(self._since + grace)
-
-    async def pause(self, seconds: float) -> bool:
-        """Wait, but not beyond a stop; whether it came."""
-        try:
-            await asyncio.wait_for(self._event.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
-
-    @asynccontextmanager
-    async def cut_off(self, grace: float) -> AsyncGenerator[asyncio.Timeout]:
-        """Leave the block, without an error, when `grace` seconds have passed since the stop."""
-        limit = asyncio.timeout(None)
-        try:
-            async with limit:
-                self._limits[limit] = grace
-                if self._since is not None:
-                    limit.reschedule(self._since + grace)
-                try:
-                    yield limit
-                finally:
-                    del self._limits[limit]
-        except TimeoutError:
-            if not limit.expired():
-                raise
-
-
 class _OneLink(ServiceBusReceiver):
     """A receiver that is done with when its link is lost.
 
@@ -200,7 +155,7 @@ class _Shift:
         self._accept = accept
         self._ready = ready
         self._patience = patience
-        self._stop = _Stop(stop)
+        self._stop = Stop(stop)
         self._drain = drain
         self._receiver: ServiceBusReceiver | None = None
         self._pauses = patience.pauses()
@@ -413,9 +368,11 @@ def _lock_seconds(message: ServiceBusReceivedMessage) -> float:
 
 def _body(message: ServiceBusReceivedMessage) -> bytes:
     body = message.body
+    if isinstance(body, bytes):
+        return body
     if message.body_type is AmqpMessageBodyType.DATA:
-        return body if isinstance(body, bytes) else b"".join(body)
-    # A value or a sequence is no body that docflow reads; as text it is refused and recorded.
+        return b"".join(body)
+    # A map or a sequence is no body that docflow reads; as text it is refused and recorded.
     return str(body).encode("utf-8", errors="replace")
 
 

@@ -9,7 +9,6 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
-    Index,
     Integer,
     MetaData,
     Numeric,
@@ -123,7 +122,6 @@ def staged_twin(table: Table) -> Table:
         Column("source_line", Integer, nullable=False),
         Column("cells", Text),
         PrimaryKeyConstraint("load_id", *key),
-        Index(None, "load_id", "source_line"),
     )
     STAGED[table.name] = twin
     return twin

@@ -90,7 +90,7 @@ import_progress = Table(
     Column("header", Text, nullable=False, default="[]"),
     Column("finished", Boolean, nullable=False, default=False),
     Column("retired", Text),
-    Column("staged_table", Text),
+    Column("aside", Text),
     Column("staged_columns", Text),
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("project_id", "task_id"),

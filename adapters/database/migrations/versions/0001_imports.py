@@ -62,7 +62,7 @@ def upgrade() -> None:
         *counts(),
         *required_texts("header"),
         sa.Column("finished", sa.Boolean(), nullable=False),
-        *texts("retired", "staged_table", "staged_columns"),
+        *texts("retired", "aside", "staged_columns"),
         sa.Column("updated_at", MOMENT, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_import_progress"),
         sa.UniqueConstraint("project_id", "task_id", name="uq_import_progress_project_id_task_id"),

@@ -79,7 +79,4 @@ def upgrade() -> None:
             sa.Column("cells", sa.Text()),
             sa.PrimaryKeyConstraint("load_id", *key, name=f"pk_staged_{name}"),
         )
-        op.create_index(
-            f"ix_staged_{name}_load_id_source_line", f"staged_{name}", ["load_id", "source_line"]
-        )
     op.create_index("ix_crew_members_project_id_crew", "crew_members", ["project_id", "crew"])

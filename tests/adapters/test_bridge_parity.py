@@ -1,0 +1,261 @@
+"""The door with a real Temporal, and the same messages through both of its hosts."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import azure.functions as func
+import pytest
+from azure.functions.meta import Datum
+from azure.functions.servicebus import ServiceBusMessageInConverter
+from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
+from azure.servicebus.aio import ServiceBusClient
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey
+
+from adapters.memory.rejected import MemoryRejectedMessages
+from contracts.imports import DocumentType
+from workers.bridges.function_app import GivenBack, build
+from workers.bridges.imports import RECORDED_BODY, ImportDoor
+from workers.bridges.patience import Accept, Patience
+from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
+from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.plugin import docflow_plugin
+from workers.settings import QueueSettings
+from workers.stack.service_bus import QueueSettings as EmulatedQueue
+from workers.stack.service_bus import ServiceBusEmulator
+from workers.stack.temporal import temporal_server
+from workflows import attributes
+
+QUEUE = "import-queue"
+IMPATIENT = Patience(first_pause=0.01, longest_pause=0.01, hold=0)
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
+        yield await Client.connect(server.address, plugins=[docflow_plugin()])
+
+
+def valid(kind: DocumentType, task_id: str) -> dict[str, Any]:
+    return {
+        "document_type": kind.value,
+        "task_id": task_id,
+        "project_id": "P1",
+        "blob_name": "incoming/file.bin",
+        "target_blob_name": "plans/file.xer",
+        "service_id": "S1",
+        "extraction_id": "X1",
+        "primavera_project_id": "PLANT",
+        "payload": {"level": 2, "column": "area", "value": "North"},
+    }
+
+
+def generated(count: int) -> list[tuple[str, bytes]]:
+    """Message ids and bodies: valid ones of all types, malformed, unknown, invalid, repeated."""
+    dice = random.Random(2024)
+    bodies: list[bytes] = []
+    for number in range(count):
+        kind = list(DocumentType)[number % len(DocumentType)]
+        body = valid(kind, f"T{number}")
+        raw = json.dumps(body).encode()
+        match dice.randrange(8):
+            case 0:
+                raw = raw[: dice.randrange(len(raw))]
+            case 1:
+                raw = json.dumps({**body, "document_type": f"type-{number}"}).encode()
+            case 2:
+                del body[dice.choice(["task_id", "project_id"])]
+                raw = json.dumps(body).encode()
+            case 3 if bodies:
+                raw = dice.choice(bodies)
+            case 4:
+                raw = dice.randbytes(50)
+            case _:
+                pass
+        bodies.append(raw)
+    return [(f"m{number}", raw) for number, raw in enumerate(bodies)]
+
+
+class Recorded:
+    """An entry point that remembers every verdict."""
+
+    def __init__(self, accept: Accept) -> None:
+        self._accept = accept
+        self.verdicts: dict[str | None, Verdict] = {}
+
+    async def accept(self, raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        verdict = await self._accept(raw, deliveries, message_id)
+        self.verdicts[message_id] = verdict
+        return verdict
+
+
+def trigger(raw: bytes, message_id: str, delivery: int = 1) -> func.ServiceBusMessage:
+    """A message as the Functions host hands it over."""
+    return ServiceBusMessageInConverter.decode(
+        Datum(raw, "bytes"),
+        trigger_metadata={
+            "MessageId": Datum(json.dumps(message_id), "json"),
+            "DeliveryCount": Datum(str(delivery), "json"),
+            "UserProperties": Datum("{}", "json"),
+        },
+    )
+
+
+def function_of(app: func.FunctionApp) -> Any:
+    [function] = app.get_functions()
+    return function.get_user_function()
+
+
+async def through_the_bridge(messages: list[tuple[str, bytes]], accept: Accept) -> BridgeTotals:
+    async with ServiceBusEmulator([EmulatedQueue(QUEUE, 30, 10)]) as emulator:
+        sender = ServiceBusClient.from_connection_string(emulator.connection_string)
+        async with sender, sender.get_queue_sender(QUEUE) as queue:
+            await queue.send_messages([ServiceBusMessage(raw, message_id=i) for i, raw in messages])
+        # One at a time, so that repeated messages meet each other in the same order.
+        settings = QueueSettings(emulator.connection_string, QUEUE, 1, 1)
+        totals = await ServiceBusBridge(settings, accept).run(asyncio.Event(), drain=True)
+        reader = ServiceBusClient.from_connection_string(emulator.connection_string)
+        dead = reader.get_queue_receiver(QUEUE, sub_queue=ServiceBusSubQueue.DEAD_LETTER)
+        async with reader, dead:
+            kept = await dead.peek_messages(max_message_count=len(messages))
+        assert len(kept) == totals.dead_lettered
+        return totals
+
+
+async def rows_of(rejected: MemoryRejectedMessages) -> set[tuple[Any, ...]]:
+    rows = await rejected.list(1000)
+    return {(row.message_id, row.reason, row.description, row.body) for row in rows}
+
+
+async def ids_of(client: Client) -> set[str]:
+    return {execution.id async for execution in client.list_workflows()}
+
+
+async def test_bridge_and_function_come_to_the_same_outcomes(tmp_path: Path) -> None:
+    messages = generated(200)
+    outcomes: list[tuple[Any, ...]] = []
+    for host in ("bridge", "function"):
+        async with temporal_server(tmp_path / host, ui=False, in_memory=True) as server:
+            client = await Client.connect(server.address, plugins=[docflow_plugin()])
+            rejected = MemoryRejectedMessages()
+            recorded = Recorded(ImportDoor(client, rejected, queue=QUEUE).accept)
+            if host == "bridge":
+                totals = await through_the_bridge(messages, recorded.accept)
+                assert totals.settled + totals.dead_lettered == len(messages)
+            else:
+                run = function_of(build(recorded.accept, IMPATIENT))
+                for message_id, raw in messages:
+                    await run(trigger(raw, message_id))
+            async with asyncio.timeout(10):
+                expected = {v.workflow_id for v in recorded.verdicts.values() if type(v) is Settle}
+                while (started := await ids_of(client)) != expected:
+                    await asyncio.sleep(0.05)
+            outcomes.append((recorded.verdicts, await rows_of(rejected), started))
+    assert outcomes[0] == outcomes[1]
+    verdicts, rows, started = outcomes[0]
+    assert len(verdicts) == 200
+    assert 40 < len(rows) < 160
+    assert 40 < len(started) < 160
+
+
+@pytest.mark.parametrize(
+    ("verdict", "size", "given_back"),
+    [
+        (Settle("import/P1/T1"), 10, False),
+        (DeadLetter("MalformedBody", "no"), RECORDED_BODY, False),
+        (DeadLetter("MalformedBody", "no"), RECORDED_BODY + 1, True),
+        (Abandon("away"), 10, True),
+    ],
+)
+async def test_the_function_completes_only_what_is_kept_elsewhere(
+    verdict: Verdict, size: int, given_back: bool
+) -> None:
+    seen: list[tuple[int, int, str | None]] = []
+
+    async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
+        seen.append((len(raw), deliveries, message_id))
+        return verdict
+
+    run = function_of(build(accept, IMPATIENT))
+    message = trigger(b"x" * size, "m1", delivery=3)
+    if given_back:
+        with pytest.raises(GivenBack):
+            await run(message)
+    else:
+        await run(message)
+    assert seen == [(size, 2, "m1")]
+
+
+async def test_an_accepted_message_is_a_run_that_says_what_it_is(client: Client) -> None:
+    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE, park_for_days=3)
+    raw = json.dumps({**valid(DocumentType.EQUIPMENT, "T1"), "strategy": "replace"}).encode()
+    assert await door.accept(raw, 0, "m1") == Settle("import/P1/T1")
+
+    handle = client.get_workflow_handle("import/P1/T1")
+    described = await handle.describe()
+    assert (described.workflow_type, described.task_queue) == ("DocumentImport", "imports")
+    assert await described.static_summary() == ("Import of file.bin as equipment into project P1")
+    assert "Strategy replace" in (await described.static_details() or "")
+    shown = {pair.key.name: pair.value for pair in described.typed_search_attributes}
+    assert shown == {
+        "Pipeline": "imports",
+        "DocumentType": "equipment",
+        "ProjectId": "P1",
+        "State": "running",
+        "NeedsAttention": False,
+    }
+    history = await handle.fetch_history()
+    started = history.events[0].workflow_execution_started_event_attributes
+    order = json.loads(started.input.payloads[0].data)
+    assert order["park_for_seconds"] == 3 * 24 * 3600
+    assert order["message"]["blob_name"] == "incoming/file.bin"
+
+
+async def test_one_task_is_one_run_while_it_is_open_and_after(client: Client) -> None:
+    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+    raw = json.dumps(valid(DocumentType.EQUIPMENT, "T1")).encode()
+    other = json.dumps({**valid(DocumentType.EQUIPMENT, "T1"), "blob_name": "b.csv"}).encode()
+
+    verdicts = await asyncio.gather(*(door.accept(raw, 0, f"m{n}") for n in range(20)))
+    assert set(verdicts) == {Settle("import/P1/T1")}
+    assert await door.accept(other, 0, "other") == Settle("import/P1/T1")
+    handle = client.get_workflow_handle("import/P1/T1")
+    first = await handle.describe()
+    await handle.terminate()
+
+    assert await door.accept(raw, 1, "m1") == Settle("import/P1/T1", duplicate=True)
+    last = await handle.describe()
+    assert last.run_id == first.run_id
+    assert last.status is WorkflowExecutionStatus.TERMINATED
+
+
+async def test_a_server_without_our_search_attributes_gives_messages_back(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attributes, "PIPELINE", SearchAttributeKey.for_keyword("Unregistered"))
+    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+    raw = json.dumps(valid(DocumentType.EQUIPMENT, "T1")).encode()
+    verdict = await door.accept(raw, 0, "m1")
+    assert isinstance(verdict, Abandon)
+    assert "Unregistered" in verdict.reason
+
+
+async def test_the_door_is_ready_only_with_temporal_and_the_database(client: Client) -> None:
+    rejected = MemoryRejectedMessages()
+    door = ImportDoor(client, rejected, queue=QUEUE)
+    assert await door.ready()
+    rejected.away = True
+    assert not await door.ready()
+
+
+async def test_temporal_away_gives_the_message_back(tmp_path: Path) -> None:
+    async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
+        client = await Client.connect(server.address, plugins=[docflow_plugin()])
+    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+    raw = json.dumps(valid(DocumentType.EQUIPMENT, "T1")).encode()
+    assert isinstance(await door.accept(raw, 0, "m1"), Abandon)
+    assert not await door.ready()

@@ -1,0 +1,238 @@
+"""The parts of docflow as processes that can be killed and started again, and ways to wait."""
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import func, select
+from temporalio.client import Client
+
+from adapters.database import upgrade
+from adapters.database.models.imports import FINAL, import_progress, import_tasks
+from adapters.ports import Unavailable
+from tests.crash.documents import PROJECT, Document
+from workers.cli.service_bus import ServiceBusQueue, open_queue
+from workers.connect import connect
+from workers.resources import Resources, open_resources
+from workers.settings import QueueSettings
+from workers.stack.children import StackError, free_port, start_child, stop_child, wait_for_port
+from workers.stack.embedded import QUEUE, service_bus
+from workers.stack.temporal import dev_server_arguments, temporal_binary
+
+DOCFLOW = (sys.executable, "-m", "workers.cli")
+WORKER = ("worker", "imports")
+WORKER_WITH_BRIDGE = ("worker", "imports", "--with-bridge")
+BRIDGE = ("bridge", "service-bus")
+LOCK_SECONDS = 5
+"""How long a message of a killed bridge stays away."""
+
+
+async def until(
+    condition: Callable[[], Awaitable[bool]], what: str, within: float = 60, every: float = 0.02
+) -> None:
+    """Wait for a condition; a database that is away says nothing about it.
+
+    Raises:
+        AssertionError: It does not come true within so many seconds.
+    """
+    deadline = time.monotonic() + within
+    while True:
+        with contextlib.suppress(Unavailable):
+            if await condition():
+                return
+        assert time.monotonic() < deadline, f"not within {within:.0f} s: {what}"
+        await asyncio.sleep(every)
+
+
+@dataclass
+class Part:
+    """A process that can be killed at any moment and started again.
+
+    Attributes:
+        name: For messages and its log.
+        command: What starts it, the same every time.
+        log: Where its output goes.
+        environment: Its environment; ours when None.
+        port: What it listens on once it is up; None: it is up when it runs.
+        kills: How often it was killed.
+    """
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str] | None = None
+    port: int | None = None
+    kills: int = 0
+    _process: Process | None = field(default=None, repr=False)
+
+    async def start(self) -> None:
+        """Start it, and wait until it listens if it ever does."""
+        self._process = await start_child(self.command, self.log, self.environment)
+        if self.port is not None:
+            await wait_for_port(self._process, self.port, self.name, self.log)
+
+    async def kill(self) -> None:
+        """SIGKILL.
+
+        Raises:
+            StackError: It had ended by itself, which it must not.
+        """
+        process = self.running()
+        process.kill()
+        await process.wait()
+        self._process = None
+        self.kills += 1
+
+    async def stop(self) -> None:
+        """End it in an orderly way, if it runs."""
+        if self._process is not None:
+            await stop_child(self._process)
+
+    def running(self) -> Process:
+        """Its process.
+
+        Raises:
+            StackError: There is none.
+        """
+        if self._process is None or self._process.returncode is not None:
+            raise StackError(f"{self.name} does not run any more; see {self.log}")
+        return self._process
+
+
+@dataclass(frozen=True)
+class System:
+    """Temporal, Service Bus and docflow's own processes at work on one database.
+
+    Attributes:
+        folder: Where everything durable and the logs are.
+        settings: What points docflow at it all.
+        temporal: Keeps its state in a file, so that a restart goes on with it.
+        docflow: Docflow's own processes, by the name of their log.
+        resources: The same adapters, for looking at the outcome.
+        queue: For sending.
+    """
+
+    folder: Path
+    settings: Mapping[str, str]
+    temporal: Part
+    docflow: Sequence[Part]
+    resources: Resources
+    queue: ServiceBusQueue
+
+    async def submit(self, documents: Sequence[Document]) -> None:
+        """Upload documents and send their messages."""
+        for document in documents:
+            file = self.folder / "document.csv"
+            document.write(file)
+            await self.resources.blobs.upload(file, document.blob_name)
+            await self.queue.send(
+                document.message.model_dump_json().encode(), document.message.workflow_id
+            )
+
+    async def import_all(self, documents: Sequence[Document], within: float = 60) -> None:
+        """Submit documents and wait until each has ended."""
+        await self.submit(documents)
+        await self.ended(documents, within)
+
+    async def ended(self, documents: Sequence[Document], within: float) -> None:
+        """Wait until every one of these imports has ended, whichever way."""
+        tasks = {document.task_id for document in documents}
+
+        async def all_are() -> bool:
+            return tasks <= await self.finished_tasks()
+
+        await until(all_are, f"{len(tasks)} documents are done", within, every=0.1)
+
+    async def finished_tasks(self) -> set[str]:
+        """Tasks whose import has ended."""
+        query = select(import_tasks.c.task_id).where(
+            import_tasks.c.project_id == PROJECT,
+            import_tasks.c.state.in_([state.value for state in FINAL]),
+        )
+        async with self.resources.database.reading() as connection:
+            return set((await connection.execute(query)).scalars())
+
+    async def footprint(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers that change with every step that an import takes in the database."""
+        states = select(import_tasks.c.state, func.count()).group_by(import_tasks.c.state)
+        marks = select(func.count(), func.coalesce(func.sum(import_progress.c.cursor), 0))
+        async with self.resources.database.reading() as connection:
+            return (
+                *(tuple(row) for row in await connection.execute(states.order_by("state"))),
+                *(tuple(row) for row in await connection.execute(marks)),
+            )
+
+    async def work_goes_on(self, since: tuple[tuple[int, ...], ...]) -> None:
+        """Wait until an import takes its next step."""
+
+        async def moved() -> bool:
+            for part in self.docflow:
+                part.running()
+            return await self.footprint() != since
+
+        await until(moved, "an import takes a step", every=0.01)
+
+    async def client(self) -> Client:
+        """A client of its Temporal."""
+        return await connect(self.settings["TEMPORAL_ADDRESS"])
+
+
+@asynccontextmanager
+async def running_system(
+    folder: Path,
+    *commands: Sequence[str],
+    database_url: str | None = None,
+    lock_seconds: int = LOCK_SECONDS,
+) -> AsyncGenerator[System]:
+    """Start everything on free ports in a folder, and stop it at the end.
+
+    Args:
+        folder: For all that is durable, and logs.
+        commands: Docflow's own processes.
+        database_url: Another database than a SQLite file in the folder.
+        lock_seconds: How long the queue locks a message.
+    """
+    async with AsyncExitStack() as stack:
+        temporal = _temporal(folder, free_port())
+        stack.push_async_callback(temporal.stop)
+        await temporal.start()
+        connection_string = await stack.enter_async_context(
+            service_bus(folder, [f"{QUEUE}:lock={lock_seconds},max=10"])
+        )
+        settings = {
+            "TEMPORAL_ADDRESS": f"127.0.0.1:{temporal.port}",
+            "AZURE_SERVICE_BUS_CONNECTION_STRING": connection_string,
+            "AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        }
+        await upgrade(settings["DATABASE_URL"])
+        docflow = [
+            Part(
+                " ".join(command),
+                [*DOCFLOW, *command],
+                folder / f"{command[0]}.log",
+                {**os.environ, **settings},
+            )
+            for command in commands
+        ]
+        for part in docflow:
+            stack.push_async_callback(part.stop)
+            await part.start()
+        resources = await stack.enter_async_context(open_resources(settings))
+        queue = await stack.enter_async_context(open_queue(QueueSettings.read(settings)))
+        yield System(folder, settings, temporal, docflow, resources, queue)
+
+
+def _temporal(folder: Path, port: int) -> Part:
+    command = [temporal_binary(), "server", "start-dev", "--headless", "--port", str(port)]
+    command += dev_server_arguments(folder / "temporal.db")
+    return Part("the Temporal dev server", command, folder / "temporal.log", port=port)
