@@ -34,7 +34,7 @@ def _imports(resources: Resources) -> Activities:
     store, blobs, scratch = resources.store, resources.blobs, resources.scratch
     lifecycle = ImportLifecycle(store, blobs, resources.runs.small_document_bytes)
     rows = RowImports(store, blobs, resources.documents, resources.reports, scratch)
-    schedules = ScheduleImports(store, blobs, resources.documents, scratch)
+    schedules = ScheduleImports(store, blobs, resources.documents, resources.reports, scratch)
     uploads = UploadImports(store, blobs, scratch)
     deletes = DeleteImports(store)
     return [

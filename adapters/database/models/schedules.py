@@ -82,8 +82,10 @@ schedule_activities = _schedule_table(
 
 schedule_relationships = _schedule_table(
     "schedule_relationships",
-    ("predecessor_code", "successor_code", "type"),
-    *map(text_column, ("predecessor_project", "successor_project")),
+    (
+        *("predecessor_code", "successor_code", "type"),
+        *("predecessor_project", "successor_project"),
+    ),
     decimal_column("lag_hours"),
 )
 

@@ -49,8 +49,8 @@ TABLES = {
         " level_7 level_8 level_9 level_10 missing_since",
     ),
     "schedule_relationships": (
-        f"{SCOPE} predecessor_code successor_code type",
-        "predecessor_project successor_project lag_hours",
+        f"{SCOPE} predecessor_code successor_code type predecessor_project successor_project",
+        "lag_hours",
     ),
     "schedule_assignments": (
         f"{SCOPE} task_code resource_code role sequence",

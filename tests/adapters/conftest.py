@@ -1,0 +1,118 @@
+"""A migrated, empty database per test, on SQLite and on PostgreSQL."""
+
+import asyncio
+import shutil
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from adapters.database import Database, open_database, upgrade
+from adapters.database.imports import SqlImportStore
+from adapters.database.tasks import SqlImportTasks
+from workers.stack.postgres import postgres_server
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Generator[str]:
+    """URL of a server's `postgres` database."""
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_url: str) -> str:
+    """Name of a migrated database to copy."""
+    asyncio.run(_administer(postgres_url, "CREATE DATABASE migrated"))
+    asyncio.run(upgrade(_sibling(postgres_url, "migrated")))
+    return "migrated"
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database file to copy."""
+    path = tmp_path_factory.mktemp("sqlite") / "migrated.db"
+    asyncio.run(upgrade(f"sqlite:///{path}"))
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
+    """URL of an empty database at the newest schema."""
+    if request.param == "sqlite":
+        path = tmp_path / "docflow.db"
+        shutil.copy(request.getfixturevalue("sqlite_template"), path)
+        yield f"sqlite:///{path}"
+        return
+    server, template = (
+        request.getfixturevalue("postgres_url"),
+        request.getfixturevalue("postgres_template"),
+    )
+    name = f"test_{uuid.uuid4().hex}"
+    asyncio.run(
+        _administer(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    )
+    yield _sibling(server, name)
+    asyncio.run(_administer(server, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
+    """URL of a database without any table."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server = request.getfixturevalue("postgres_url")
+    name = f"empty_{uuid.uuid4().hex}"
+    asyncio.run(_administer(server, f"CREATE DATABASE {name}"))
+    yield _sibling(server, name)
+    asyncio.run(_administer(server, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncGenerator[Database]:
+    async with open_database(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def store(database: Database) -> SqlImportStore:
+    return SqlImportStore(database)
+
+
+@pytest.fixture
+def tasks(database: Database) -> SqlImportTasks:
+    return SqlImportTasks(database)
+
+
+@pytest.fixture
+def stop_postgres_sessions(
+    postgres_url: str,
+) -> Callable[[str], Awaitable[int]]:
+    """Ends every session of a database, as a restart of the server would; how many there were."""
+
+    async def stop(url: str) -> int:
+        connection = await asyncpg.connect(postgres_url)
+        try:
+            return await connection.fetchval(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1",
+                url.rsplit("/", 1)[-1],
+            )
+        finally:
+            await connection.close()
+
+    return stop
+
+
+def _sibling(url: str, name: str) -> str:
+    return f"{url.rsplit('/', 1)[0]}/{name}"
+
+
+async def _administer(url: str, command: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(command)
+    finally:
+        await connection.close()

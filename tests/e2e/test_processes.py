@@ -1,0 +1,141 @@
+"""The processes as an operator starts and stops them."""
+
+import asyncio
+import os
+import signal
+import sys
+import urllib.request
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from adapters.database import upgrade
+from workers.stack.children import free_port
+from workers.stack.embedded import service_bus
+from workers.stack.temporal import temporal_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WORKER = ("worker", "imports", "--with-bridge")
+BRIDGE = ("bridge", "service-bus")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def settings(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Mapping[str, str]]:
+    folder = tmp_path_factory.mktemp("processes")
+    async with (
+        temporal_server(folder, ui=False, in_memory=True) as temporal,
+        service_bus(folder, ["import-queue:lock=5,max=10"]) as queue,
+    ):
+        url = f"sqlite:///{folder / 'docflow.db'}"
+        await upgrade(url)
+        yield {
+            "PATH": os.environ["PATH"],
+            "TEMPORAL_ADDRESS": temporal.address,
+            "AZURE_SERVICE_BUS_CONNECTION_STRING": queue,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DATABASE_URL": url,
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        }
+
+
+async def _start(settings: Mapping[str, str], *arguments: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "workers.cli", *arguments),
+        cwd=Path(__file__).parents[2],
+        env=dict(settings),
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+
+
+async def _says(process: Process, text: bytes) -> None:
+    assert process.stderr is not None
+    async with asyncio.timeout(30):
+        while text not in (line := await process.stderr.readline()):
+            assert line, f"ended with {await process.wait()} before it said {text!r}"
+
+
+async def _fetch(url: str) -> str:
+    def fetch() -> str:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return response.read().decode()
+
+    return await asyncio.to_thread(fetch)
+
+
+@pytest.mark.parametrize("command", [WORKER, BRIDGE], ids=["worker", "bridge"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
+    settings: Mapping[str, str], command: tuple[str, ...], number: signal.Signals
+) -> None:
+    process = await _start(settings, *command)
+    await _says(process, b"receiving from queue")
+    process.send_signal(number)
+    _, errors = await asyncio.wait_for(process.communicate(), 10)
+    assert process.returncode == 0, errors.decode()
+    assert b"Traceback" not in errors
+
+
+async def test_a_drained_bridge_ends_by_itself(settings: Mapping[str, str]) -> None:
+    process = await _start({**settings, "MAX_WAIT_TIME_SECONDS": "1"}, *BRIDGE, "--drain")
+    output, errors = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, b"0 received" in output) == (0, True), errors.decode()
+
+
+async def test_health_and_metrics_are_served(settings: Mapping[str, str]) -> None:
+    health, metrics = free_port(), free_port()
+    process = await _start(
+        settings, *WORKER, "--health-port", str(health), "--metrics-port", str(metrics)
+    )
+    try:
+        await _says(process, b"receiving from queue")
+        assert await _fetch(f"http://127.0.0.1:{health}/health/ready") == '{"status":"ready"}'
+        assert "temporal_num_pollers" in await _fetch(f"http://127.0.0.1:{metrics}/metrics")
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+@pytest.mark.parametrize("command", [WORKER, BRIDGE], ids=["worker", "bridge"])
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("AZURE_SERVICE_BUS_CONNECTION_STRING", b"AZURE_SERVICE_BUS_CONNECTION_STRING"),
+        ("DOCFLOW_BLOB_FOLDER", b"AZURE_STORAGE_CONNECTION_STRING"),
+        ("DATABASE_URL", b"DATABASE_URL"),
+    ],
+)
+async def test_a_missing_setting_is_named_before_anything_starts(
+    settings: Mapping[str, str], command: tuple[str, ...], setting: str, named: bytes
+) -> None:
+    without = {name: value for name, value in settings.items() if name != setting}
+    process = await _start(without, *command)
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert named in errors
+    assert len(errors.splitlines()) == 1
+
+
+async def test_a_worker_refuses_a_schema_that_is_behind(
+    settings: Mapping[str, str], tmp_path: Path
+) -> None:
+    behind = {**settings, "DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"}
+    process = await _start(behind, *WORKER)
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert b"docflow db upgrade" in errors
+    assert len(errors.splitlines()) == 1
+
+
+async def test_a_temporal_that_is_not_there_is_named(settings: Mapping[str, str]) -> None:
+    process = await _start({**settings, "TEMPORAL_ADDRESS": "127.0.0.1:1"}, *WORKER)
+    _, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 1
+    assert b"TEMPORAL_ADDRESS" in errors
+    assert b"Traceback" not in errors
