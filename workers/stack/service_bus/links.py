@@ -25,6 +25,8 @@ from workers.stack.service_bus.performatives import (
 
 MAX_MESSAGE_SIZE: Final = 256 * 1024
 """Bytes of a message or batch, as in the standard tier of the real service."""
+_TAKEN_SIZE: Final = MAX_MESSAGE_SIZE + 4 * 1024
+"""A client fills a batch up to the announced size by a count that leaves the envelope out."""
 _CREDIT: Final = 1000
 _MAX_WAITING_REPLIES: Final = 1000
 _SENT_SETTLED: Final = 1
@@ -234,7 +236,7 @@ class ReceivingLink:
         if transfer.delivery_id not in (None, first.delivery_id):
             raise LinkError("amqp:not-allowed", "A delivery began inside another one.")
         self._size += len(payload)
-        if self._size <= MAX_MESSAGE_SIZE:
+        if self._size <= _TAKEN_SIZE:
             self._payload += payload
         if transfer.more and not transfer.aborted:
             self._first = first
@@ -248,7 +250,7 @@ class ReceivingLink:
         self._count()
 
     def _outcome(self, message_format: int) -> Described:
-        if self._size > MAX_MESSAGE_SIZE:
+        if self._size > _TAKEN_SIZE:
             text = f"{self._size} bytes are too many: the limit is {MAX_MESSAGE_SIZE}."
             return outcome(REJECTED, error("amqp:link:message-size-exceeded", text))
         try:
