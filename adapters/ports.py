@@ -130,6 +130,16 @@ class TableSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A row that did not go in."""
+
+    line: int
+    cells: Sequence[Cell]
+    """As read."""
+    problems: Sequence[Problem]
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleProject:
     """One project of a schedule file."""
 
@@ -141,6 +151,15 @@ class ScheduleProject:
     planned_start: datetime | None
     finish: datetime | None
     activities: int
+
+
+ScheduleItem = tuple[int, str, dict[str, Any]] | RejectedRow | Problem
+"""What a schedule says, piece by piece.
+
+An entity: line, table, and the values of its key and columns. A row that is left out: its cells
+are the table, the line, and each value after its name. A value that was emptied or cut, right
+behind its entity, which goes in all the same.
+"""
 
 
 class ScheduleSource(Protocol):
@@ -157,17 +176,18 @@ class ScheduleSource(Protocol):
         """
         ...
 
-    def entities(self, primavera_project_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Every entity of one project, by short name or object id, in a fixed order.
+    def read(self, primavera_project_id: str) -> Iterator[ScheduleItem]:
+        """Everything the file says about one project, by short name or object id.
 
         Yields:
-            Table name and the values of its natural key and columns, references resolved to
-            codes. Order: schedule_projects, schedule_calendars, schedule_wbs,
+            Entities, references resolved to codes, and in between the rows and values that are
+            left out; the same items in the same order at every reading. The first is the
+            project. Order of the tables: schedule_projects, schedule_calendars, schedule_wbs,
             schedule_resources, schedule_activities, schedule_relationships,
             schedule_assignments, schedule_activity_codes, schedule_udf_values.
 
         Raises:
-            UnreadableDocument: The file is damaged or hostile.
+            UnreadableDocument: The file is damaged or hostile, or holds no such project.
         """
         ...
 
@@ -204,7 +224,7 @@ class Documents(Protocol):
 class ReportWriter(Protocol):
     """Writes the spreadsheet of rejected rows."""
 
-    def write(self, target: Path, header: Sequence[str], rows: Iterator["RejectedRow"]) -> None:
+    def write(self, target: Path, header: Sequence[str], rows: Iterator[RejectedRow]) -> None:
         """The user's own rows plus a first column that says what is wrong with each.
 
         Formulas are written as text; memory stays bounded.
@@ -218,16 +238,6 @@ class TaskKey:
 
     project_id: str
     task_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedRow:
-    """A row that did not go in."""
-
-    line: int
-    cells: Sequence[Cell]
-    """As read."""
-    problems: Sequence[Problem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +257,8 @@ class RowChunk:
     """Rows of this stretch that did not get this far."""
     cursor: int
     """Rows of the source consumed when this chunk is in."""
+    header: tuple[str, ...] = ()
+    """Header that the load begins under with this chunk; empty: the one it has."""
 
 
 @dataclass(frozen=True, slots=True)

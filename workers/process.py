@@ -14,6 +14,7 @@ from temporalio.worker import Worker
 from workers.bridges.imports import ImportDoor
 from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.catalogue import CATALOGUE, Pipeline
+from workers.collector import tune_collector
 from workers.connect import connect
 from workers.health import Health, serve_health
 from workers.resources import Resources, open_resources
@@ -75,6 +76,7 @@ async def run_worker(
             await stack.enter_async_context(serve_health(health, health_port, host))
         for name in pipelines:
             await stack.enter_async_context(build_worker(client, CATALOGUE[name], resources))
+        tune_collector()
         health.ready = True
         logger.info("working on %s", ", ".join(pipelines))
         if queue is None:

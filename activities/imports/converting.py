@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice, zip_longest
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from activities.imports.fields import INTEGER_MAX, FieldSpec, Kind, normalise
 from activities.imports.notations import (
@@ -19,7 +19,7 @@ from activities.imports.notations import (
     date_readings,
     decide,
     exact,
-    number_readings,
+    number_notations,
     read_date,
     read_number,
 )
@@ -73,9 +73,9 @@ def _evidence(kind: Kind, cells: Iterable[Cell]) -> set[Notation]:
     texts = (cell.strip() for cell in cells if isinstance(cell, str))
     match kind:
         case Kind.DECIMAL | Kind.INTEGER:
-            return decide(number_readings(text) for text in set(texts))
+            return decide(map(number_notations, set(texts)))
         case Kind.DATE:
-            return decide(date_readings(text) for text in set(texts))
+            return decide(map(date_readings, set(texts)))
         case _:
             return set()
 
@@ -99,9 +99,9 @@ def convert_column(
     """
     types = set(map(type, cells))
     if field.kind in (Kind.TEXT, Kind.CODE) and types <= _TEXT:
-        texts = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
+        texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
         if _all_clean(field, texts):
-            return [text or field.blank for text in texts], False
+            return [text or field.blank for text in texts] if "" in texts else texts, False
 
     read = _READERS[field.kind]
 

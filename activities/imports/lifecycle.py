@@ -6,12 +6,11 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.imports.registry import REGISTRY
-from adapters.ports import BlobNotFound, Blobs, ImportStore, LoadMark, TaskKey
+from adapters.ports import BlobNotFound, Blobs, ImportStore
 from contracts.blobs import BlobRef
 from contracts.imports import (
     Closing,
     FileMessage,
-    Handler,
     HandlerOutcome,
     ImportMessage,
     ImportOrder,
@@ -24,9 +23,6 @@ from contracts.imports import (
 
 SMALL_DOCUMENT_BYTES: Final = 1_000_000
 """Up to this size a document's steps are short enough to run inside the workflow's worker."""
-
-_MARKED: Final = frozenset({Handler.LOAD_ROWS, Handler.LOAD_SCHEDULE})
-"""Handlers that write chunk by chunk and resume from a progress mark."""
 
 
 class ImportLifecycle:
@@ -82,8 +78,6 @@ class ImportLifecycle:
             raise BlobNotFound(
                 f"{name} is not in the blob store; upload it there and retry"
             ) from missing
-        if facts.handler in _MARKED:
-            await self._forget_other_source(TaskKey(message.project_id, message.task_id))
         return Preparation(plan=plan)
 
     @activity.defn(name="imports.finish")
@@ -129,13 +123,6 @@ class ImportLifecycle:
         workflow_id = activity.info().workflow_id or message.workflow_id
         await self._store.close(closing, workflow_id)
         return Preparation(skip=reason, state=state)
-
-    async def _forget_other_source(self, key: TaskKey) -> None:
-        # A new plan means a new source: progress of a load under an earlier plan, which a person
-        # has corrected since, says nothing about this one.
-        if await self._store.mark(key) != LoadMark():
-            await self._store.restart(key, ())
-
 
 def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:
     if not facts.needs_blob:

@@ -78,6 +78,8 @@ def find_header(
     required = {field.name for field in spec.fields if field.required}
     closest: tuple[set[str], int, Sequence[Cell]] | None = None
     for line, cells in rows:
+        if best is not None and len(cells) <= best[0]:
+            continue
         fields = {
             field.name
             for cell in cells

@@ -6,7 +6,7 @@ only decide; where none does, an open value is a problem of its row.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from enum import Enum
@@ -81,15 +81,20 @@ def exact(value: Decimal) -> Decimal:
     return value.quantize(_UNIT) if exponent > 0 else value
 
 
+def number_notations(text: str) -> list[Notation]:
+    """Every notation that a text is a number in."""
+    if len(text) > _LONGEST_NUMBER:
+        return []
+    return [notation for notation, (pattern, _, _) in _NUMBERS.items() if pattern.fullmatch(text)]
+
+
 def number_readings(text: str) -> dict[Notation, Decimal]:
     """Every way to read a number that a text allows; empty when it is none."""
-    if len(text) > _LONGEST_NUMBER:
-        return {}
     readings: dict[Notation, Decimal] = {}
-    for notation, (pattern, mark, group) in _NUMBERS.items():
-        if pattern.fullmatch(text):
-            bare = text.translate(_GROUPING).replace(group, "").replace(mark, ".")
-            readings[notation] = Decimal(bare)
+    for notation in number_notations(text):
+        _, mark, group = _NUMBERS[notation]
+        bare = text.translate(_GROUPING).replace(group, "").replace(mark, ".")
+        readings[notation] = Decimal(bare)
     return readings
 
 
@@ -142,9 +147,9 @@ def read_date(text: str, notation: Notation | None) -> date:
     )
 
 
-def decide(values: Iterable[dict[Notation, Decimal] | dict[Notation, date]]) -> set[Notation]:
+def decide(values: Iterable[Collection[Notation]]) -> set[Notation]:
     """The notations that some value can be read in no other way than."""
-    return {next(iter(readings)) for readings in values if len(readings) == 1}
+    return {notation for notations in values if len(notations) == 1 for notation in notations}
 
 
 def _dates(parts: dict[Notation | None, tuple[str, str, str]]) -> dict[Notation, date]:

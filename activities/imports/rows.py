@@ -1,7 +1,8 @@
 """Loads the rows of the seven table types."""
 
 import asyncio
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ from adapters.ports import (
     TaskKey,
 )
 from contracts.base import Contract
+from contracts.blobs import BlobRef
 from contracts.imports import (
     Counts,
     Handler,
@@ -58,6 +60,16 @@ class _Load:
     message: TableMessage
     spec: TableSpec
     key: TaskKey
+    identity: str
+    """First part of the load's header; the titles of the report follow."""
+
+    def is_under_way(self, mark: LoadMark) -> bool:
+        """Whether the mark is one of this very work, and not of what a person has corrected."""
+        return mark.header[:1] == (self.identity,)
+
+    def is_done(self, mark: LoadMark) -> bool:
+        """Whether nothing is left to read; a closed import's mark is finished without header."""
+        return mark.finished and (not mark.header or self.is_under_way(mark))
 
     @property
     def staged(self) -> bool:
@@ -129,8 +141,9 @@ class RowImports:
         load = _begin(work)
         async with Heartbeater() as heart:
             mark = await self._store.mark(load.key)
-            header, ignored = mark.header, match_header(0, mark.header, load.spec).ignored
-            if not mark.finished:
+            header = mark.header[1:]
+            ignored = match_header(0, header, load.spec).ignored
+            if not load.is_done(mark):
                 async with fetched(
                     self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
                 ) as path:
@@ -144,18 +157,23 @@ class RowImports:
     async def _load(
         self, load: _Load, reading: TableReading, mark: LoadMark, quick: bool, heart: Heartbeater
     ) -> LoadMark:
+        fresh = mark == LoadMark()
+        if not load.is_under_way(mark):
+            mark = LoadMark()
         async with Aside(inline=quick) as aside:
             try:
                 await aside.run(reading.open)
                 await aside.run(lambda: reading.skip(mark.cursor))
                 chunk = await aside.run(reading.next_chunk)
-                alone = mark == LoadMark() and reading.exhausted
+                header = (load.identity, *reading.titles)
+                alone = fresh and reading.exhausted
                 if alone and chunk is not None and not chunk.rejected and not load.staged:
                     # One transaction is all that a small document without problems costs; the
                     # mark it leaves is as good as a finished one.
-                    return await self._store.write(load.key, chunk, load.message.strategy)
+                    only = replace(chunk, header=header)
+                    return await self._store.write(load.key, only, load.message.strategy)
                 if mark.cursor == 0:
-                    await self._store.restart(load.key, reading.titles)
+                    await self._store.restart(load.key, header)
                 while chunk is not None:
                     ahead = aside.start(reading.next_chunk)
                     mark = await self._put(load, chunk)
@@ -218,7 +236,18 @@ def _begin(work: HandlerInput) -> _Load:
             f"all_or_nothing cannot be promised with strategy {message.strategy.value!r}: "
             "which rows are known shows only when they are written; leave one of them out"
         )
-    return _Load(message, spec, TaskKey(message.project_id, message.task_id))
+    key = TaskKey(message.project_id, message.task_id)
+    return _Load(message, spec, key, _identity(message, work.plan.source))
+
+
+def _identity(message: TableMessage, source: BlobRef | None) -> str:
+    """Names the work that a mark belongs to: this message about this version of the file.
+
+    The steps before a load may run again when a worker dies, and so may the first step after a
+    person has corrected the message: only what is loaded tells whether progress still counts.
+    """
+    version = (source.etag or source.sha256 or "") if source is not None else ""
+    return hashlib.sha256(f"{message.model_dump_json()}\n{version}".encode()).hexdigest()
 
 
 def _is_quick(path: Path) -> bool:

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, overload
 
 from activities.imports.seen import SeenKeys
-from adapters.ports import Cell, RejectedRow, RowChunk, ScheduleSource
+from adapters.ports import Cell, RejectedRow, RowChunk, ScheduleItem
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
 
 CHUNK_ROWS: Final = 2_000
@@ -18,7 +17,10 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "schedule_wbs": ("wbs_code",),
     "schedule_resources": ("resource_code",),
     "schedule_activities": ("task_code",),
-    "schedule_relationships": ("predecessor_code", "successor_code", "type"),
+    "schedule_relationships": (
+        *("predecessor_code", "successor_code", "type"),
+        *("predecessor_project", "successor_project"),
+    ),
     "schedule_assignments": ("task_code", "resource_code", "role", "sequence"),
     "schedule_activity_codes": ("task_code", "code_type"),
     "schedule_udf_values": ("entity", "entity_code", "udf"),
@@ -29,24 +31,8 @@ Entity = tuple[int, str, dict[str, Any]]
 """Line, table, values."""
 
 
-@runtime_checkable
-class DetailedSource(Protocol):
-    """A schedule that tells lines, and what it left out."""
-
-    def read(self, primavera_project_id: str) -> Iterator[Entity | RejectedRow | Problem]:
-        """Entities as in `ScheduleSource.entities`, rows and values left out in between."""
-        ...
-
-
-def read_items(
-    source: ScheduleSource, primavera_project_id: str
-) -> Iterator[Entity | RejectedRow | Problem]:
-    """Everything a source has to say about a project; its lines are numbered if need be."""
-    if isinstance(source, DetailedSource):
-        yield from source.read(primavera_project_id)
-        return
-    for number, (table, values) in enumerate(source.entities(primavera_project_id), 1):
-        yield number, table, values
+REPORT_HEADER: Final = ("table", "line", "values of the row")
+"""Header of the report: the tables share no columns, so that each value stands by its name."""
 
 
 class ScheduleChunks:
@@ -55,6 +41,11 @@ class ScheduleChunks:
     The same file gives the same rows in the same order, so the count of rows consumed, entities
     and left-out rows together, is a cursor that holds across attempts. A key that comes a second
     time is left out.
+
+    What is wrong goes two ways. A left-out row travels in its chunk: the store keeps every one for
+    the report and counts its problems in the progress mark. A remark (a value that was emptied or
+    cut while its row goes in) stays here: the first few and their number, which are the same at
+    every attempt, because each reads from the beginning.
 
     Args:
         items: What the source says, from the beginning.
@@ -66,13 +57,13 @@ class ScheduleChunks:
         cursor: Rows consumed.
         primavera_project_id: Short name of the project, known with the first chunk.
         found: Entities by table, without those left out.
-        problems: The first few things that are wrong.
-        problem_count: How many things are wrong.
+        remarks: The first few remarks, in the order of reading.
+        remark_count: How many there were.
     """
 
     def __init__(
         self,
-        items: Iterator[Entity | RejectedRow | Problem],
+        items: Iterator[ScheduleItem],
         project_id: str,
         resume_at: int = 0,
         chunk_rows: int = CHUNK_ROWS,
@@ -80,13 +71,14 @@ class ScheduleChunks:
         self.cursor = 0
         self.primavera_project_id = ""
         self.found: Counter[str] = Counter()
-        self.problems: list[Problem] = []
-        self.problem_count = 0
+        self.remarks: list[Problem] = []
+        self.remark_count = 0
         self._items = items
         self._project_id = project_id
         self._resume_at = resume_at
         self._chunk_rows = chunk_rows
         self._table = ""
+        self._columns: tuple[str, ...] = ()
         self._held: Entity | None = None
         self._seen = SeenKeys()
 
@@ -111,7 +103,7 @@ class ScheduleChunks:
             if item is None:
                 break
             if isinstance(item, Problem):
-                self._note(item)
+                self._remark(item)
             elif isinstance(item, RejectedRow):
                 rejected.append(item)
             elif item[1] != self._table and (entities or rejected):
@@ -128,6 +120,7 @@ class ScheduleChunks:
         _, table, values = entity
         if table != self._table:
             self._table = table
+            self._columns = ("project_id", *values)
             self.primavera_project_id = str(values["primavera_project_id"])
             self._seen.close()
             self._seen = SeenKeys()
@@ -136,18 +129,14 @@ class ScheduleChunks:
         first = self.cursor + 1
         self.cursor += len(entities) + len(rejected)
         kept, repeated = self._split(entities, first)
-        rejected = rejected + repeated
-        for row in rejected:
-            for problem in row.problems:
-                self._note(problem)
         self.found[self._table] += len(kept)
         return RowChunk(
             table=self._table,
-            columns=("project_id", *(entities[0][2] if entities else ())),
+            columns=self._columns,
             rows=[(self._project_id, *values.values()) for _, _, values in kept],
             lines=[line for line, _, _ in kept],
-            cells=(),
-            rejected=rejected,
+            cells=_ReportCells(kept),
+            rejected=[*rejected, *repeated],
             cursor=self.cursor,
         )
 
@@ -166,10 +155,38 @@ class ScheduleChunks:
                 repeated.append(_repeated(entity, columns))
         return kept, repeated
 
-    def _note(self, problem: Problem) -> None:
-        self.problem_count += 1
-        if len(self.problems) < PROBLEMS_IN_RESULT:
-            self.problems.append(problem)
+    def _remark(self, problem: Problem) -> None:
+        self.remark_count += 1
+        if len(self.remarks) < PROBLEMS_IN_RESULT:
+            self.remarks.append(problem)
+
+
+class _ReportCells(Sequence[Sequence[Cell]]):
+    """Cells of entities for the report, made only for those that the store refuses."""
+
+    def __init__(self, entities: Sequence[Entity]) -> None:
+        self._entities = entities
+
+    def __len__(self) -> int:
+        return len(self._entities)
+
+    @overload
+    def __getitem__(self, place: int) -> Sequence[Cell]: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Sequence[Cell]]: ...
+    def __getitem__(self, place: int | slice) -> Sequence[Cell] | Sequence[Sequence[Cell]]:
+        if isinstance(place, slice):
+            return _ReportCells(self._entities[place])
+        return _report_cells(self._entities[place])
+
+
+def _report_cells(entity: Entity) -> Sequence[Cell]:
+    line, table, values = entity
+    named = values.items()
+    return (
+        *(table, line),
+        *(None if value in (None, "") else f"{name}: {value}" for name, value in named),
+    )
 
 
 def _repeated(entity: Entity, columns: Sequence[str]) -> RejectedRow:
@@ -177,7 +194,7 @@ def _repeated(entity: Entity, columns: Sequence[str]) -> RejectedRow:
     key = ", ".join(str(values[column]) for column in columns)
     return RejectedRow(
         line=line,
-        cells=(table, *map(_cell, values.values())),
+        cells=_report_cells(entity),
         problems=(
             Problem(
                 line=line,
@@ -187,7 +204,3 @@ def _repeated(entity: Entity, columns: Sequence[str]) -> RejectedRow:
             ),
         ),
     )
-
-
-def _cell(value: Any) -> Cell:
-    return str(value) if isinstance(value, Decimal) else value

@@ -12,12 +12,14 @@ from activities.aside import Aside
 from activities.failures import InvalidDocument, Refused, translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import fetched
-from activities.imports.schedule_chunks import ScheduleChunks, read_items
+from activities.imports.reporting import first_problems, write_report
+from activities.imports.schedule_chunks import REPORT_HEADER, ScheduleChunks
 from adapters.ports import (
     Blobs,
     Documents,
     ImportStore,
     LoadMark,
+    ReportWriter,
     ScheduleProject,
     ScheduleSource,
     TaskKey,
@@ -25,12 +27,14 @@ from adapters.ports import (
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
+    PROBLEMS_IN_RESULT,
     BulkMessage,
     Counts,
     FileMessage,
     Handler,
     HandlerInput,
     HandlerOutcome,
+    Problem,
     ScheduleExtractionMessage,
     ScheduleProjectExtractionMessage,
     Strategy,
@@ -65,17 +69,24 @@ class ScheduleImports:
 
     Args:
         store: Where rows go.
-        blobs: Where files come from.
-        documents: Reads them.
+        blobs: Where files come from, and reports go.
+        documents: Reads files.
+        reports: Writes reports.
         scratch: Folder for temporary files.
     """
 
     def __init__(
-        self, store: ImportStore, blobs: Blobs, documents: Documents, scratch: Path
+        self,
+        store: ImportStore,
+        blobs: Blobs,
+        documents: Documents,
+        reports: ReportWriter,
+        scratch: Path,
     ) -> None:
         self._store = store
         self._blobs = blobs
         self._documents = documents
+        self._reports = reports
         self._scratch = scratch
 
     @activity.defn(name=Handler.LOAD_SCHEDULE)
@@ -85,6 +96,10 @@ class ScheduleImports:
 
         Chunks are committed one by one; another attempt reads the file again and goes on behind
         the last one. Activities that the file does not hold any more are flagged.
+
+        Rows that are left out stand in the report, all of them. A value that was emptied or cut
+        stands in no row of its own: all of those are counted in `problem_count`, and for the first
+        few there is room among the problems of the outcome, which the status row keeps.
         """
         message = work.message
         if not isinstance(message, ScheduleExtractionMessage):
@@ -95,18 +110,12 @@ class ScheduleImports:
             self._opened(message, work.plan.source) as (source, aside),
         ):
             mark = await self._resume(key, _identity(message, work.plan.source))
-            items = read_items(source, message.primavera_project_id)
+            items = source.read(message.primavera_project_id)
             with closing(ScheduleChunks(items, message.project_id, mark.cursor)) as chunks:
                 await self._write(key, chunks, mark.cursor, aside, heart)
             retired = await self._store.retire(key, chunks.primavera_project_id)
             mark = await self._store.finish(key)
-        counts = mark.counts.plus(retired)
-        return HandlerOutcome(
-            counts=counts,
-            problems=tuple(chunks.problems),
-            problem_count=chunks.problem_count,
-            note=_loaded(chunks.found, counts),
-        )
+            return await self._outcome(key, mark, retired, chunks)
 
     @activity.defn(name=Handler.LIST_SCHEDULE_PROJECTS)
     @translate_failures
@@ -169,6 +178,25 @@ class ScheduleImports:
             heart.beat(ScheduleCursor(table=chunk.table, rows=chunk.cursor))
             chunk = await asyncio.shield(ahead)
 
+    async def _outcome(
+        self, key: TaskKey, mark: LoadMark, retired: Counts, chunks: ScheduleChunks
+    ) -> HandlerOutcome:
+        report, rejected = None, ()
+        if mark.counts.rejected:
+            rejected = await first_problems(self._store, key)
+            report = await write_report(
+                self._store, self._blobs, self._reports, self._scratch, key, REPORT_HEADER
+            )
+        counts = mark.counts.plus(retired)
+        told = (*chunks.remarks, *rejected)[:PROBLEMS_IN_RESULT]
+        return HandlerOutcome(
+            counts=counts,
+            problems=tuple(sorted(told, key=_line)),
+            problem_count=mark.problem_count + chunks.remark_count,
+            report=report,
+            note=_loaded(chunks.found, counts),
+        )
+
     async def _resume(self, key: TaskKey, identity: tuple[str, ...]) -> LoadMark:
         """The mark of an earlier attempt at this very work, or a fresh one.
 
@@ -195,6 +223,10 @@ def _identity(message: ScheduleExtractionMessage, blob: BlobRef | None) -> tuple
     """What a cursor counts: this project of this version of the file, read in this way."""
     version = (blob.sha256 or blob.etag or "") if blob else ""
     return (message.blob_name, version, message.primavera_project_id, _encoding(message) or "")
+
+
+def _line(problem: Problem) -> int:
+    return problem.line or 0
 
 
 def _choose(projects: Sequence[ScheduleProject], wanted: str) -> ScheduleProject:

@@ -57,6 +57,11 @@ class SeenKeys:
         """
         if len(self._first) >= self._limit and self._disk is None:
             self._disk = _open()
+        if self._disk is None:
+            new = dict(zip(keys, lines, strict=True))
+            if len(new) == len(keys) and new.keys().isdisjoint(self._first):
+                self._first.update(new)
+                return [(1, line) for line in lines]
         known = self._on_disk(keys, lines) if self._disk is not None else {}
         found: list[tuple[int, int]] = []
         fresh: dict[str, int] = {}

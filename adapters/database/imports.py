@@ -1,5 +1,6 @@
 """The `ImportStore` on SQLite and PostgreSQL."""
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -135,9 +136,8 @@ class SqlImportStore:
     ) -> LoadMark:
         """Bring the staged rows in and finish the load.
 
-        For `append` and `update_only` a single row that `write` would reject lets none in: all
-        are left out, and it stands among the rejects. Under `replace`, crew members that are
-        absent from the file are closed and count as updated.
+        Under `replace`, crew members that are absent from the file are closed and count as
+        updated.
         """
         stamp = Stamp(key.task_id, _now())
         async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
@@ -147,8 +147,7 @@ class SqlImportStore:
                 connection, self._writer, load, table, scope, strategy, as_of, stamp
             )
             await loads.forget_aside(connection, load)
-            await loads.add_rejects(connection, self._writer, load, done.rejected)
-            mark = loads.advanced(load.mark, load.mark.cursor, done.counts, done.rejected)
+            mark = loads.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
             return await loads.save_mark(connection, load, replace(mark, finished=True), aside=None)
 
     async def finish(self, key: TaskKey) -> LoadMark:
@@ -264,8 +263,11 @@ class SqlImportStore:
             ),
         ]
         await loads.add_rejects(connection, self._writer, load, rejected)
+        if chunk.header:
+            more["header"] = json.dumps(chunk.header)
         counts = counts.plus(Counts(rejected=len(chunk.rejected)))
-        mark = loads.advanced(load.mark, chunk.cursor, counts, rejected)
+        problems = sum(len(row.problems) for row in rejected)
+        mark = loads.advanced(load.mark, chunk.cursor, counts, problems)
         return await loads.save_mark(connection, load, mark, **more)
 
     async def _register(

@@ -200,15 +200,13 @@ def _saving(names: tuple[str, ...]) -> Executable:
     )
 
 
-def advanced(
-    mark: LoadMark, cursor: int, counts: Counts, rejected: Sequence[RejectedRow]
-) -> LoadMark:
-    """The mark after some more rows; `rejected` are all of those that did not go in."""
+def advanced(mark: LoadMark, cursor: int, counts: Counts, problems: int) -> LoadMark:
+    """The mark after some more rows."""
     return replace(
         mark,
         cursor=cursor,
         counts=mark.counts.plus(counts),
-        problem_count=mark.problem_count + sum(len(row.problems) for row in rejected),
+        problem_count=mark.problem_count + problems,
     )
 
 

@@ -4,6 +4,7 @@ Measured against the same rows as parameters (`unnest` of arrays), COPY is a thi
 large chunks and no slower for those of 200 rows, so there is one path for both.
 """
 
+import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -125,7 +126,7 @@ class PostgresWriter:
         # Begins the transaction that COPY, which goes past SQLAlchemy, is to be part of. As plain
         # text, because SQLAlchemy forgets every prepared statement when it sees DDL.
         await connection.exec_driver_sql(create)
-        rows = [(*row, line) for row, line in zip(batch.rows, batch.lines, strict=True)]
+        rows = list(map(operator.add, batch.rows, zip(batch.lines, strict=True)))
         await self.fill(connection, incoming, (*batch.columns, "source_line"), rows)
 
 

@@ -159,7 +159,12 @@ async def close(
     workflow_id: str,
     now: datetime,
 ) -> HandlerOutcome:
-    """Record how an import ends or why it waits; what was kept for a final one goes."""
+    """Record how an import ends or why it waits; what was kept for a final one goes.
+
+    The row's problems are those the outcome tells, which need not belong to a rejected row, and
+    the first ones of the rejected rows: together at most `PROBLEMS_IN_STATUS`, by line. Its
+    problem count is the outcome's, or the progress mark's when there is no outcome.
+    """
     message = closing.message
     row = (
         await connection.execute(
@@ -186,19 +191,25 @@ async def close(
             problem_count=0 if load is None else load.mark.problem_count,
             problems=problems[:PROBLEMS_IN_RESULT],
         )
-    kept = problems or (load_problems(row.problems) if state in _FINAL else ()) or outcome.problems
+    known = problems or (load_problems(row.problems) if state in _FINAL else ())
     final = closing.state in _FINAL
     values = {
         "state": closing.state.value,
         "reason": None if closing.reason is None else clean(closing.reason),
         "finished_at": row.finished_at or (now if final else None),
         "updated_at": now,
-        **_outcome_values(outcome, kept),
+        **_outcome_values(outcome, _together(outcome.problems, known)),
     }
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     if final and load is not None:
         await end_load(connection, load)
     return outcome
+
+
+def _together(told: tuple[Problem, ...], known: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Each problem once, by line; those told are not crowded out by those known."""
+    distinct = list(dict.fromkeys((*told, *known)))[:PROBLEMS_IN_STATUS]
+    return tuple(sorted(distinct, key=lambda problem: problem.line or 0))
 
 
 def _outcome_values(outcome: HandlerOutcome, problems: tuple[Problem, ...]) -> dict[str, Any]:

@@ -22,9 +22,8 @@ def unstorable(batch: Batch) -> dict[int, Problem]:
     Whole columns are looked at first; single values only when something is wrong.
     """
     found: dict[int, Problem] = {}
-    for place, column in enumerate(batch.columns):
+    for column, values in zip(batch.columns, zip(*batch.rows, strict=True), strict=False):
         kind = batch.table.c[column].type
-        values = [row[place] for row in batch.rows]
         for row, reason in _faults(kind, values):
             value = str(values[row])[:_SHOWN].encode("utf-8", "replace").decode()
             found.setdefault(

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.batches import Batch, BulkWriter, Stamp
 from adapters.database.codec import dump_cells, load_cells
-from adapters.database.loads import Load
+from adapters.database.loads import Load, add_rejects
 from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.tables import crew_members
 from adapters.database.upserts import write_batch
@@ -24,10 +24,10 @@ _PAGE: Final = 5_000
 
 @dataclass(frozen=True)
 class Swapped:
-    """What a swap did: counts, and the rows it refused."""
+    """What a swap did: counts, and how many problems the rows have that it refused."""
 
     counts: Counts
-    rejected: Sequence[RejectedRow] = ()
+    problems: int = 0
 
 
 async def stage_batch(
@@ -63,7 +63,8 @@ async def swap_in(
     """Take the staged rows in, by strategy."""
     table = DOMAIN[table_name]
     gone = Counts()
-    await writer.expect_many(connection)
+    if strategy in (Strategy.MERGE, Strategy.REPLACE):
+        await writer.expect_many(connection)
     if strategy is Strategy.REPLACE:
         if table is crew_members:
             closed = await close_absent(connection, load.id, scope, as_of, stamp)
@@ -79,7 +80,7 @@ async def swap_in(
         unchanged = await _staged_count(connection, load, table_name) - created - updated
         return Swapped(gone.plus(Counts(created=created, updated=updated, unchanged=unchanged)))
     swapped = await _write_pages(connection, writer, load, table_name, strategy, stamp)
-    return Swapped(gone.plus(swapped.counts), swapped.rejected)
+    return Swapped(gone.plus(swapped.counts), swapped.problems)
 
 
 async def _staged_count(connection: AsyncConnection, load: Load, table_name: str) -> int:
@@ -108,25 +109,22 @@ async def _write_pages(
     strategy: Strategy,
     stamp: Stamp,
 ) -> Swapped:
-    """Write page by page as chunks are written; a single refused row lets none of them in.
-
-    Only a load of all or nothing stages rows for a strategy that may refuse some.
-    """
-    counts = Counts()
-    rejected: list[RejectedRow] = []
-    savepoint = await connection.begin_nested()
+    """Write page by page as chunks are written, and keep what is refused."""
+    counts, problems = Counts(), 0
     async for batch, cells in _pages(connection, load, table_name):
         written = await write_batch(connection, writer, batch, strategy, stamp)
         counts = counts.plus(written.counts)
-        rejected += [
-            RejectedRow(batch.lines[place], cells[place], [problem])
-            for place, problem in sorted(written.refused.items())
-        ]
-    if not rejected:
-        await savepoint.commit()
-        return Swapped(counts)
-    await savepoint.rollback()
-    return Swapped(Counts(rejected=len(rejected)), rejected)
+        problems += len(written.refused)
+        await add_rejects(
+            connection,
+            writer,
+            load,
+            (
+                RejectedRow(batch.lines[place], cells[place], (problem,))
+                for place, problem in sorted(written.refused.items())
+            ),
+        )
+    return Swapped(counts, problems)
 
 
 async def _pages(

@@ -110,6 +110,8 @@ def find_delimiter(sample: str, *, complete: bool) -> str:
     """
 
     def score(delimiter: str) -> tuple[float, int]:
+        if delimiter not in sample:
+            return 0.0, 0
         try:
             records = list(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter))
         except csv.Error:

@@ -1,17 +1,13 @@
 """What the readers of one project share: its codes, and how an entity or a left-out row looks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from adapters.files.schedule_codes import SpillingMap, WbsPaths
 from adapters.files.schedule_records import ProjectRecord, Record, Records, WbsRecord
 from adapters.files.schedule_values import CODE_LENGTH, Values, problem
-from adapters.ports import RejectedRow
-from contracts.imports import Problem
-
-Item = tuple[int, str, dict[str, Any]] | RejectedRow | Problem
-"""Line, table and values of an entity; or a row that is left out; or a value that is."""
+from adapters.ports import RejectedRow, ScheduleItem
 
 UNKNOWN = "the file does not hold what it refers to"
 SEPARATOR = "\t"
@@ -77,7 +73,7 @@ class ProjectContext:
         project, _, code = foreign.partition(SEPARATOR)
         return project, code
 
-    def entity(self, line: int, table: str, **values: Any) -> Item:
+    def entity(self, line: int, table: str, **values: Any) -> ScheduleItem:
         """An entity of this project."""
         return line, table, {"primavera_project_id": self.code, **values}
 
@@ -92,13 +88,12 @@ def unusable(code: str) -> str:
     return f"is longer than {CODE_LENGTH} characters" if code else "is missing"
 
 
-def left_out(
-    record: Sequence[Any], table: str, column: str, value: str, reason: str
-) -> RejectedRow:
+def left_out(record: NamedTuple, table: str, column: str, value: str, reason: str) -> RejectedRow:
     """A record that cannot become an entity of `table`."""
-    line = int(record[0])
+    line, *texts = record
+    named = zip(record._fields[1:], texts, strict=True)
     return RejectedRow(
         line=line,
-        cells=(table, *(str(cell)[:200] for cell in record[1:])),
+        cells=(table, line, *(f"{name}: {text[:200]}" if text else None for name, text in named)),
         problems=(problem(line, column, value, reason),),
     )

@@ -8,7 +8,6 @@ from adapters.files.schedule_codes import SpillingMap
 from adapters.files.schedule_context import (
     SEPARATOR,
     UNKNOWN,
-    Item,
     ProjectContext,
     left_out,
     unusable,
@@ -30,11 +29,12 @@ from adapters.files.schedule_records import (
     UnitRecord,
 )
 from adapters.files.schedule_values import clean_code
+from adapters.ports import ScheduleItem
 
 
 def read_entities(
     records: Records, project: ProjectRecord, project_codes: dict[str, str]
-) -> Iterator[Item]:
+) -> Iterator[ScheduleItem]:
     """Every entity of a project in the order of the port, table by table.
 
     What is left out stands where it was met: a row as `RejectedRow`, a value as `Problem`.
@@ -67,7 +67,7 @@ def read_entities(
                     remarks.clear()
 
 
-def _read_project(context: ProjectContext) -> Iterator[Item]:
+def _read_project(context: ProjectContext) -> Iterator[ScheduleItem]:
     record, values, top = context.project, context.values, context.wbs.top
     name = record.name or (top.name if top else "")
     finish = record.finish or record.must_finish
@@ -82,7 +82,7 @@ def _read_project(context: ProjectContext) -> Iterator[Item]:
     )
 
 
-def _read_calendars(context: ProjectContext) -> Iterator[Item]:
+def _read_calendars(context: ProjectContext) -> Iterator[ScheduleItem]:
     table = "schedule_calendars"
     for record in context.records.rows(CalendarRecord):
         code = clean_code(record.name)
@@ -104,7 +104,7 @@ def _read_calendars(context: ProjectContext) -> Iterator[Item]:
         )
 
 
-def _read_wbs(context: ProjectContext) -> Iterator[Item]:
+def _read_wbs(context: ProjectContext) -> Iterator[ScheduleItem]:
     wbs, values = context.wbs, context.values
     if wbs.top is None:
         name = values.text(context.project.line, "name", context.project.name)
@@ -127,13 +127,13 @@ def _wbs_entity(
     name: str | None,
     parent: str | None,
     sequence: int | None,
-) -> Item:
+) -> ScheduleItem:
     return context.entity(
         line, "schedule_wbs", wbs_code=path, name=name, parent_code=parent, sequence=sequence
     )
 
 
-def _read_resources(context: ProjectContext) -> Iterator[Item]:
+def _read_resources(context: ProjectContext) -> Iterator[ScheduleItem]:
     table = "schedule_resources"
     with closing(SpillingMap()) as units:
         for unit in context.records.rows(UnitRecord):
@@ -154,7 +154,7 @@ def _read_resources(context: ProjectContext) -> Iterator[Item]:
             )
 
 
-def _read_activities(context: ProjectContext) -> Iterator[Item]:
+def _read_activities(context: ProjectContext) -> Iterator[ScheduleItem]:
     for record in context.records.rows(ActivityRecord):
         code = clean_code(record.code)
         if record.project != context.project.id:
@@ -168,7 +168,7 @@ def _read_activities(context: ProjectContext) -> Iterator[Item]:
             yield left_out(record, "schedule_activities", "task_code", code, unusable(code))
 
 
-def _activity(context: ProjectContext, record: ActivityRecord, code: str) -> Item:
+def _activity(context: ProjectContext, record: ActivityRecord, code: str) -> ScheduleItem:
     line, values = record.line, context.values
     number, moment = values.number, values.moment
     constraint = record.constraint_type

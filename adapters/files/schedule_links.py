@@ -12,7 +12,6 @@ from adapters.files.schedule_codes import SpillingMap
 from adapters.files.schedule_context import (
     SEPARATOR,
     UNKNOWN,
-    Item,
     ProjectContext,
     left_out,
     unusable,
@@ -30,9 +29,10 @@ from adapters.files.schedule_records import (
     UdfValueRecord,
 )
 from adapters.files.schedule_values import CODE_LENGTH, clean_code, decimal_text
+from adapters.ports import ScheduleItem
 
 
-def read_relationships(context: ProjectContext) -> Iterator[Item]:
+def read_relationships(context: ProjectContext) -> Iterator[ScheduleItem]:
     """Relationships with either end in this project."""
     table, own = "schedule_relationships", context.project.id
     for record in context.records.rows(RelationshipRecord):
@@ -61,7 +61,7 @@ def read_relationships(context: ProjectContext) -> Iterator[Item]:
             )
 
 
-def read_assignments(context: ProjectContext) -> Iterator[Item]:
+def read_assignments(context: ProjectContext) -> Iterator[ScheduleItem]:
     """Resources and roles assigned to the project's activities."""
     table = "schedule_assignments"
     with closing(SpillingMap()) as roles, closing(SpillingMap()) as counted:
@@ -86,7 +86,7 @@ def read_assignments(context: ProjectContext) -> Iterator[Item]:
 
 def _assignment(
     context: ProjectContext, record: AssignmentRecord, key: tuple[str, str, str, int]
-) -> Item:
+) -> ScheduleItem:
     line, number = record.line, context.values.number
     task, resource, role, sequence = key
     return context.entity(
@@ -111,7 +111,7 @@ def _assignment(
     )
 
 
-def read_activity_codes(context: ProjectContext) -> Iterator[Item]:
+def read_activity_codes(context: ProjectContext) -> Iterator[ScheduleItem]:
     """Values of activity codes on the project's activities."""
     table = "schedule_activity_codes"
     with closing(SpillingMap()) as types, closing(SpillingMap()) as code_values:
@@ -143,7 +143,7 @@ def read_activity_codes(context: ProjectContext) -> Iterator[Item]:
                 )
 
 
-def read_udf_values(context: ProjectContext) -> Iterator[Item]:
+def read_udf_values(context: ProjectContext) -> Iterator[ScheduleItem]:
     """User-defined fields of the project, its WBS and activities, and of resources."""
     with closing(SpillingMap()) as types:
         for record in context.records.rows(UdfTypeRecord):
@@ -159,7 +159,9 @@ def read_udf_values(context: ProjectContext) -> Iterator[Item]:
                     yield item
 
 
-def _udf_value(context: ProjectContext, record: UdfValueRecord, found: str | None) -> Item | None:
+def _udf_value(
+    context: ProjectContext, record: UdfValueRecord, found: str | None
+) -> ScheduleItem | None:
     """The entity; None when the field belongs to what is not read, or to another project."""
     table = "schedule_udf_values"
     if found is None:

@@ -3,21 +3,17 @@
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from adapters.files.pmxml import open_pmxml
-from adapters.files.schedule_context import Item, usable
+from adapters.files.schedule_context import usable
 from adapters.files.schedule_entities import read_entities
 from adapters.files.schedule_records import ActivityRecord, ProjectRecord, Records, WbsRecord
 from adapters.files.schedule_values import Values, clean_code
 from adapters.files.xer import open_xer, xer_encoding
-from adapters.ports import RejectedRow, ScheduleProject, UnreadableDocument
-from contracts.imports import Problem
+from adapters.ports import ScheduleItem, ScheduleProject, UnreadableDocument
 
 PROJECTS = 10_000
 """Projects of one file."""
-WARNINGS = 100
-"""Warnings that a source keeps; their number is exact."""
 
 _OTHERS = {
     b"PK\x03\x04": "a zip or Office file",
@@ -73,14 +69,10 @@ class PrimaveraSource:
 
     Attributes:
         format: `xer` or `pmxml`.
-        warnings: The first sentences about what `entities` left out or emptied.
-        warning_count: How many there were.
     """
 
     def __init__(self, records: Records) -> None:
         self.format = records.format
-        self.warnings: list[str] = []
-        self.warning_count = 0
         self._records = records
         self._projects: list[ProjectRecord] = []
         self._codes: dict[str, str] = {}
@@ -111,21 +103,7 @@ class PrimaveraSource:
             for project in self._projects
         ]
 
-    def entities(self, primavera_project_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Every entity of one project; what is left out is told in `warnings`."""
-        self.warnings.clear()
-        self.warning_count = 0
-        for item in self.read(primavera_project_id):
-            match item:
-                case RejectedRow(cells=cells, problems=problems):
-                    for found in problems:
-                        self._warn(found, f"{cells[0]} left out: ")
-                case Problem():
-                    self._warn(item, "")
-                case (_, table, values):
-                    yield table, values
-
-    def read(self, primavera_project_id: str) -> Iterator[Item]:
+    def read(self, primavera_project_id: str) -> Iterator[ScheduleItem]:
         """Every entity with its line, and in between the rows and values that are left out.
 
         Raises:
@@ -156,9 +134,3 @@ class PrimaveraSource:
             finish=values.moment(line, "finish", record.finish or record.must_finish),
             activities=activities,
         )
-
-    def _warn(self, found: Problem, what: str) -> None:
-        self.warning_count += 1
-        if len(self.warnings) < WARNINGS:
-            value = f" {found.value!r}" if found.value else ""
-            self.warnings.append(f"line {found.line}: {what}{found.column}{value} {found.reason}")

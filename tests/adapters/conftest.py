@@ -38,24 +38,28 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
-    """URL of an empty database at the newest schema."""
-    if request.param == "sqlite":
-        path = tmp_path / "docflow.db"
-        shutil.copy(request.getfixturevalue("sqlite_template"), path)
-        yield f"sqlite:///{path}"
-        return
-    server, template = (
-        request.getfixturevalue("postgres_url"),
-        request.getfixturevalue("postgres_template"),
-    )
+@pytest.fixture
+def sqlite_database_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """URL of an empty SQLite database at the newest schema."""
+    path = tmp_path / "docflow.db"
+    shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_database_url(postgres_url: str, postgres_template: str) -> Generator[str]:
+    """URL of an empty PostgreSQL database at the newest schema."""
     name = f"test_{uuid.uuid4().hex}"
-    asyncio.run(
-        _administer(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-    )
-    yield _sibling(server, name)
-    asyncio.run(_administer(server, f"DROP DATABASE {name} WITH (FORCE)"))
+    create = f"CREATE DATABASE {name} TEMPLATE {postgres_template} STRATEGY file_copy"
+    asyncio.run(_administer(postgres_url, create))
+    yield _sibling(postgres_url, name)
+    asyncio.run(_administer(postgres_url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """URL of an empty database at the newest schema."""
+    return request.getfixturevalue(f"{request.param}_database_url")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

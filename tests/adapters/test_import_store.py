@@ -1,5 +1,6 @@
 """How rows get in: strategies, progress, rejects, staging."""
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -267,19 +268,35 @@ async def test_all_or_nothing_merge_goes_in(store: SqlImportStore, database: Dat
     assert await stored(database, "equipment", "code description") == [("A", "y"), ("B", None)]
 
 
-@pytest.mark.parametrize("strategy", [Strategy.APPEND, Strategy.UPDATE_ONLY])
-async def test_all_or_nothing_is_nothing_when_the_store_refuses_a_row(
-    store: SqlImportStore, database: Database, strategy: Strategy
-) -> None:
+async def test_a_swap_rejects_as_a_write_does(store: SqlImportStore, database: Database) -> None:
     await store.write(KEY, chunk("equipment", EQUIPMENT, machine("A", "x")), Strategy.MERGE)
     await store.stage(NEXT, chunk("equipment", EQUIPMENT, machine("A", "y"), machine("B")))
-    mark = await store.swap(NEXT, "equipment", {"project_id": "p1"}, strategy, TODAY)
-    assert mark.finished
-    assert mark.counts == Counts(rejected=1)
-    assert mark.problem_count == 1
+    scope = {"project_id": "p1"}
+    mark = await store.swap(NEXT, "equipment", scope, Strategy.APPEND, TODAY)
+    assert (mark.counts, mark.problem_count) == (Counts(created=1, rejected=1), 1)
     (page,) = [page async for page in store.rejects(NEXT)]
-    assert page[0].cells[1] == ("A" if strategy is Strategy.APPEND else "B")
-    assert await stored(database, "equipment", "code description") == [("A", "x")]
+    assert [list(row.cells) for row in page] == [["p1", "A", "y", "None"]]
+    assert await stored(database, "equipment", "code description") == [("A", "x"), ("B", None)]
+
+
+async def test_staged_appends_of_many_pages_are_numbered_in_the_order_of_the_file(
+    store: SqlImportStore, database: Database
+) -> None:
+    rows = [line("D", number, number) for number in range(1, 6001)]
+    first = chunk("mto_lines", MTO, *rows[:2500], cells=False)
+    await store.stage(KEY, first)
+    rest = chunk("mto_lines", MTO, *rows[2500:], cursor=6000, first_line=2502, cells=False)
+    await store.stage(KEY, rest)
+    await store.swap(KEY, "mto_lines", SERVICE, Strategy.APPEND, TODAY)
+    assert await stored(database, "mto_lines", "sequence quantity") == [
+        (number, number) for number in range(1, 6001)
+    ]
+
+
+async def test_a_header_may_come_with_the_first_chunk(store: SqlImportStore) -> None:
+    rows = replace(chunk("equipment", EQUIPMENT, machine("A")), header=("Code", "Größe"))
+    assert (await store.write(KEY, rows, Strategy.MERGE)).cursor == 1
+    assert (await store.mark(KEY)).header == ("Code", "Größe")
 
 
 async def test_columns_that_are_not_the_tables_are_a_mistake_of_the_caller(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contracts.imports import IMPORT_MESSAGE, Handler, ImportMessage, Strategy
+from contracts.imports import IMPORT_MESSAGE, ImportMessage, Strategy
 
 PROJECT = "P1"
 SEED_SHARE = 10
@@ -128,7 +128,7 @@ def _take_off(numbers: Sequence[int]) -> Iterator[tuple[object, ...]]:
 
 LARGE = tuple(
     Document(f"{strategy}-large-{number}", strategy, 40_000)
-    for number in range(3)
+    for number in range(2)
     for strategy in (Strategy.MERGE, Strategy.REPLACE, Strategy.APPEND)
 )
 """Above a million bytes, eight chunks: loaded by a heartbeating activity."""
@@ -145,5 +145,3 @@ SMALL = tuple(
 )
 """One chunk."""
 ALL = (*LARGE, *MIDDLE, *SMALL)
-
-HANDLER = Handler.LOAD_ROWS

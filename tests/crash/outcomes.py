@@ -35,7 +35,7 @@ async def assert_as_undisturbed(
     for document in documents:
         expected, seen = await _task(calm, document), await _task(found, document)
         assert seen.state is ImportState.COMPLETED, f"{document.name}: {seen.state} {seen.reason}"
-        assert _told(seen) == _told(expected), document.name
+        assert _told(seen) == _told(expected), f"{document.name}: {seen} {expected}"
         counts = seen.counts
         assert (
             counts.created + counts.updated + counts.unchanged + counts.rejected == document.rows

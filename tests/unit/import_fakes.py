@@ -169,7 +169,11 @@ class MemoryStore:
             written = self._upsert(key, chunk, strategy)
             counts, problems = counts.plus(written), problems + written.rejected
         self.marks[key] = replace(
-            mark, cursor=chunk.cursor, counts=counts, problem_count=mark.problem_count + problems
+            mark,
+            cursor=chunk.cursor,
+            counts=counts,
+            problem_count=mark.problem_count + problems,
+            header=chunk.header or mark.header,
         )
         return self.marks[key]
 

@@ -105,11 +105,12 @@ async def test_another_task_with_the_same_guard_is_skipped_and_recorded(world: W
     assert world.store.tasks["T1"] == (ImportState.SKIPPED, reason)
 
 
-async def test_progress_under_another_document_does_not_count(world: World) -> None:
+async def test_preparing_again_after_a_crash_keeps_the_progress(world: World) -> None:
     await world.put("in/file", b"Code\n")
-    world.store.marks[KEY] = LoadMark(cursor=5000, header=("Code",))
+    mark = LoadMark(cursor=5000, header=("this work", "Code"))
+    world.store.marks[KEY] = mark
     await prepare(world, equipment())
-    assert world.store.marks[KEY] == LoadMark()
+    assert world.store.marks[KEY] == mark
 
 
 @pytest.mark.parametrize(

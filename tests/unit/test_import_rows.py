@@ -12,7 +12,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
-from adapters.ports import RejectedRow, Unavailable
+from adapters.ports import LoadMark, RejectedRow, Unavailable
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import PROBLEMS_IN_RESULT, Counts, HandlerOutcome
 from tests.unit.import_fakes import KEY, FileTables, Killed, World, environment, message_of, work_of
@@ -239,6 +239,21 @@ async def test_a_worker_killed_at_any_step_leaves_no_trace(
         assert outcome.note == expected.note
         assert world.store.tables == calm.store.tables
         assert list(world.scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        LoadMark(cursor=1, counts=Counts(created=1)),
+        LoadMark(cursor=1, counts=Counts(created=1), header=("other work", "Code")),
+        LoadMark(cursor=2, counts=Counts(created=2), header=("other work", "Code"), finished=True),
+    ],
+)
+async def test_progress_of_other_work_does_not_count(world: World, mark: LoadMark) -> None:
+    world.store.marks[KEY] = mark
+    outcome = await load(world, GOOD)
+    assert outcome.counts == Counts(created=2)
+    assert codes(world) == ["E-1", "E-2"]
 
 
 async def test_big_documents_are_read_beside_the_event_loop(world: World) -> None:

@@ -15,6 +15,8 @@ from adapters.files.pmxml import open_pmxml
 from adapters.files.schedule_records import ActivityRecord
 from adapters.files.schedules import open_schedule
 from adapters.ports import UnreadableDocument
+from contracts.imports import Problem
+from tests.support.schedules import read_project
 
 ROOT = (
     '<APIBusinessObjects xmlns="http://xmlns.oracle.com/Primavera/P6/V22.12/API/BusinessObjects"'
@@ -31,7 +33,7 @@ def read(folder: Path, content: str | bytes, project: str = "P1") -> list[tuple[
     path = folder / "schedule.xml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with open_schedule(path) as source:
-        return list(source.entities(project))
+        return read_project(source, project).entities
 
 
 def of_table(entities: list[tuple[str, Any]], table: str) -> list[dict[str, Any]]:
@@ -154,13 +156,19 @@ def test_one_endless_value_stays_small(tmp_path: Path) -> None:
     path.write_text(document(f"<Activity><Id>A1</Id><Name>{piece * 20_000}</Name></Activity>"))
     tracemalloc.start()
     with open_schedule(path) as source:
-        (name,) = (v["name"] for t, v in source.entities("P1") if t == "schedule_activities")
-        assert source.warnings == [
-            f"line 1: name '{piece[:200]}' is longer than 4000 characters; it was cut"
-        ]
+        reading = read_project(source, "P1")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(name) == 4_000
+    (values,) = reading.of_table("schedule_activities")
+    assert len(values["name"]) == 4_000
+    assert reading.remarks == [
+        Problem(
+            line=1,
+            column="name",
+            value=piece[:200],
+            reason="is longer than 4000 characters; it was cut",
+        )
+    ]
     assert peak < 5_000_000
 
 

@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 
 from adapters.files.schedules import open_schedule
+from tests.support.schedules import Reading, read_project
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-def read(name: str, project: str) -> list[tuple[str, dict[str, Any]]]:
+def read(name: str, project: str) -> Reading:
     with open_schedule(SAMPLES / name) as source:
-        return list(source.entities(project))
+        return read_project(source, project)
 
 
 def of_table(name: str, project: str, table: str) -> list[dict[str, Any]]:
-    return [values for found, values in read(name, project) if found == table]
+    return read(name, project).of_table(table)
 
 
 @pytest.mark.parametrize(
@@ -35,19 +36,23 @@ def test_every_table_in_its_order(name: str, project: str, counts: tuple[int, ..
         *("projects", "calendars", "wbs", "resources", "activities", "relationships"),
         *("assignments", "activity_codes", "udf_values"),
     )
-    found = Counter(table for table, _ in read(name, project))
+    found = Counter(table for table, _ in read(name, project).entities)
     assert list(found.items()) == [
         (f"schedule_{table}", count) for table, count in zip(tables, counts, strict=True)
     ]
 
 
 def test_the_deliberate_mistakes_are_told() -> None:
-    with open_schedule(SAMPLES / "unit100.xer") as source:
-        Counter(table for table, _ in source.entities("UNIT100"))
-        warnings = source.warnings
-    assert len(warnings) == 2
-    assert "original_duration_hours 'neun Tage' is not a number" in warnings[0]
-    assert "schedule_relationships left out: predecessor_code '999003'" in warnings[1]
+    reading = read("unit100.xer", "UNIT100")
+    (remark,) = reading.remarks
+    assert (remark.column, remark.value) == ("original_duration_hours", "neun Tage")
+    assert remark.reason == "is not a number; the value was left empty"
+    (left_out,) = reading.rejected
+    assert left_out.cells[0] == "schedule_relationships"
+    assert (left_out.problems[0].column, left_out.problems[0].value) == (
+        "predecessor_code",
+        "999003",
+    )
 
 
 def test_umlauts_and_a_name_on_two_lines() -> None:
@@ -74,7 +79,8 @@ def test_the_update_shares_codes_and_no_ids() -> None:
 
 
 def test_both_formats_give_the_same_columns_and_words() -> None:
-    xer, xml = read("two-projects.xer", "OSBL-PIPE"), read("tankfarm.xml", "TANKFARM")
+    xer = read("two-projects.xer", "OSBL-PIPE").entities
+    xml = read("tankfarm.xml", "TANKFARM").entities
     assert {table: list(values) for table, values in xer} == {
         table: list(values) for table, values in xml
     }

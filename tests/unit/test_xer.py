@@ -12,6 +12,8 @@ from adapters.files.schedule_records import ActivityRecord, RelationshipRecord, 
 from adapters.files.schedules import open_schedule
 from adapters.files.xer import open_xer
 from adapters.ports import UnreadableDocument
+from contracts.imports import Problem
+from tests.support.schedules import read_project
 
 HEAD = "ERMHDR\t22.12\t2025-04-01"
 PROJECT = "%T\tPROJECT\n%F\tproj_id\tproj_short_name\tlast_recalc_date\n%R\t1\tP1\t2025-04-01 00:00"
@@ -34,7 +36,7 @@ def read(folder: Path, content: str | bytes, encoding: str | None = None) -> lis
     path = folder / "schedule.xer"
     path.write_bytes(content if isinstance(content, bytes) else content.encode("cp1252"))
     with open_schedule(path, encoding=encoding) as source:
-        return list(source.entities("P1"))
+        return read_project(source, "P1").entities
 
 
 def activities(entities: list[tuple[str, Any]]) -> list[dict[str, Any]]:
@@ -76,11 +78,12 @@ def test_dates_are_local_and_naive(tmp_path: Path) -> None:
     path = tmp_path / "schedule.xer"
     path.write_text(text_of(tasks(rows, fields=fields)), encoding="cp1252")
     with open_schedule(path) as source:
-        (values,) = activities(list(source.entities("P1")))
-        assert source.warnings == [
-            "line 7: early_finish '31.03.2025' is not a date of the form 2025-01-31 08:00;"
-            " the value was left empty"
-        ]
+        reading = read_project(source, "P1")
+    (values,) = activities(reading.entities)
+    reason = "is not a date of the form 2025-01-31 08:00; the value was left empty"
+    assert reading.remarks == [
+        Problem(line=7, column="early_finish", value="31.03.2025", reason=reason)
+    ]
     assert values["early_start"].isoformat() == "2025-03-30T02:30:00"
     assert values["early_start"].tzinfo is None
     assert values["early_finish"] is None
@@ -174,29 +177,36 @@ def test_dangling_references_are_left_out_and_told(tmp_path: Path) -> None:
         encoding="cp1252",
     )
     with open_schedule(path) as source:
-        tables = [table for table, _ in source.entities("P1")]
-        warnings = source.warnings
+        reading = read_project(source, "P1")
+    tables = [table for table, _ in reading.entities]
     assert tables.count("schedule_relationships") == 1
     assert not {"schedule_assignments", "schedule_activity_codes", "schedule_udf_values"} & {
         *tables
     }
-    assert [warning.partition(" left out")[0] for warning in warnings] == [
-        "line 12: schedule_relationships",
-        "line 13: schedule_relationships",
-        "line 16: schedule_assignments",
-        "line 17: schedule_assignments",
-        "line 20: schedule_activity_codes",
-        "line 23: schedule_udf_values",
+    assert [(row.line, row.cells[0], row.problems[0].column) for row in reading.rejected] == [
+        (12, "schedule_relationships", "predecessor_code"),
+        (13, "schedule_relationships", "type"),
+        (16, "schedule_assignments", "resource_code"),
+        (17, "schedule_assignments", "task_code"),
+        (20, "schedule_activity_codes", "code_type"),
+        (23, "schedule_udf_values", "udf"),
     ]
+    assert reading.remarks == []
 
 
-def test_warnings_are_bounded_and_their_number_exact(tmp_path: Path) -> None:
+def test_a_left_out_row_names_its_values(tmp_path: Path) -> None:
     path = tmp_path / "schedule.xer"
-    path.write_text(text_of(tasks(*("7\t1\t\tno code" for _ in range(250)))), encoding="cp1252")
+    path.write_text(text_of(tasks("7\t1\t\tno code", "8\t1\tA2\tname")), encoding="cp1252")
     with open_schedule(path) as source:
-        assert activities(list(source.entities("P1"))) == []
-        assert len(source.warnings) == 100
-        assert source.warning_count == 250
+        reading = read_project(source, "P1")
+    (left_out,) = reading.rejected
+    assert left_out.cells[:2] == ("schedule_activities", 7)
+    assert [cell for cell in left_out.cells[2:] if cell] == [
+        "id: 7",
+        "project: 1",
+        "name: no code",
+    ]
+    assert [values["task_code"] for values in activities(reading.entities)] == ["A2"]
 
 
 def test_relationships_across_projects_name_the_other_one(tmp_path: Path) -> None:
@@ -209,10 +219,8 @@ def test_relationships_across_projects_name_the_other_one(tmp_path: Path) -> Non
     path = tmp_path / "schedule.xer"
     path.write_text(content, encoding="cp1252")
     with open_schedule(path) as source:
-        inward, outward = (
-            values for name, values in source.entities("P1") if name == "schedule_relationships"
-        )
-        assert [entity for entity in source.entities("2") if entity[0] == "schedule_activities"]
+        inward, outward = read_project(source, "P1").of_table("schedule_relationships")
+        assert read_project(source, "2").of_table("schedule_activities")
     assert (inward["predecessor_project"], inward["predecessor_code"]) == ("P2", "B1")
     assert (inward["successor_project"], inward["lag_hours"]) == ("", -8)
     assert (outward["successor_project"], outward["lag_hours"]) == ("P2", None)
@@ -225,7 +233,7 @@ def test_an_unknown_project_names_those_there_are(tmp_path: Path) -> None:
         open_schedule(path) as source,
         pytest.raises(UnreadableDocument, match="holds no project 'NOPE'; it holds P1"),
     ):
-        list(source.entities("NOPE"))
+        list(source.read("NOPE"))
 
 
 @pytest.mark.parametrize(

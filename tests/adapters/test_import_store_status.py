@@ -1,0 +1,198 @@
+"""The status row: who may open it, what closes it, what is left behind."""
+
+import asyncio
+
+import pytest
+
+from adapters.database import Database
+from adapters.database.imports import SqlImportStore
+from adapters.database.models.base import metadata
+from adapters.database.models.imports import import_progress, import_rejects
+from adapters.database.tasks import SqlImportTasks
+from adapters.ports import LoadMark, TaskKey
+from contracts.blobs import BlobRef
+from contracts.imports import (
+    Closing,
+    Counts,
+    DocumentType,
+    HandlerOutcome,
+    ImportState,
+    Problem,
+    Strategy,
+)
+from tests.support.database import chunk, count, message, plan, reject
+
+KEY = TaskKey("p1", "t1")
+OUTCOME = HandlerOutcome(
+    counts=Counts(created=2, rejected=1),
+    problem_count=1,
+    problems=(Problem(line=4, column="Code", value="", reason="required"),),
+    report=BlobRef(name="reports/p1/t1.xlsx", size=5000, sha256="ab" * 32),
+    note="colour was ignored",
+)
+
+
+def closing(state: ImportState, outcome: HandlerOutcome | None = None, **fields: str) -> Closing:
+    return Closing(message=message(), plan=plan(), state=state, outcome=outcome, **fields)
+
+
+async def test_an_import_opens_and_closes(store: SqlImportStore, tasks: SqlImportTasks) -> None:
+    given = message(strategy="update_only", filename="Gerä\0te.csv")
+    assert await store.begin(given, plan(), given.workflow_id, None) is None
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.state, row.finished_at, row.path) == (ImportState.RUNNING, None, "local")
+    assert (row.strategy, row.filename) == (Strategy.UPDATE_ONLY, "Ger\xe4\ufffdte.csv")
+    assert (row.source_name, row.source_size) == ("uploads/file.csv", 1234)
+    assert await store.close(closing(ImportState.COMPLETED, OUTCOME), given.workflow_id) == OUTCOME
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert row.state is ImportState.COMPLETED
+    assert (row.counts, row.problems, row.report) == (
+        OUTCOME.counts,
+        OUTCOME.problems,
+        OUTCOME.report,
+    )
+    assert row.finished_at is not None
+    assert row.created_at <= row.finished_at
+    assert row.created_at.utcoffset() is not None
+
+
+async def test_begin_may_run_twice_and_after_parking(
+    store: SqlImportStore, tasks: SqlImportTasks
+) -> None:
+    given = message()
+    assert await store.begin(given, plan(), "w", "key") is None
+    assert await store.begin(given, plan(), "w", "key") is None
+    await store.close(closing(ImportState.PARKED, reason="sheet is missing"), "w")
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.state, row.reason, row.finished_at) == (
+        ImportState.PARKED,
+        "sheet is missing",
+        None,
+    )
+    assert await store.begin(given, plan(), "w", "other key") is None
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.state, row.reason, row.guard) == (ImportState.RUNNING, None, "other key")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        *(ImportState.COMPLETED, ImportState.FAILED),
+        *(ImportState.SKIPPED, ImportState.CANCELLED),
+    ],
+)
+async def test_a_final_state_stays(
+    store: SqlImportStore, tasks: SqlImportTasks, state: ImportState
+) -> None:
+    await store.begin(message(), plan(), "w", None)
+    await store.close(closing(state, OUTCOME), "w")
+    assert await store.begin(message(), plan(), "w", None) == (state, "t1")
+    for other in ImportState:
+        if other is not state:
+            assert await store.close(closing(other, HandlerOutcome(), reason="no"), "w") == OUTCOME
+    assert await store.close(closing(state), "w") == OUTCOME
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.state, row.reason) == (state, None)
+
+
+async def test_the_same_final_state_may_be_told_again_with_more(store: SqlImportStore) -> None:
+    await store.close(closing(ImportState.COMPLETED), "w")
+    assert await store.close(closing(ImportState.COMPLETED, OUTCOME), "w") == OUTCOME
+    assert await store.close(closing(ImportState.COMPLETED), "w") == OUTCOME
+
+
+async def test_a_guard_is_held_until_the_task_is_skipped_or_cancelled(
+    store: SqlImportStore,
+) -> None:
+    second = message(task_id="t2")
+    assert await store.begin(message(), plan(), "w1", "key") is None
+    assert await store.begin(second, plan(), "w2", "key") == (ImportState.RUNNING, "t1")
+    await store.close(closing(ImportState.PARKED), "w1")
+    assert await store.begin(second, plan(), "w2", "key") == (ImportState.PARKED, "t1")
+    await store.close(closing(ImportState.CANCELLED), "w1")
+    assert await store.begin(second, plan(), "w2", "key") is None
+    await store.close(Closing(message=second, state=ImportState.COMPLETED), "w2")
+    third = message(task_id="t3")
+    assert await store.begin(third, plan(), "w3", "key") == (ImportState.COMPLETED, "t2")
+    other_type = message("material", task_id="t3")
+    assert await store.begin(other_type, plan("material"), "w3", "key") is None
+    other_project = message(project_id="p2")
+    assert await store.begin(other_project, plan(), "w4", "key") is None
+
+
+async def test_of_many_that_begin_at_once_one_holds_the_guard(store: SqlImportStore) -> None:
+    answers = await asyncio.gather(
+        *(store.begin(message(task_id=f"t{n}"), plan(), f"w{n}", "key") for n in range(8))
+    )
+    assert answers.count(None) == 1
+    (holder,) = [f"t{n}" for n, answer in enumerate(answers) if answer is None]
+    assert {answer for answer in answers if answer} == {(ImportState.RUNNING, holder)}
+
+
+async def test_a_task_that_never_opened_can_be_closed(
+    store: SqlImportStore, tasks: SqlImportTasks
+) -> None:
+    await store.close(Closing(message=message(), state=ImportState.SKIPPED, reason="done"), "w")
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.state, row.reason, row.workflow_id) == (ImportState.SKIPPED, "done", "w")
+
+
+async def test_closing_without_an_outcome_takes_the_marks_counts_and_cleans_up(
+    store: SqlImportStore, tasks: SqlImportTasks, database: Database
+) -> None:
+    await store.begin(message(), plan(), "w", None)
+    rejected = [reject(number) for number in range(200, 80, -1)]
+    rows = chunk("equipment", "project_id code", ("p1", "A"), rejected=rejected, cursor=150)
+    await store.restart(KEY, ["Code"])
+    await store.write(KEY, rows, Strategy.MERGE)
+    await store.stage(KEY, chunk("crews", "project_id code", ("p1", "C"), cursor=151))
+    outcome = await store.close(closing(ImportState.CANCELLED), "w")
+    assert outcome.counts == Counts(created=1, rejected=120)
+    assert [problem.line for problem in outcome.problems] == [81, 82, 83, 84, 85]
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.problem_count, len(row.problems), row.problems[99].line) == (120, 100, 180)
+    for table in (import_progress, import_rejects, metadata.tables["staged_crews"]):
+        assert await count(database, table) == 0
+    mark = await store.mark(KEY)
+    assert mark == LoadMark(counts=outcome.counts, problem_count=120, finished=True)
+
+
+async def test_a_worker_thought_dead_writes_nothing_after_the_end(
+    store: SqlImportStore, database: Database
+) -> None:
+    await store.begin(message(), plan(), "w", None)
+    await store.close(closing(ImportState.COMPLETED, OUTCOME), "w")
+    late = chunk("equipment", "project_id code", ("p1", "A"))
+    assert (await store.write(KEY, late, Strategy.APPEND)).finished
+    assert (await store.stage(KEY, late)).finished
+    await store.restart(KEY, ["Code"])
+    assert (await store.finish(KEY)).finished
+    assert await store.retire(KEY, "PP") == Counts()
+    assert await count(database, metadata.tables["equipment"]) == 0
+    assert await count(database, import_progress) == 0
+
+
+async def test_tasks_are_listed_newest_first_and_found(
+    store: SqlImportStore, tasks: SqlImportTasks
+) -> None:
+    for n in range(4):
+        await store.begin(message(task_id=f"t{n}"), plan(), "w", None)
+    await store.begin(
+        message("material", task_id="t1", project_id="p2"), plan("material"), "w", None
+    )
+    await store.close(
+        Closing(message=message(task_id="t2"), state=ImportState.FAILED, reason="x"), "w"
+    )
+    assert [row.task_id for row in await tasks.list(3)] == ["t1", "t3", "t2"]
+    assert [row.task_id for row in await tasks.list(9, state=ImportState.FAILED)] == ["t2"]
+    found = await tasks.list(9, document_type=DocumentType.MATERIAL, project_id="p2")
+    assert [(row.project_id, row.task_id) for row in found] == [("p2", "t1")]
+    assert [row.project_id for row in await tasks.find("t1")] == ["p2", "p1"]
+    assert await tasks.get("p1", "nobody") is None

@@ -1,0 +1,87 @@
+"""The record of rejected messages, in the database and in memory."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from adapters.database import Database, open_database
+from adapters.database.rejected import BODY_BYTES, SqlRejectedMessages
+from adapters.memory.rejected import MemoryRejectedMessages
+from adapters.ports import RejectedMessages
+
+
+@pytest.fixture(params=["sqlite", "postgres", "memory"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    """Of the database; None for the record in memory."""
+    if request.param == "memory":
+        return None
+    return request.getfixturevalue(f"{request.param}_database_url")
+
+
+@pytest.fixture
+async def rejected(url: str | None) -> AsyncGenerator[RejectedMessages]:
+    if url is None:
+        yield MemoryRejectedMessages()
+        return
+    async with open_database(url) as database:
+        yield SqlRejectedMessages(database)
+
+
+async def test_a_message_is_kept_once_and_found(rejected: RejectedMessages) -> None:
+    await rejected.record("q", "m1", "Malformed", "not JSON", b"{")
+    await rejected.record("q", "m1", "Malformed", "again", b"{")
+    await rejected.record("other", "m1", "Malformed", "not JSON", b"[")
+    await rejected.record("q", None, "Malformed", "no id", b"1")
+    await rejected.record("q", None, "Malformed", "no id", b"1")
+    rows = await rejected.list()
+    assert [(row.queue, row.message_id, row.body) for row in rows] == [
+        ("q", None, "1"),
+        ("q", None, "1"),
+        ("other", "m1", "["),
+        ("q", "m1", "{"),
+    ]
+    assert [row.id for row in await rejected.list(2)] == [row.id for row in rows[:2]]
+    assert await rejected.get(rows[-1].id) == rows[-1]
+    assert rows[-1].received_at.utcoffset() is not None
+    assert await rejected.get(10_000) is None
+
+
+async def test_resubmission_is_noted(rejected: RejectedMessages) -> None:
+    await rejected.record("q", "m1", "Malformed", "not JSON", b"{")
+    (row,) = await rejected.list()
+    assert row.resubmitted_at is None
+    await rejected.mark_resubmitted(row.id)
+    again = await rejected.get(row.id)
+    assert again is not None
+    assert again.resubmitted_at is not None
+    assert again.resubmitted_at >= row.received_at
+
+
+@pytest.mark.parametrize(
+    ("body", "kept", "truncated"),
+    [
+        (b"\xff\xfe\0", "\ufffd\ufffd\0", False),
+        (b"a" * BODY_BYTES, "a" * BODY_BYTES, False),
+        (b"a" * (BODY_BYTES + 1), "a" * BODY_BYTES, True),
+    ],
+)
+async def test_bodies_are_bounded_and_any_bytes_will_do(
+    rejected: RejectedMessages, body: bytes, kept: str, truncated: bool
+) -> None:
+    await rejected.record("q", "m1", "Malformed", "why", body)
+    (row,) = await rejected.list()
+    assert (row.body, row.truncated) == (kept, truncated)
+
+
+async def test_hostile_text_is_kept_without_what_a_database_refuses(
+    rejected: RejectedMessages,
+) -> None:
+    await rejected.record("q", "m\0", "why\0", "half \ud800", b"")
+    assert len(await rejected.list()) == 1
+
+
+async def test_a_long_body_is_cut_between_characters(database: Database) -> None:
+    rejected = SqlRejectedMessages(database)
+    await rejected.record("q", "m1", "r", "d", b"a" + "é".encode() * BODY_BYTES)
+    (row,) = await rejected.list()
+    assert row.body == "a" + "é" * ((BODY_BYTES - 1) // 2)

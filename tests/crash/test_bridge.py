@@ -1,0 +1,69 @@
+"""A bridge, killed between the start of a run and the settlement of its message."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from contracts.imports import Counts, ImportState, Strategy
+from tests.crash.documents import PROJECT, Document
+from tests.crash.harness import BRIDGE, WORKER, running_system, until
+from tests.crash.outcomes import assert_nothing_left
+
+KILLS = 20
+MESSAGES = 200
+
+
+async def test_a_killed_bridge_starts_every_import_once(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    documents = [Document(f"note-{n:03}", Strategy.APPEND, 3) for n in range(MESSAGES)]
+    waves = [documents[first::KILLS] for first in range(KILLS)]
+    began, between = time.monotonic(), 0
+    async with running_system(tmp_path, BRIDGE, WORKER) as system:
+        client = await system.client()
+        bridge = system.docflow[0]
+        sent: list[Document] = []
+        for wave in waves:
+            await system.submit(wave)
+            sent += wave
+            await until(lambda wave=wave: _is_started(client, wave[0]), "a run is started", every=0)
+            await asyncio.sleep(chance.uniform(0, 0.02))
+            await bridge.kill()
+            waiting = (await system.queue.depth(MESSAGES)).waiting
+            started = sum([await _is_started(client, document) for document in sent])
+            between += started + waiting - len(sent)
+            await bridge.start()
+        await system.ended(documents, within=60)
+
+        async def queue_is_empty() -> bool:
+            return (await system.queue.depth(1)).waiting == 0
+
+        await until(queue_is_empty, "every message is settled", every=0.2)
+        runs = Counter([run.id async for run in client.list_workflows()])
+        assert runs == Counter(document.message.workflow_id for document in documents)
+        for document in documents:
+            row = await system.resources.tasks.get(PROJECT, document.task_id)
+            assert row is not None
+            assert (row.state, row.counts) == (ImportState.COMPLETED, Counts(created=3))
+        await assert_nothing_left(system)
+    print(
+        f"{bridge.kills} kills, {MESSAGES} messages, {time.monotonic() - began:.0f} s; "
+        f"started and not settled when the bridge died: {between}"
+    )
+    # A kill that finds every message either untouched or settled proves nothing.
+    assert between >= KILLS / 4
+
+
+async def _is_started(client: Client, document: Document) -> bool:
+    try:
+        await client.get_workflow_handle(document.message.workflow_id).describe()
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return False
+    return True

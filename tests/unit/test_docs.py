@@ -1,0 +1,139 @@
+"""What the pages say has to hold: messages validate, commands parse, links and names exist."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from activities.imports.tables import TABLES
+from adapters.files import limits
+from contracts.imports import IMPORT_MESSAGE, DocumentType, Retry
+from workers.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("samples/*.md")])
+IMPORTS = (ROOT / "docs" / "imports.md").read_text()
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_SETTING = re.compile(r'"([A-Z]+(?:_[A-Z]+)+)"')
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _blocks(text: str, *languages: str) -> list[str]:
+    return [body for language, body in _FENCE.findall(text) if language in languages]
+
+
+def _commands(text: str) -> Iterator[tuple[str, ...]]:
+    """Every `docflow ...` that stands in a shell block, or in the text as `docflow ...`."""
+    lines = [
+        line
+        for body in _blocks(text, "sh", "console")
+        for line in body.replace("\\\n", " ").splitlines()
+    ]
+    for line in [*lines, *re.findall(r"`((?:[A-Z_]+=\S+ )?docflow [^`]+)`", _FENCE.sub("", text))]:
+        if "docflow " not in line:
+            continue
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&")
+        lexer.whitespace_split = True
+        for separates, words in groupby(lexer, lambda word: set(word) <= set(";|&")):
+            found = [word for word in words if word != "$" and not re.match(r"[A-Z_]+=", word)]
+            if not separates and found[:1] == ["docflow"]:
+                yield tuple(found[1:])
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _shown(name: str, value: int) -> str:
+    if not name.endswith("_BYTES"):
+        return f"{value:,}"
+    return (
+        f"{value >> 30} GB"
+        if value >= 1 << 30 and value % (1 << 30) == 0
+        else f"{value >> 20:,} MB"
+    )
+
+
+MESSAGES = [json.loads(block) for block in _blocks(IMPORTS, "json")]
+COMMANDS = sorted({(_name(page), words) for page in PAGES for words in _commands(page.read_text())})
+
+
+def test_every_document_type_has_an_example() -> None:
+    assert {example["document_type"] for example in MESSAGES} == set(DocumentType)
+
+
+@pytest.mark.parametrize("example", MESSAGES, ids=lambda example: example["document_type"])
+def test_an_example_is_a_message_without_unknown_fields(example: dict[str, object]) -> None:
+    message = IMPORT_MESSAGE.validate_python(example)
+    assert example.keys() <= type(message).model_fields.keys()
+
+
+def test_answers_of_the_temporal_cli_can_be_decoded() -> None:
+    inputs = re.findall(r"--name retry \\\n +--input '(.+)'$", IMPORTS, re.MULTILINE)
+    assert inputs
+    for text in inputs:
+        assert Retry.model_validate_json(text).message is not None
+
+
+@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda value: "".join(value)[:60])
+def test_a_command_has_its_options(page: str, words: tuple[str, ...]) -> None:
+    command, path = typer.main.get_command(app), []
+    for word in words:
+        if word not in getattr(command, "commands", {}):
+            break
+        command = command.commands[word]
+        path.append(word)
+    assert path or words[0].startswith("-"), f"{page}: docflow {' '.join(words)}"
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    assert {word for word in words if word.startswith("--")} <= known, page
+    assert CliRunner().invoke(app, [*path, "--help"], prog_name="docflow").exit_code == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in _LINK.findall(page.read_text()):
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        if anchor:
+            assert anchor in map(_slug, _HEADING.findall(found.read_text())), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("document_type", TABLES)
+def test_fields_of_a_table_are_described(document_type: DocumentType) -> None:
+    _, _, section = IMPORTS.partition(f"### `{document_type}`\n")
+    section = re.split(r"\n##", section)[0]
+    table = TABLES[document_type]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    assert [row.split("`")[1] for row in rows] == [field.name for field in table.fields]
+    for row, field in zip(rows, table.fields, strict=True):
+        assert row.split("|")[3].strip() == ", ".join(field.aliases)
+        assert ("**required**" in row) is field.required
+    assert f"natural key {', '.join(f'`{name}`' for name in table.natural_key)}." in section
+
+
+def test_limits_are_those_of_the_readers() -> None:
+    for name, value in vars(limits).items():
+        if name.isupper() and name != "MB":
+            assert f"| `{name}` | {_shown(name, value)} |" in IMPORTS
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    sources = ("settings.py", "process.py")
+    read = {
+        name for file in sources for name in _SETTING.findall((ROOT / "workers" / file).read_text())
+    }
+    readme = (ROOT / "README.md").read_text()
+    assert read
+    assert [name for name in sorted(read) if f"| `{name}` |" not in readme] == []
