@@ -6,6 +6,7 @@ import random
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,7 @@ from sqlalchemy import select, text
 from adapters.database import Database, open_database
 from adapters.database.imports import SqlImportStore
 from adapters.database.models.imports import import_tasks
-from adapters.ports import TaskKey, Unavailable
+from adapters.ports import RejectedRow, TaskKey, Unavailable
 from contracts.imports import Closing, Counts, ImportState, Strategy
 from tests.support.database import chunk, message, plan, stored
 
@@ -142,9 +143,9 @@ async def test_a_transaction_that_fails_leaves_nothing(
     await store.write(KEY, chunk("mto_lines", MTO, line(1)), Strategy.MERGE)
     before = await store.mark(KEY)
     broken = chunk("mto_lines", MTO, line(2), line(3), cursor=3, cells=False)
-    object.__setattr__(broken, "rejected", [object()])
-    with pytest.raises(AttributeError):
-        await store.write(KEY, broken, Strategy.MERGE)
+    unspeakable = RejectedRow(4, [{"not": "a cell"}.keys()], ())
+    with pytest.raises(TypeError, match="is not a cell"):
+        await store.write(KEY, replace(broken, rejected=[unspeakable]), Strategy.MERGE)
     assert await store.mark(KEY) == before
     assert await stored(database, "mto_lines", "drawing") == [("D1",)]
     await store.write(KEY, chunk("mto_lines", MTO, line(2), cursor=2), Strategy.MERGE)
