@@ -14,6 +14,7 @@ from benchmarks.stack import EMPTY_QUEUE
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.bridges.verdicts import Settle, Verdict
 from workers.catalogue import CATALOGUE, Pipeline
+from workers.collector import tune_collector
 from workers.connect import connect
 from workers.process import build_worker
 from workers.resources import open_resources
@@ -49,6 +50,7 @@ async def main() -> None:
 
     queue = QueueSettings.read({**os.environ, "AZURE_SERVICE_BUS_QUEUE_NAME": EMPTY_QUEUE})
     async with open_resources(os.environ) as resources, build_worker(client, PIPELINE, resources):
+        tune_collector()
         print("ready", flush=True)
         await ServiceBusBridge(queue, accept).run(stop)
 

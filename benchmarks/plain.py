@@ -94,7 +94,7 @@ async def by_hand(warm: Sequence[bytes], bodies: Sequence[bytes]) -> Cost:
 def _rows(path: Path, project: str, task: str, now: datetime) -> list[tuple[Any, ...]]:
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
-        if tuple(map(str.lower, next(reader)))[0] != "code":
+        if next(reader)[0].lower() != "code":
             raise ValueError(f"{path} has no column Code")
         return [
             (*row[:7], Decimal(row[7]), *row[8:], project, line, 1, task, now, now)

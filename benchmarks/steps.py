@@ -17,6 +17,7 @@ from contracts.imports import (
     ImportPlan,
     ImportState,
 )
+from workers.collector import tune_collector
 from workers.resources import Resources, open_resources
 
 R = TypeVar("R")
@@ -58,4 +59,5 @@ async def _run(step: Callable[[Any], Awaitable[R]], argument: Any) -> R:
 async def open_steps(environment: dict[str, str]) -> AsyncGenerator[Steps]:
     """The steps, wired as a worker wires them."""
     async with open_resources(environment) as resources:
+        tune_collector()
         yield Steps(resources)

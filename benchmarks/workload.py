@@ -23,6 +23,7 @@ WIDE_HEADER = (
     *("Drawing", "Commodity code", "Size", "Line no", "Area"),
     *("Spec", "Description", "Quantity", "Unit", "Revision"),
 )
+_BATCH = 500
 _SIZES = ('1/2"', '3/4"', '1"', '2"', '4"', '6"', '8"', '12"')
 
 
@@ -112,17 +113,11 @@ def write_xlsx(path: Path, rows: int) -> None:
 
 
 async def send(connection_string: str, queue: str, bodies: Sequence[bytes]) -> None:
-    """Send messages in batches as large as the queue takes."""
+    """Send messages in batches."""
     async with (
         ServiceBusClient.from_connection_string(connection_string) as client,
         client.get_queue_sender(queue) as sender,
     ):
-        batch = await sender.create_message_batch()
-        for body in bodies:
-            try:
-                batch.add_message(ServiceBusMessage(body))
-            except ValueError:
-                await sender.send_messages(batch)
-                batch = await sender.create_message_batch()
-                batch.add_message(ServiceBusMessage(body))
-        await sender.send_messages(batch)
+        for start in range(0, len(bodies), _BATCH):
+            batch = bodies[start : start + _BATCH]
+            await sender.send_messages([ServiceBusMessage(body) for body in batch])

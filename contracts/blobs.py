@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from contracts.base import Contract
 
@@ -28,6 +28,6 @@ class BlobRef(Contract):
     name: BlobName
     size: int
     """Bytes."""
-    sha256: str | None = None
+    sha256: str | None = Field(default=None, max_length=64)
     """Lower-case hex; known once the bytes have passed through docflow."""
-    etag: str | None = None
+    etag: str | None = Field(default=None, max_length=256)

@@ -93,9 +93,16 @@ class DatabaseSettings:
         """Read and check.
 
         Raises:
-            SettingsError: It is missing.
+            SettingsError: It is missing, or names no database that is supported.
         """
+        # Loaded here so that no command pays for it that needs no database.
+        from adapters.database import check_url
+
         (url,) = _required(environment, "DATABASE_URL")
+        try:
+            check_url(url)
+        except ValueError as error:
+            raise SettingsError(f"DATABASE_URL: {error}") from error
         return cls(url)
 
 

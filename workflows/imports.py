@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import timedelta
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
@@ -14,6 +14,7 @@ from contracts.imports import (
     Closing,
     HandlerInput,
     HandlerOutcome,
+    ImportMessage,
     ImportOrder,
     ImportPlan,
     ImportResult,
@@ -23,6 +24,9 @@ from contracts.imports import (
 )
 from workflows import attributes, policies
 from workflows.steps import Answered, Decision, Parking, explain
+
+_RECORD: Final = "record result"
+_DONE: Final = "done"
 
 
 class _Skipped(Exception):
@@ -74,13 +78,15 @@ class DocumentImport:
             try:
                 if self._plan is None:
                     self._plan = await self._prepare()
-                if self._outcome is None:
-                    self._outcome = await self._handle(self._plan)
-                return
+                self._outcome = await self._handle(self._plan)
+                reason = self._outcome.held_back
             except FailureError as error:
                 if is_cancelled_exception(error):
                     raise
-                await self._park(error)
+                reason = explain(error)
+            if reason is None:
+                return
+            await self._park(reason)
 
     async def _prepare(self) -> ImportPlan:
         self._begin("prepare")
@@ -113,8 +119,7 @@ class DocumentImport:
             raise asyncio.CancelledError
         self._step = step
 
-    async def _park(self, error: FailureError) -> None:
-        reason = explain(error)
+    async def _park(self, reason: str) -> None:
         self._state = ImportState.PARKED
         answered = await self._parking.wait(
             self._step, reason, lambda: self._announce_parked(reason)
@@ -126,7 +131,9 @@ class DocumentImport:
             raise _Failed(said)
         if answered.correction is not None and answered.correction.message is not None:
             self._message = answered.correction.message
-            self._plan = None
+        # The document may have been put right under the same name: look at it anew. A load goes
+        # on behind its progress mark when it is the same still.
+        self._plan = self._outcome = None
         self._state = ImportState.RUNNING
         self._parking.resume()
 
@@ -153,7 +160,7 @@ class DocumentImport:
         raise ApplicationError(reason, result, type=IMPORT_FAILED, non_retryable=True)
 
     async def _close(self, state: ImportState, reason: str | None = None) -> ImportResult:
-        self._step = "record result"
+        self._step = _RECORD
         while True:
             try:
                 outcome = await self._record(state, reason)
@@ -163,7 +170,7 @@ class DocumentImport:
                 self._state = ImportState.PARKED
                 await self._parking.wait(self._step, explain(error), _nobody)
                 self._parking.resume()
-        self._state, self._step, self._outcome = state, "done", outcome
+        self._state, self._step, self._outcome = state, _DONE, outcome
         workflow.upsert_search_attributes(
             [
                 attributes.STATE.value_set(state),
@@ -209,12 +216,11 @@ class DocumentImport:
     def _check_retry(self, answer: Retry) -> None:
         self._parking.refuse_unless_waiting()
         if answer.message is not None:
-            self._refuse_other_work(answer)
+            self._refuse_other_work(answer.message)
 
-    def _refuse_other_work(self, answer: Retry) -> None:
-        assert answer.message is not None
+    def _refuse_other_work(self, corrected: ImportMessage) -> None:
         for name in ("project_id", "task_id", "document_type"):
-            old, new = getattr(self._message, name), getattr(answer.message, name)
+            old, new = getattr(self._message, name), getattr(corrected, name)
             if old != new:
                 raise ApplicationError(
                     f"a corrected message keeps its {name}: {old!r}, not {new!r}",
@@ -249,8 +255,12 @@ class DocumentImport:
 
     @cancel.validator
     def _check_cancel(self, answer: Answer) -> None:
-        if self._step in ("record result", "done"):
+        if self._is_closing:
             raise ApplicationError("too late: the import is done", type="TooLate")
+
+    @property
+    def _is_closing(self) -> bool:
+        return self._step in (_RECORD, _DONE)
 
     def _stop(self, answer: Answer) -> None:
         self._stopped = self._stopped or answer
@@ -283,7 +293,7 @@ class DocumentImport:
     @workflow.signal(name="cancel")
     def cancel_signal(self, answer: Answer | None = None) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        if self._step not in ("record result", "done"):
+        if not self._is_closing:
             self._stop(answer or Answer())
 
     @workflow.query(name="status")

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
@@ -12,6 +12,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 from workflows import attributes
 
 Correction = TypeVar("Correction")
+
+EXPLANATION_CHARACTERS: Final = 1_500
+"""Leaves room in a reason for who decided, and why."""
 
 
 class Decision(StrEnum):
@@ -126,11 +129,10 @@ class Parking(Generic[Correction]):
 
 
 def explain(error: FailureError) -> str:
-    """What went wrong in a step, in one sentence for a person.
+    """What went wrong in a step, in one bounded sentence for a person.
 
     Failures of remote activities arrive wrapped in `ActivityError`, those of local ones bare.
     """
     cause = error.cause if isinstance(error, ActivityError) else error
-    if isinstance(cause, FailureError):
-        return cause.message
-    return str(cause or error)
+    said = cause.message if isinstance(cause, FailureError) else str(cause or error)
+    return said[:EXPLANATION_CHARACTERS]

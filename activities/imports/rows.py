@@ -220,6 +220,7 @@ class RowImports:
             problem_count=mark.problem_count,
             report=report,
             note=_note(load, mark, ignored),
+            held_back=_held_back(load, mark),
         )
 
 
@@ -260,12 +261,19 @@ def _day_of_import() -> date:
     return activity.info().scheduled_time.date()
 
 
+def _held_back(load: _Load, mark: LoadMark) -> str | None:
+    if not load.held_back(mark):
+        return None
+    return (
+        f"nothing was written: all_or_nothing, and {_rows(mark.counts.rejected)} rejected; "
+        "correct the rows that the report names, upload the document again and retry"
+    )
+
+
 def _note(load: _Load, mark: LoadMark, ignored: tuple[str, ...]) -> str | None:
     sentences: list[str] = []
     rejected = mark.counts.rejected
-    if load.held_back(mark):
-        sentences.append(f"Nothing was written: all_or_nothing, and {_rows(rejected)} rejected.")
-    elif rejected and load.message.strategy is Strategy.REPLACE:
+    if rejected and load.message.strategy is Strategy.REPLACE:
         sentences.append(f"Nothing was removed, because {_rows(rejected)} rejected.")
     if mark.cursor == 0:
         sentences.append("There are no rows below the header.")

@@ -89,11 +89,20 @@ def open_database(url: str) -> Database:
     return Database(_postgres_engine(parsed))
 
 
+def check_url(url: str) -> None:
+    """See whether `open_database` would take a URL.
+
+    Raises:
+        ValueError: It would not; the message says why.
+    """
+    _parsed(url)
+
+
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError as error:
-        raise ValueError("the database URL cannot be read; see DATABASE_URL") from error
+        raise ValueError("it cannot be read; use sqlite:/// or postgresql://") from error
     if parsed.drivername in _SQLITE:
         if parsed.database in (None, "", ":memory:"):
             raise ValueError("SQLite needs a file: sqlite:///path/to/docflow.db")

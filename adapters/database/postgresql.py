@@ -2,13 +2,17 @@
 
 Measured against the same rows as parameters (`unnest` of arrays), COPY is a third faster for
 large chunks and no slower for those of 200 rows, so there is one path for both.
+
+A large chunk whose keys all seem to be new is first tried as a COPY straight into its table, which
+takes the server less than half the time of the upsert.
 """
 
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
+import asyncpg
 from sqlalchemy import (
     ARRAY,
     BigInteger,
@@ -23,6 +27,7 @@ from sqlalchemy import (
     Text,
     any_,
     bindparam,
+    exists,
     func,
     literal,
     literal_column,
@@ -37,6 +42,12 @@ from sqlalchemy.schema import CreateTable
 from adapters.database.batches import Batch, KeySource, Stamp
 from adapters.database.models import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.base import UtcDateTime
+
+_LARGE: Final = 1_000
+"""Rows from which on a straight COPY gains more than it costs to try."""
+_SAMPLE: Final = 20
+"""Keys that are looked up before: a COPY that fails leaves an error in the server's log."""
+_STAMPS: Final = ("source_line", "version", "source_task", "created_at", "updated_at")
 
 
 class PostgresWriter:
@@ -85,6 +96,8 @@ class PostgresWriter:
         self, connection: AsyncConnection, batch: Batch, stamp: Stamp
     ) -> tuple[int, int]:
         """COPY, then INSERT ... ON CONFLICT DO UPDATE of the rows that differ."""
+        if len(batch) >= _LARGE and await self._copy_new(connection, batch, stamp):
+            return len(batch), 0
         await self._copy_incoming(connection, batch)
         return await _run_merge(
             connection, _merge_from_incoming(batch.table.name, batch.columns), {}, stamp
@@ -120,6 +133,31 @@ class PostgresWriter:
         raw = await connection.get_raw_connection()
         driver: Any = raw.driver_connection
         await driver.copy_records_to_table(table.name, records=rows, columns=columns)
+
+    async def _copy_new(self, connection: AsyncConnection, batch: Batch, stamp: Stamp) -> bool:
+        """COPY rows straight into their table; False, and nothing done, when a key is known."""
+        keys = batch.keys()
+        places = sorted(range(len(keys)), key=keys.__getitem__)
+        sample = [keys[place] for place in places[:: len(places) // _SAMPLE]]
+        if await self._any_known(connection, batch.table, sample):
+            return False
+        stamps = (1, stamp.task, stamp.now, stamp.now)
+        rows = [(*batch.rows[place], batch.lines[place], *stamps) for place in places]
+        try:
+            async with connection.begin_nested():
+                await self.fill(connection, batch.table, (*batch.columns, *_STAMPS), rows)
+        except asyncpg.UniqueViolationError:
+            return False
+        return True
+
+    async def _any_known(
+        self, connection: AsyncConnection, table: Table, keys: Sequence[tuple[Any, ...]]
+    ) -> bool:
+        names = key_of(table)
+        sent = self.keys(table, names, keys)
+        same = (table.c[name] == sent.columns[name] for name in names)
+        known = select(sent.place).select_from(sent.source).where(exists().where(*same)).limit(1)
+        return (await connection.execute(known, sent.parameters)).first() is not None
 
     async def _copy_incoming(self, connection: AsyncConnection, batch: Batch) -> None:
         incoming, create = _incoming(batch.table.name)
@@ -165,12 +203,16 @@ def _source(source: FromClause, key: Sequence[str], columns: Sequence[str]) -> S
         bindparam("task", type_=Text),
         bindparam("now", type_=UtcDateTime),
         bindparam("now", type_=UtcDateTime),
-    ).order_by(*(source.c[name] for name in key))
+    ).order_by(*(_as_python_sorts(source.c[name]) for name in key))
+
+
+def _as_python_sorts(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The order that rows of a straight COPY are in, whatever the collation of the database."""
+    return column.collate("C") if isinstance(column.type, Text) else column
 
 
 def _insert(table: Table, columns: Sequence[str], source: Select[Any]) -> Insert:
-    names = ("source_line", "version", "source_task", "created_at", "updated_at")
-    return insert(table).from_select([*columns, *names], source)
+    return insert(table).from_select([*columns, *_STAMPS], source)
 
 
 def _merge(table: Table, columns: Sequence[str], source: Select[Any]) -> Executable:

@@ -5,6 +5,7 @@ from contracts.imports.messages import (
     FILTERS,
     IMPORT_MESSAGE,
     LEVELS,
+    MESSAGE_BYTES,
     BulkMessage,
     DeleteMessage,
     DocumentType,
@@ -31,10 +32,12 @@ from contracts.imports.messages import (
     Strategy,
     TableMessage,
     UniversalTableMessage,
+    workflow_id,
 )
 from contracts.imports.runs import (
     PROBLEMS_IN_RESULT,
     PROBLEMS_IN_STATUS,
+    TASK_QUEUE,
     Answer,
     Closing,
     Counts,
@@ -57,8 +60,10 @@ __all__ = [
     "FILTERS",
     "IMPORT_MESSAGE",
     "LEVELS",
+    "MESSAGE_BYTES",
     "PROBLEMS_IN_RESULT",
     "PROBLEMS_IN_STATUS",
+    "TASK_QUEUE",
     "Answer",
     "BulkMessage",
     "Closing",
@@ -100,4 +105,5 @@ __all__ = [
     "TableMessage",
     "TypeFacts",
     "UniversalTableMessage",
+    "workflow_id",
 ]

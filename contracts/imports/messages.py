@@ -4,14 +4,20 @@ Wire format: one JSON object per message, told apart by `document_type`.
 """
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
 from contracts.base import Contract
 from contracts.blobs import BlobName
 
-Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$")]
+MESSAGE_BYTES: Final = 256 * 1024
+"""Bytes of a message; also what a standard Service Bus queue takes at most."""
+
+Key = Annotated[
+    str,
+    StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$"),
+]
 """An identifier chosen by a caller: it becomes part of workflow ids and blob names."""
 
 FileName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
@@ -58,6 +64,11 @@ class Strategy(StrEnum):
     CREATE_ONLY = "create_only"
 
 
+def workflow_id(project_id: str, task_id: str) -> str:
+    """The business key: one task is one workflow, however often it is delivered."""
+    return f"import/{project_id}/{task_id}"
+
+
 class Message(Contract):
     """What every message carries."""
 
@@ -66,8 +77,8 @@ class Message(Contract):
 
     @property
     def workflow_id(self) -> str:
-        """The business key: one task is one workflow, however often it is delivered."""
-        return f"import/{self.project_id}/{self.task_id}"
+        """Id of the workflow that does the work."""
+        return workflow_id(self.project_id, self.task_id)
 
 
 class FileMessage(Message):
@@ -88,7 +99,7 @@ class TableMessage(FileMessage):
     all_or_nothing: bool = False
     """One bad row and nothing of the file goes in."""
     sheet: str | None = Field(default=None, min_length=1, max_length=255)
-    """Sheet of a workbook; the first with a header row when absent."""
+    """Sheet of a workbook; the first that holds anything when absent."""
 
     @model_validator(mode="after")
     def _append_is_keyed(self) -> Self:
@@ -183,11 +194,13 @@ class ScheduleUploadMessage(Message):
 
 
 FilterValue = str | int | float | bool | None
-LEVELS = 10
+Column = Literal["name", "status", "area", "discipline", "responsible", "notes"]
+
+LEVELS: Final = 10
 """Levels that an activity can be grouped by."""
-COLUMNS = ("name", "status", "area", "discipline", "responsible", "notes")
+COLUMNS: Final[tuple[str, ...]] = get_args(Column)
 """Activity columns that `schedule_fill_column` may set."""
-FILTERS = (
+FILTERS: Final = (
     "primavera_project_id",
     "task_code",
     "wbs_code",
@@ -248,7 +261,7 @@ class FillLevelPayload(LevelPayload):
 class FillColumnPayload(Contract):
     """The column and what to write into it; null clears it."""
 
-    column: Literal["name", "status", "area", "discipline", "responsible", "notes"]
+    column: Column
     value: str | None = Field(max_length=4000)
 
 

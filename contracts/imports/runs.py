@@ -1,13 +1,28 @@
 """What an import run decides, does and reports."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from contracts.base import Contract
 from contracts.blobs import BlobRef
-from contracts.imports.messages import DocumentType, ImportMessage, Strategy
+from contracts.imports.messages import DocumentType, ImportMessage, Key, Strategy
+
+TASK_QUEUE: Final = "imports"
+"""Where runs are started and workers of this pipeline look for work."""
+
+PROBLEMS_IN_RESULT: Final = 5
+"""How many problems travel through history; the rest are in the report."""
+PROBLEMS_IN_STATUS: Final = 100
+"""How many problems the status row keeps."""
+REASON_CHARACTERS: Final = 2000
+
+Reason = Annotated[str, StringConstraints(max_length=REASON_CHARACTERS)]
+"""Why an import ended or waits, for people."""
+Name = Annotated[str, StringConstraints(max_length=64)]
+"""A table, a field or a step."""
+Names = Annotated[tuple[Name, ...], Field(max_length=32)]
 
 
 class ImportState(StrEnum):
@@ -37,7 +52,7 @@ class TypeFacts(Contract):
 
     document_type: DocumentType
     handler: Handler
-    table: str | None = None
+    table: Name | None = None
     """Table the rows go to, or that a delete empties."""
     needs_blob: bool = True
     """The run fetches `blob_name` and hands it to the handler."""
@@ -45,11 +60,11 @@ class TypeFacts(Contract):
     """The handler fetches its blob itself, when it is its turn."""
     bulk: bool = False
     delete: bool = False
-    takes: tuple[str, ...] = ()
+    takes: Names = ()
     """Fields of the message that the handler is given, beyond task and project."""
-    natural_key: tuple[str, ...] = ()
-    strategies: tuple[Strategy, ...] = ()
-    guard: str | None = None
+    natural_key: Names = ()
+    strategies: tuple[Strategy, ...] = Field(default=(), max_length=len(Strategy))
+    guard: Name | None = None
     """Field of the message that names the work: a second task with the same value is skipped."""
 
 
@@ -69,7 +84,7 @@ class Preparation(Contract):
     """Either a plan, or why there is nothing to do."""
 
     plan: ImportPlan | None = None
-    skip: str | None = None
+    skip: Reason | None = None
     state: ImportState = ImportState.SKIPPED
     """State of the earlier import when there is nothing to do."""
 
@@ -102,16 +117,10 @@ class Problem(Contract):
 
     line: int | None = None
     """Row number as the user's program shows it, from 1; None: the whole document."""
-    column: str | None = None
+    column: str | None = Field(default=None, max_length=200)
     """Header as it stands in the document, or the field's name."""
     value: str | None = Field(default=None, max_length=200)
     reason: str = Field(max_length=500)
-
-
-PROBLEMS_IN_RESULT = 5
-"""How many problems travel through history; the rest are in the report."""
-PROBLEMS_IN_STATUS = 100
-"""How many problems the status row keeps."""
 
 
 class HandlerInput(Contract):
@@ -132,6 +141,8 @@ class HandlerOutcome(Contract):
     """Spreadsheet of the rejected rows with what is wrong with each."""
     note: str | None = Field(default=None, max_length=500)
     """One sentence for the person who reads the result."""
+    held_back: str | None = Field(default=None, max_length=500)
+    """Why nothing of the document went in although it was read: somebody has to decide."""
 
 
 class Closing(Contract):
@@ -140,7 +151,7 @@ class Closing(Contract):
     message: ImportMessage
     plan: ImportPlan | None = None
     state: ImportState
-    reason: str | None = Field(default=None, max_length=2000)
+    reason: Reason | None = None
     outcome: HandlerOutcome | None = None
     """None: counts are what the progress mark says."""
 
@@ -156,16 +167,16 @@ class ImportOrder(Contract):
 class ImportResult(Contract):
     """Result of the workflow."""
 
-    task_id: str
-    project_id: str
+    task_id: Key
+    project_id: Key
     document_type: DocumentType
     state: ImportState
     counts: Counts = Counts()
     problem_count: int = 0
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = Field(default=(), max_length=PROBLEMS_IN_RESULT)
     report: BlobRef | None = None
     path: Literal["local", "remote"] | None = None
-    reason: str | None = None
+    reason: Reason | None = None
 
 
 class Retry(Contract):
@@ -187,10 +198,10 @@ class ImportStatus(Contract):
     """Result of the `status` query."""
 
     state: ImportState
-    step: str
-    reason: str | None = None
-    next_steps: str | None = None
-    waiting_since: str | None = None
+    step: Name
+    reason: Reason | None = None
+    next_steps: str | None = Field(default=None, max_length=100)
+    waiting_since: str | None = Field(default=None, max_length=40)
     """ISO 8601, UTC."""
     plan: ImportPlan | None = None
     outcome: HandlerOutcome | None = None

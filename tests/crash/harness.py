@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import func, select
 from temporalio.client import Client
@@ -23,15 +23,17 @@ from workers.connect import connect
 from workers.resources import Resources, open_resources
 from workers.settings import QueueSettings
 from workers.stack.children import StackError, free_port, start_child, stop_child, wait_for_port
-from workers.stack.embedded import QUEUE, service_bus
+from workers.stack.embedded import DOCFLOW, QUEUE, service_bus
 from workers.stack.temporal import dev_server_arguments, temporal_binary
 
-DOCFLOW = (sys.executable, "-m", "workers.cli")
 WORKER = ("worker", "imports")
 WORKER_WITH_BRIDGE = ("worker", "imports", "--with-bridge")
 BRIDGE = ("bridge", "service-bus")
 LOCK_SECONDS = 5
 """How long a message of a killed bridge stays away."""
+
+
+Footprint = tuple[tuple[Any, ...], ...]
 
 
 async def until(
@@ -159,8 +161,19 @@ class System:
         async with self.resources.database.reading() as connection:
             return set((await connection.execute(query)).scalars())
 
-    async def footprint(self) -> tuple[tuple[int, ...], ...]:
+    async def footprint(self) -> Footprint:
         """Numbers that change with every step that an import takes in the database."""
+        found: Footprint = ()
+
+        async def look() -> bool:
+            nonlocal found
+            found = await self._footprint()
+            return True
+
+        await until(look, "the database answers")
+        return found
+
+    async def _footprint(self) -> Footprint:
         states = select(import_tasks.c.state, func.count()).group_by(import_tasks.c.state)
         marks = select(func.count(), func.coalesce(func.sum(import_progress.c.cursor), 0))
         async with self.resources.database.reading() as connection:
@@ -169,7 +182,7 @@ class System:
                 *(tuple(row) for row in await connection.execute(marks)),
             )
 
-    async def work_goes_on(self, since: tuple[tuple[int, ...], ...]) -> None:
+    async def work_goes_on(self, since: Footprint) -> None:
         """Wait until an import takes its next step."""
 
         async def moved() -> bool:

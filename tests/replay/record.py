@@ -17,7 +17,7 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from contracts.imports import Answer, ImportOrder, Retry
-from tests.support.imports import World, import_message, permanent
+from tests.support.imports import OUTCOME, World, import_message, permanent
 from workers.plugin import docflow_plugin
 from workers.stack.temporal import temporal_binary
 from workflows import attributes
@@ -84,6 +84,11 @@ CASES: dict[str, Case] = {
         {"document_type": "schedule_fill_level", "payload": {"level": 2, "value": "Unit 100"}},
     ),
     "delete": Case(World(), {"document_type": "mto_delete", "service_id": "s1"}),
+    "held-back": Case(
+        World(outcomes=[OUTCOME.model_copy(update={"held_back": "nothing was written"})]),
+        {"all_or_nothing": True},
+        act=_retry,
+    ),
     "result-not-recorded": Case(World(finish_failures=[permanent("no database")]), act=_retry),
 }
 

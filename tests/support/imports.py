@@ -54,6 +54,8 @@ class World:
     skip: str | None = None
     failures: list[BaseException] = field(default_factory=list[BaseException])
     """Raised by the handler, one per call, before it succeeds."""
+    outcomes: list[HandlerOutcome] = field(default_factory=list[HandlerOutcome])
+    """What the handler returns, one per call; then the usual."""
     finish_failures: list[BaseException] = field(default_factory=list[BaseException])
     block: bool = False
     """The handler works until it is cancelled."""
@@ -92,7 +94,7 @@ class World:
                     while True:
                         activity.heartbeat()
                         await asyncio.sleep(0.1)
-                return OUTCOME
+                return self.outcomes.pop(0) if self.outcomes else OUTCOME
 
             return handle
 

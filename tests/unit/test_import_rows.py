@@ -106,7 +106,8 @@ async def test_all_or_nothing_writes_nothing_and_still_reports(world: World) -> 
     assert codes(world) == []
     assert outcome.counts == Counts(rejected=3)
     assert outcome.report is not None
-    assert outcome.note == "Nothing was written: all_or_nothing, and 3 rows were rejected."
+    assert outcome.held_back is not None
+    assert "all_or_nothing, and 3 rows were rejected" in outcome.held_back
     again = await load(world, None, all_or_nothing=True)
     assert again.model_copy(update={"report": outcome.report}) == outcome
 

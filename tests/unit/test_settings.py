@@ -59,5 +59,11 @@ def test_a_folder_takes_the_place_of_a_storage_account(tmp_path: Path) -> None:
     assert settings == BlobSettings(None, "imports", tmp_path / "imports")
 
 
+@pytest.mark.parametrize("url", ["mysql://host/name", "not a url", "sqlite://"])
+def test_a_database_that_is_not_supported_is_named(url: str) -> None:
+    with pytest.raises(SettingsError, match="DATABASE_URL"):
+        DatabaseSettings.read({"DATABASE_URL": url})
+
+
 def test_run_settings_have_defaults() -> None:
     assert RunSettings.read({}) == RunSettings(1_000_000, 14, None)

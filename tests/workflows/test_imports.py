@@ -179,8 +179,32 @@ async def test_retry_goes_on_from_the_failed_step(imports: Imports, way: str) ->
         else:
             await handle.signal("retry")
         assert (await handle.result()).state is ImportState.COMPLETED
-    assert len(world.prepared) == 1
+    assert world.prepared == [world.prepared[0]] * 2
     assert len(world.handled) == 2
+
+
+async def test_a_document_that_is_held_back_parks_with_its_report(imports: Imports) -> None:
+    held = OUTCOME.model_copy(update={"held_back": "nothing was written: 1 row was rejected"})
+    world = World(outcomes=[held])
+    async with imports.running(world, import_message(all_or_nothing=True)) as handle:
+        await imports.parked(handle)
+        assert (await handle.query(DocumentImport.status)).reason == held.held_back
+        assert world.closed[0].outcome == held
+        await handle.execute_update(DocumentImport.retry, Retry())
+        result = await handle.result()
+    assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)
+
+
+async def test_a_document_that_is_held_back_and_given_up_keeps_its_report(
+    imports: Imports,
+) -> None:
+    held = OUTCOME.model_copy(update={"held_back": "nothing was written: 1 row was rejected"})
+    world = World(outcomes=[held])
+    async with imports.running(world, import_message(all_or_nothing=True)) as handle:
+        await imports.parked(handle)
+        await handle.signal("skip")
+        result = await handle.result()
+    assert (result.state, result.report) == (ImportState.SKIPPED, held.report)
 
 
 async def test_retry_with_a_corrected_message_starts_over(imports: Imports) -> None:
