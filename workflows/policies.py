@@ -13,9 +13,11 @@ from temporalio.workflow import ActivityCancellationType
 BACKOFF: Final = RetryPolicy(
     initial_interval=timedelta(seconds=2),
     backoff_coefficient=4,
-    maximum_interval=timedelta(minutes=1),
+    maximum_interval=timedelta(seconds=10),
 )
-"""2 s, 8 s, 32 s, then every minute; a throttling server's own hint overrides it."""
+"""2 s, 8 s, then every 10 s: attempts that killed workers used up are waited for as well.
+
+A throttling server's own hint overrides it."""
 
 
 class LocalStep(TypedDict):

@@ -124,6 +124,7 @@ class ImportLifecycle:
         await self._store.close(closing, workflow_id)
         return Preparation(skip=reason, state=state)
 
+
 def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:
     if not facts.needs_blob:
         return None

@@ -87,6 +87,19 @@ class _Load:
         """Whether rejected rows keep the whole document out."""
         return self.message.all_or_nothing and mark.counts.rejected > 0
 
+    def refuse_to_append_again(self, mark: LoadMark) -> None:
+        """An append that has gone in cannot be corrected by another one.
+
+        Raises:
+            Refused: Rows of another version of this work are in.
+        """
+        appended = mark.finished and mark.counts.created > 0 and not self.is_done(mark)
+        if appended and self.message.strategy is Strategy.APPEND:
+            raise Refused(
+                f"{mark.counts.created} rows of this task were appended already; skip this run "
+                "and send what is left as a new task"
+            )
+
     def swap_strategy(self, mark: LoadMark) -> Strategy:
         """What to do with the staged rows.
 
@@ -141,6 +154,7 @@ class RowImports:
         load = _begin(work)
         async with Heartbeater() as heart:
             mark = await self._store.mark(load.key)
+            load.refuse_to_append_again(mark)
             header = mark.header[1:]
             ignored = match_header(0, header, load.spec).ignored
             if not load.is_done(mark):

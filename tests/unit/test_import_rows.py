@@ -257,6 +257,17 @@ async def test_progress_of_other_work_does_not_count(world: World, mark: LoadMar
     assert codes(world) == ["E-1", "E-2"]
 
 
+async def test_an_append_that_has_gone_in_is_not_appended_again_when_corrected(
+    world: World,
+) -> None:
+    append = {"strategy": "append", "idempotency_key": "K"}
+    await load(world, GOOD, **append)
+    with pytest.raises(ApplicationError, match="2 rows of this task were appended already") as seen:
+        await load(world, GOOD, sheet="corrected", **append)
+    assert seen.value.type == PERMANENT
+    assert codes(world) == ["E-1", "E-2"]
+
+
 async def test_big_documents_are_read_beside_the_event_loop(world: World) -> None:
     rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
     assert len(rows) > INLINE_BYTES
