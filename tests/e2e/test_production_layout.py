@@ -1,0 +1,113 @@
+"""The layout of production: PostgreSQL, Azure Storage, a bridge and a worker apart."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from adapters.azure.blobs import AzureBlobs
+from adapters.database import upgrade
+from adapters.files.documents import FileDocuments
+from adapters.ports import BlobNotFound
+from workers.stack.azurite import azurite, why_no_azurite
+from workers.stack.children import child
+from workers.stack.embedded import DOCFLOW, service_bus
+from workers.stack.postgres import postgres_server
+from workers.stack.temporal import temporal_server
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(why_no_azurite() is not None, reason=str(why_no_azurite())),
+]
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, str]]:
+    folder = tmp_path_factory.mktemp("production")
+    async with AsyncExitStack() as stack:
+        url = stack.enter_context(postgres_server())
+        storage = await stack.enter_async_context(azurite(folder / "azurite"))
+        temporal = await stack.enter_async_context(temporal_server(folder, ui=False))
+        queue = await stack.enter_async_context(
+            service_bus(folder, ["import-queue:lock=30,max=10"])
+        )
+        await upgrade(url)
+        await AzureBlobs(storage, "imports").create_container()
+        settings = {
+            "PATH": os.environ["PATH"],
+            "TEMPORAL_ADDRESS": temporal.address,
+            "AZURE_SERVICE_BUS_CONNECTION_STRING": queue,
+            "AZURE_STORAGE_CONNECTION_STRING": storage,
+            "DATABASE_URL": url,
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            # Both paths are taken: the samples are between 1 and 20 KB.
+            "DOCFLOW_SMALL_DOCUMENT_BYTES": "5000",
+        }
+        for name, command in (
+            ("worker", ("worker", "imports")),
+            ("bridge", ("bridge", "service-bus")),
+        ):
+            log = folder / f"{name}.log"
+            await stack.enter_async_context(child([*DOCFLOW, *command], log, settings))
+        yield settings
+
+
+async def _docflow(settings: Mapping[str, str], *arguments: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(*DOCFLOW, *arguments),
+        env=dict(settings),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, output.decode()
+
+
+@pytest.mark.parametrize(
+    ("file", "document_type", "counts"),
+    [
+        ("equipment.csv", "equipment", "15 created, 0 updated, 0 unchanged, 5 rejected"),
+        ("materials.xlsx", "material", "21 created, 0 updated, 0 unchanged, 3 rejected"),
+    ],
+)
+async def test_a_document_goes_all_the_way(
+    settings: Mapping[str, str], tmp_path: Path, file: str, document_type: str, counts: str
+) -> None:
+    task = f"{document_type}-1"
+    code, output = await _docflow(
+        settings,
+        *("submit", "imports", f"samples/{file}", "--type", document_type),
+        *("--project", "P1", "--task", task),
+    )
+    assert (code, counts in output) == (0, True), output
+    report = tmp_path / "report.xlsx"
+    code, output = await _docflow(settings, "report", f"P1/{task}", "--out", str(report))
+    assert code == 0, output
+    with FileDocuments().open_table(report) as table:
+        header, *rows = (cells for _, cells in table.rows())
+    assert header[0] == "what is wrong"
+    assert len(rows) == int(counts.rpartition(", ")[2].split()[0])
+    blobs = AzureBlobs(settings["AZURE_STORAGE_CONNECTION_STRING"], "imports")
+    with pytest.raises(BlobNotFound):
+        await blobs.stat(f"uploads/P1/{task}/{file}")
+
+
+async def test_a_schedule_is_uploaded_and_extracted(settings: Mapping[str, str]) -> None:
+    common = ("submit", "imports", "samples/unit100.xer", "--project", "P2")
+    code, output = await _docflow(
+        settings, *common, "--type", "schedule_upload", "--target-blob", "schedules/unit100.xer"
+    )
+    assert code == 0, output
+    code, output = await _docflow(
+        settings,
+        *common,
+        *("--type", "schedule_extraction", "--primavera-project", "UNIT100"),
+    )
+    assert (code, "196 created" in output) == (0, True), output
