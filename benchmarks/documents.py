@@ -170,7 +170,7 @@ async def _completed(pool: asyncpg.Pool, tag: str, count: int) -> None:
     )
     async with asyncio.timeout(PATIENCE):
         while True:
-            row = await pool.fetchrow(query, workload.PROJECT, f"{tag}-%")
+            row: asyncpg.Record | None = await pool.fetchrow(query, workload.PROJECT, f"{tag}-%")
             assert row is not None
             if row["failed"]:
                 raise Failed(f"{row['failed']} imports of {tag} did not complete")

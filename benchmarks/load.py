@@ -23,7 +23,7 @@ from python_calamine import CalamineWorkbook
 from benchmarks import workload
 from benchmarks.steps import open_steps
 from benchmarks.timing import Cost, Stopwatch
-from workers.bridges.imports import read_message
+from workers.bridges.reading import read_message
 
 _COLUMNS = (
     *("drawing", "commodity_code", "size", "line_no", "area", "spec", "description"),
@@ -52,7 +52,7 @@ async def limit(path: Path) -> Cost:
     """With nothing checked."""
     url = os.environ["DATABASE_URL"]
     if url.startswith("postgresql"):
-        connection = await asyncpg.connect(url)
+        connection: asyncpg.Connection = await asyncpg.connect(url)
         try:
             watch = Stopwatch()
             await connection.copy_to_table(

@@ -20,7 +20,7 @@ import asyncpg
 
 from benchmarks.steps import open_steps
 from benchmarks.timing import Cost, Stopwatch
-from workers.bridges.imports import read_message
+from workers.bridges.reading import read_message
 from workers.catalogue import CATALOGUE
 
 AT_ONCE = CATALOGUE["imports"].local_slots

@@ -131,7 +131,7 @@ async def _empty(url: str) -> None:
             Path(url.removeprefix("sqlite:///") + ending).unlink(missing_ok=True)
         await upgrade(url)
         return
-    connection = await asyncpg.connect(url)
+    connection: asyncpg.Connection = await asyncpg.connect(url)
     try:
         await connection.execute("TRUNCATE mto_lines, import_tasks, import_progress")
     finally:

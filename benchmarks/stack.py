@@ -36,8 +36,12 @@ class Servers:
     @property
     def environment(self) -> dict[str, str]:
         """This process's environment with what points docflow at the servers."""
+        # Without its bytecode the sandbox compiles the workflow's module for every single run.
+        inherited = {
+            name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+        }
         return {
-            **os.environ,
+            **inherited,
             "TEMPORAL_ADDRESS": self.temporal,
             "AZURE_SERVICE_BUS_CONNECTION_STRING": self.queue,
             "AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE,

@@ -17,10 +17,3 @@ UNREADABLE_DOCUMENT: Final = "UnreadableDocument"
 INVALID_DOCUMENT: Final = "InvalidDocument"
 MISSING_BLOB: Final = "MissingBlob"
 IMPORT_FAILED: Final = "ImportFailed"
-
-RETRYABLE: Final = frozenset({TRANSIENT, THROTTLING})
-
-
-def is_retryable(error_type: str | None) -> bool:
-    """Whether a failure of this type may pass when the same step runs again."""
-    return error_type in RETRYABLE

@@ -9,6 +9,7 @@ from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.imports.uploads import UploadImports
+from contracts.imports import TASK_QUEUE
 from workers.resources import Resources
 from workflows.imports import DocumentImport
 
@@ -51,7 +52,7 @@ def _imports(resources: Resources) -> Activities:
 
 CATALOGUE: Mapping[str, Pipeline] = {
     "imports": Pipeline(
-        task_queue="imports",
+        task_queue=TASK_QUEUE,
         workflows=(DocumentImport,),
         activities=_imports,
         activity_slots=4,

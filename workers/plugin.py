@@ -14,6 +14,11 @@ PASSTHROUGH = (
     "activities",
     # Protocols that activities are typed with.
     "adapters",
+    # Constants, and classes without any state of their module: made anew for every run, they cost
+    # as much as the story itself.
+    "workflows.attributes",
+    "workflows.policies",
+    "workflows.steps",
 )
 
 

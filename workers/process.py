@@ -58,7 +58,7 @@ async def run_worker(
         metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or makes no sense, or a port is taken.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
     """
@@ -66,11 +66,12 @@ async def run_worker(
     if unknown:
         raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(CATALOGUE)}")
     queue = QueueSettings.read(environment) if with_bridge else None
+    host = environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1"
+    runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(_stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
-        host = environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1"
-        client = await connect(runtime=_runtime(host, metrics_port))
+        client = await connect(runtime=runtime)
         health = Health()
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
@@ -129,4 +130,9 @@ def _runtime(host: str, metrics_port: int | None) -> Runtime | None:
     if metrics_port is None:
         return None
     metrics = PrometheusConfig(bind_address=f"{host}:{metrics_port}")
-    return Runtime(telemetry=TelemetryConfig(metrics=metrics))
+    try:
+        return Runtime(telemetry=TelemetryConfig(metrics=metrics))
+    except ValueError as error:
+        raise SettingsError(
+            f"metrics port {metrics_port} cannot be used: {error}; choose another"
+        ) from error

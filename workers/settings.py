@@ -10,14 +10,14 @@ class SettingsError(Exception):
     """A setting is missing or makes no sense; the message names it and says what to set."""
 
 
-def _required(environment: Mapping[str, str], *names: str) -> list[str]:
-    missing = [name for name in names if not environment.get(name)]
-    if missing:
+def _required(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name)
+    if not value:
         raise SettingsError(
-            f"missing setting{'s' if len(missing) > 1 else ''}: {', '.join(missing)}; "
+            f"missing setting: {name}; "
             "set it in the environment, or run `make dev` for a stack that has everything"
         )
-    return [environment[name] for name in names]
+    return value
 
 
 def _number(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
@@ -51,9 +51,8 @@ class QueueSettings:
         Raises:
             SettingsError: One is missing or out of range.
         """
-        (connection_string,) = _required(environment, "AZURE_SERVICE_BUS_CONNECTION_STRING")
         return cls(
-            connection_string,
+            _required(environment, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
             environment.get("AZURE_SERVICE_BUS_QUEUE_NAME") or "import-queue",
             _number(environment, "MAX_MESSAGES_PER_RUN", 10, 1, 1000),
             _number(environment, "MAX_WAIT_TIME_SECONDS", 30, 1, 3600),
@@ -78,8 +77,7 @@ class BlobSettings:
         container = environment.get("AZURE_STORAGE_CONTAINER_NAME") or "imports"
         if folder := environment.get("DOCFLOW_BLOB_FOLDER"):
             return cls(None, container, Path(folder) / container)
-        (connection_string,) = _required(environment, "AZURE_STORAGE_CONNECTION_STRING")
-        return cls(connection_string, container, None)
+        return cls(_required(environment, "AZURE_STORAGE_CONNECTION_STRING"), container, None)
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class DatabaseSettings:
         # Loaded here so that no command pays for it that needs no database.
         from adapters.database import check_url
 
-        (url,) = _required(environment, "DATABASE_URL")
+        url = _required(environment, "DATABASE_URL")
         try:
             check_url(url)
         except ValueError as error:

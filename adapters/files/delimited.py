@@ -69,6 +69,7 @@ def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]
     """
     start = 1 + skipped
     taken = 0
+    ended = False
 
     def batches() -> Iterator[list[str]]:
         nonlocal taken
@@ -81,11 +82,23 @@ def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]
                 )
             yield batch
 
+    def end() -> Iterator[str]:
+        # Asked for after the last line: by a record that is still open, or to find none.
+        nonlocal ended
+        ended = True
+        yield ""
+
     most = limits.COLUMNS
-    reader = csv.reader(islice(chain.from_iterable(batches()), skipped, None), delimiter=delimiter)
+    lines = chain(islice(chain.from_iterable(batches()), skipped, None), end())
+    reader = csv.reader(lines, delimiter=delimiter)
     try:
         for record in reader:
             if record:
+                if ended:
+                    raise UnreadableDocument(
+                        f"line {start:,}: a quote is opened and never closed, so that the rows"
+                        " below it cannot be told apart; close or remove it"
+                    )
                 while record and not record[-1]:
                     record.pop()
                 if len(record) > most:

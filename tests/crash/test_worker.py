@@ -12,8 +12,8 @@ from workers.resources import Resources
 
 KILLS = 20
 ALONE = 4
-"""Waves before the first large document: each time a load is killed it waits longer, after the
-third time for 42 s, and those that come later are rarely killed a third time."""
+"""Waves before the first large document: a load that is killed again and again waits longer each
+time, and one that comes later is killed less often."""
 
 
 async def test_killed_workers_lose_and_double_no_row(

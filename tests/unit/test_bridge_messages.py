@@ -15,8 +15,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.memory.rejected import MemoryRejectedMessages
-from contracts.imports import DocumentType
-from workers.bridges.imports import BODY_LIMIT, ImportDoor, read_message, summary
+from contracts.imports import MESSAGE_BYTES, DocumentType
+from workers.bridges.imports import ImportDoor, summary
+from workers.bridges.reading import read_message
 from workers.bridges.verdicts import (
     DESCRIPTION_LIMIT,
     INVALID_MESSAGE,
@@ -201,7 +202,7 @@ FILL = raw_of(DocumentType.SCHEDULE_FILL_LEVEL, filters={"area": "HERE"})
         (b"\xff\xfe{}", MALFORMED_BODY, "not UTF-8: byte 0"),
         (b"[" * 200_000, MALFORMED_BODY, "nested too deeply"),
         (b'{"a":' * 500 + b"1" + b"}" * 500, UNKNOWN_DOCUMENT_TYPE, "missing"),
-        (b"{" + b" " * BODY_LIMIT, MALFORMED_BODY, "at most 262144"),
+        (b"{" + b" " * MESSAGE_BYTES, MALFORMED_BODY, "at most 262144"),
         (b'{"a":1,"a":2}', MALFORMED_BODY, "'a' stands there twice"),
         (FILL.replace(b'"HERE"', b"NaN"), MALFORMED_BODY, "NaN is not a number"),
         (FILL.replace(b'"HERE"', b"-Infinity"), MALFORMED_BODY, "-Infinity is not"),
@@ -256,15 +257,15 @@ def test_a_thousand_problems_fit_the_limit(run: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        b'{"a":"' + b"\\\\" * (BODY_LIMIT // 2 - 8) + b'"}',
+        b'{"a":"' + b"\\\\" * (MESSAGE_BYTES // 2 - 8) + b'"}',
         b"{" + b",".join(b'"%x":1' % number for number in range(28_000)) + b',"0":1}',
-        b'{"a":' + b"9" * (BODY_LIMIT - 10) + b"}",
+        b'{"a":' + b"9" * (MESSAGE_BYTES - 10) + b"}",
         raw_of(DocumentType.SCHEDULE_DELETE_ALL, activity_ids=[7] * 60_000),
     ],
     ids=["backslashes", "fields", "digits", "problems"],
 )
 def test_the_largest_bodies_do_not_block_the_loop(run: Callable[..., Any], raw: bytes) -> None:
-    assert len(raw) <= BODY_LIMIT
+    assert len(raw) <= MESSAGE_BYTES
     began = time.process_time()
     refused(run, raw)
     assert time.process_time() - began < 1.0

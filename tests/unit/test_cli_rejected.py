@@ -65,12 +65,20 @@ def test_a_message_that_would_be_rejected_again_wants_a_correction(tmp_path: Pat
     world = a_world(BAD)
     refused = world.docflow("rejected", "resubmit", "1")
     assert (refused.exit_code, world.queue.sent) == (1, [])
-    assert "needs service_id; correct it and give it with --body FILE" in refused.stderr
+    says = "service_id: Field required; correct it and give it with --body FILE"
+    assert says in refused.stderr
     corrected = tmp_path / "corrected.json"
     corrected.write_bytes(GOOD)
     done = world.docflow("rejected", "resubmit", "1", "--body", str(corrected))
     assert (done.exit_code, world.queue.sent[0][0]) == (0, GOOD)
     assert asyncio.run(world.rejected.list())[0].resubmitted_at is not None
+
+
+def test_what_only_a_bridge_would_reject_wants_a_correction() -> None:
+    world = a_world(GOOD.replace(b'"T1"', b'"T1","task_id":"T2"'))
+    refused = world.docflow("rejected", "resubmit", "1")
+    assert (refused.exit_code, world.queue.sent) == (1, [])
+    assert "the field 'task_id' stands there twice" in refused.stderr
 
 
 def test_what_was_cut_off_is_never_sent(tmp_path: Path) -> None:

@@ -20,10 +20,11 @@ from contracts.imports import (
     ImportStatus,
     Problem,
     Retry,
+    workflow_id,
 )
 from tests.support.cli import FakeRuns, World, a_row, a_view
 from workers.cli.errors import CommandError, UsageError
-from workers.cli.ids import parse_id, workflow_id
+from workers.cli.ids import parse_id
 
 REPORT = BlobRef(name="reports/P1/T1.xlsx", size=5)
 KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
@@ -32,7 +33,7 @@ KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
 @given(KEYS, KEYS)
 def test_every_full_name_is_understood(project: str, task: str) -> None:
     key = TaskKey(project, task)
-    assert parse_id(f"{project}/{task}") == parse_id(workflow_id(key)) == key
+    assert parse_id(f"{project}/{task}") == parse_id(workflow_id(project, task)) == key
     assert parse_id(f" {task} ") == task
 
 
@@ -203,8 +204,8 @@ def test_retry_takes_a_corrected_message(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{", "Invalid JSON"),
-        (b'{"document_type": "mto", "task_id": "T1"}', "needs project_id, blob_name, service_id"),
+        (b"{", "the body is not JSON"),
+        (b'{"document_type": "mto", "task_id": "T1"}', "blob_name: Field required; service_id: F"),
         (b" " * 300_000, "over 256 KiB"),
     ],
 )

@@ -12,6 +12,7 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from contracts.imports import (
+    TASK_QUEUE,
     Answer,
     ImportMessage,
     ImportOrder,
@@ -21,7 +22,7 @@ from contracts.imports import (
 )
 from tests.support.imports import OUTCOME, World, import_message, permanent
 from workers.cli.errors import CommandError
-from workers.cli.temporal import TASK_QUEUE, TemporalRuns
+from workers.cli.temporal import TemporalRuns
 from workers.plugin import docflow_plugin
 from workers.stack.temporal import temporal_binary
 from workflows import attributes

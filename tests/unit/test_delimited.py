@@ -117,10 +117,11 @@ def test_what_is_quoted_comes_back(
         (b"a,b\n" + b"x" * (10 << 20), None, "line of more than"),
         (b'a,b\n1,"' + b"x" * 200_000, None, "line 2: field larger"),
         (b'a,b\n"\n' + b'","\n' * 20_000, None, "line 2: the record does not end"),
+        (b'a,b\n1,2\n3,"4\n5,6\n', None, "line 3: a quote is opened and never closed"),
         (b"a,b\n" + b"1," * 2_000, None, "line 2 holds 2,000 fields"),
         (b"\xff\xfea\x00b", "utf-16", "not in utf-16"),
     ],
-    ids=["nul", "bytes", "unknown", "no-text", "line", "quote", "record", "fields", "cut"],
+    ids=["nul", "bytes", "unknown", "no-text", "line", "quote", "record", "open", "fields", "cut"],
 )
 def test_refused(tmp_path: Path, content: bytes, encoding: str | None, reason: str) -> None:
     with pytest.raises(UnreadableDocument, match=reason):

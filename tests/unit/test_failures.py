@@ -24,7 +24,6 @@ from contracts.errors import (
     THROTTLING,
     TRANSIENT,
     UNREADABLE_DOCUMENT,
-    is_retryable,
 )
 from tests.unit.import_fakes import environment
 
@@ -46,7 +45,6 @@ def test_each_class_has_its_number_of_attempts(error: Exception, type_: str, att
         failure = as_application_error(error, attempt)
         assert failure.type == type_
         assert failure.non_retryable == (attempt >= attempts)
-    assert is_retryable(type_) == (attempts > 1)
 
 
 def test_a_server_says_when_to_come_back() -> None:

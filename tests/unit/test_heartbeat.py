@@ -98,5 +98,5 @@ async def test_nobody_listens_to_a_local_activity(info: dict[str, Any]) -> None:
     assert listener.beats == []
 
 
-def test_a_person_sees_fresh_progress() -> None:
-    assert LONGEST_PAUSE <= 10
+def test_a_wish_to_cancel_comes_back_with_a_heartbeat_within_a_second() -> None:
+    assert LONGEST_PAUSE <= 1

@@ -305,6 +305,8 @@ async def test_a_parked_run_can_be_cancelled(imports: Imports) -> None:
         await imports.parked(handle)
         await handle.execute_update(DocumentImport.cancel, Answer())
         assert (await handle.result()).state is ImportState.CANCELLED
+        status = await handle.query(DocumentImport.status)
+    assert (status.reason, status.next_steps, status.waiting_since) == (None, None, None)
 
 
 async def test_temporals_own_cancel_is_recorded_too(imports: Imports) -> None:

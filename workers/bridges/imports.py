@@ -1,13 +1,10 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
-import json
 import logging
 import re
-from collections import Counter
 from datetime import timedelta
-from typing import Any, Final, NoReturn, cast
+from typing import Final
 
-from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
@@ -15,21 +12,18 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import PortError, RejectedMessages
 from contracts.imports import (
-    IMPORT_MESSAGE,
+    TASK_QUEUE,
     BulkMessage,
     DeleteMessage,
-    DocumentType,
     FileMessage,
     ImportMessage,
     ImportOrder,
     ScheduleUploadMessage,
     TableMessage,
 )
+from workers.bridges.reading import RefusedMessage, printable, read_message
 from workers.bridges.verdicts import (
-    DESCRIPTION_LIMIT,
     INVALID_MESSAGE,
-    MALFORMED_BODY,
-    UNKNOWN_DOCUMENT_TYPE,
     Abandon,
     DeadLetter,
     Settle,
@@ -40,8 +34,6 @@ from workflows.imports import DocumentImport
 
 logger = logging.getLogger(__name__)
 
-BODY_LIMIT: Final = 256 * 1024
-"""Bytes of a message body; also what a standard Service Bus queue takes at most."""
 LOUD_FROM_DELIVERY: Final = 8
 """A queue gives a message up after its tenth delivery: from here on somebody should look."""
 RECORDED_BODY: Final = 64 * 1024
@@ -49,21 +41,8 @@ RECORDED_BODY: Final = 64 * 1024
 START_TIMEOUT: Final = timedelta(seconds=5)
 SUMMARY_LIMIT: Final = 400
 """Bytes of a static summary that the server takes."""
-PROBLEMS_LIMIT: Final = 20
-PROBLEM_LIMIT: Final = 180
 
-_KNOWN = frozenset(DocumentType)
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _TOO_BIG = re.compile(r"exceeds|too large|too long|limit", re.IGNORECASE)
-
-
-class RefusedMessage(Exception):
-    """A message that can never become an import."""
-
-    def __init__(self, reason: str, description: str) -> None:
-        super().__init__(description)
-        self.reason = reason
-        self.description = description[:DESCRIPTION_LIMIT]
 
 
 class ImportDoor:
@@ -125,7 +104,7 @@ class ImportDoor:
                 DocumentImport.run,
                 ImportOrder(message=message, park_for_seconds=self._park_for_seconds),
                 id=workflow_id,
-                task_queue="imports",
+                task_queue=TASK_QUEUE,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 request_eager_start=True,
@@ -166,112 +145,6 @@ class ImportDoor:
         return DeadLetter(refused.reason, refused.description)
 
 
-def read_message(raw: bytes) -> ImportMessage:
-    """Check a body from outside and turn it into a message.
-
-    Raises:
-        RefusedMessage: It is none; reason and description say why.
-    """
-    if len(raw) > BODY_LIMIT:
-        raise RefusedMessage(
-            MALFORMED_BODY, f"the body has {len(raw)} bytes; at most {BODY_LIMIT} are taken"
-        )
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RefusedMessage(
-            MALFORMED_BODY, f"the body is not UTF-8: byte {error.start} cannot be read"
-        ) from error
-    document_type = _object(text).get("document_type")
-    if not isinstance(document_type, str) or document_type not in _KNOWN:
-        raise RefusedMessage(UNKNOWN_DOCUMENT_TYPE, _unknown(document_type))
-    try:
-        return IMPORT_MESSAGE.validate_json(text)
-    except ValidationError as error:
-        raise _invalid(error) from error
-
-
-def _object(text: str) -> dict[str, Any]:
-    """The JSON object of a body, refused where readers of JSON would disagree about it."""
-    if _NUL.search(text):
-        raise RefusedMessage(MALFORMED_BODY, "the body holds NUL characters (\\u0000)")
-    try:
-        data = json.loads(
-            text,
-            object_pairs_hook=_without_repeats,
-            parse_constant=_no_number,
-            parse_float=_finite,
-            parse_int=_bounded,
-        )
-    except json.JSONDecodeError as error:
-        raise RefusedMessage(
-            MALFORMED_BODY,
-            f"the body is not JSON: {error.msg} at line {error.lineno} column {error.colno}",
-        ) from error
-    except RecursionError as error:
-        raise RefusedMessage(MALFORMED_BODY, "the body is nested too deeply") from error
-    if not isinstance(data, dict):
-        raise RefusedMessage(MALFORMED_BODY, "the body is not a JSON object { ... }")
-    return cast(dict[str, Any], data)
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise RefusedMessage(MALFORMED_BODY, f"the field {_shown(twice)} stands there twice")
-    return data
-
-
-def _no_number(text: str) -> NoReturn:
-    raise RefusedMessage(MALFORMED_BODY, f"{text} is not a number of JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise RefusedMessage(MALFORMED_BODY, f"the number {_shown(text)} is too large")
-    return number
-
-
-def _bounded(text: str) -> int:
-    if len(text) > 19:
-        raise RefusedMessage(MALFORMED_BODY, f"the number {_shown(text)} has too many digits")
-    return int(text)
-
-
-def _unknown(document_type: object) -> str:
-    known = ", ".join(DocumentType)
-    if document_type is None:
-        return f"document_type is missing; known are {known}"
-    shown = _shown(document_type) if isinstance(document_type, str) else "that is no text"
-    return f"document_type {shown} is not known; known are {known}"
-
-
-def _invalid(error: ValidationError) -> RefusedMessage:
-    problems: list[str] = []
-    for problem in error.errors(include_url=False, include_context=False, include_input=False):
-        if problem["type"] == "json_invalid":
-            return RefusedMessage(MALFORMED_BODY, f"the body is not JSON: {problem['msg']}")
-        # The first part of the location is the document type that chose the model.
-        field = ".".join(str(part) for part in problem["loc"][1:]) or "message"
-        reason = problem["msg"].removeprefix("Value error, ")
-        problems.append(f"{_printable(field)[:80]}: {_printable(reason)[:PROBLEM_LIMIT]}")
-    more = len(problems) - PROBLEMS_LIMIT
-    if more > 0:
-        problems[PROBLEMS_LIMIT:] = [f"and {more} more"]
-    return RefusedMessage(INVALID_MESSAGE, "; ".join(problems))
-
-
-def _shown(text: str) -> str:
-    """Foreign text, quoted and bounded."""
-    return repr(_printable(text if len(text) <= 40 else f"{text[:40]}..."))
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def summary(message: ImportMessage) -> str:
     """One sentence that says what a run is about, within the server's limit."""
     what = message.document_type.value.replace("_", " ")
@@ -296,15 +169,15 @@ def _name_of(message: FileMessage | ScheduleUploadMessage) -> str:
         name = message.original_filename or message.filename or message.target_blob_name
     else:
         name = message.filename or message.blob_name
-    return _printable(name.rsplit("/", 1)[-1])[:120]
+    return printable(name.rsplit("/", 1)[-1])[:120]
 
 
 def _details(message: ImportMessage, message_id: str | None) -> str:
     lines = [f"Task {message.task_id}"]
     if isinstance(message, FileMessage):
-        lines.append(f"Blob {_printable(message.blob_name)}")
+        lines.append(f"Blob {printable(message.blob_name)}")
     if isinstance(message, TableMessage):
         lines.append(f"Strategy {message.strategy}")
     if message_id is not None:
-        lines.append(f"Message id {_printable(message_id)[:128]}")
+        lines.append(f"Message id {printable(message_id)[:128]}")
     return "; ".join(lines)

@@ -27,7 +27,7 @@ from azure.servicebus.exceptions import (
 from workers.bridges.patience import Accept, Patience
 from workers.bridges.stopping import Stop
 from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings import QueueSettings, SettingsError
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,6 @@ _WRONG_SETTINGS = (
     ServiceBusAuthenticationError,
     ServiceBusAuthorizationError,
 )
-
 
 _POLL = 2.0
 """Seconds that one receive waits at most, so that none can hold up a stop."""
@@ -49,7 +48,7 @@ _STOP_SETTLING = 6.0
 _STOP_CLOSING = 8.0
 
 
-class BridgeError(Exception):
+class BridgeError(SettingsError):
     """The queue cannot be opened at all; the message says what to check."""
 
 
@@ -98,7 +97,8 @@ class ServiceBusBridge:
                 had to be given back because Temporal is away.
 
         Raises:
-            BridgeError: The queue does not exist or does not let us in.
+            BridgeError: The connection string cannot be read, or the queue does not exist or
+                does not let us in.
         """
         shift = _Shift(self._settings, self._accept, self._ready, self._patience, stop, drain)
         await shift.work()
@@ -120,12 +120,17 @@ class _OneLink(ServiceBusReceiver):
 
     @classmethod
     def of(cls, settings: QueueSettings) -> ServiceBusReceiver:
-        return cls._from_connection_string(
-            settings.connection_string,
-            queue_name=settings.queue_name,
-            prefetch_count=0,
-            retry_total=0,
-        )
+        try:
+            return cls._from_connection_string(
+                settings.connection_string,
+                queue_name=settings.queue_name,
+                prefetch_count=0,
+                retry_total=0,
+            )
+        except ValueError as error:
+            raise BridgeError(
+                f"AZURE_SERVICE_BUS_CONNECTION_STRING cannot be read: {error}"
+            ) from error
 
     async def _open(self, timeout: float | None = None) -> None:
         if self._opened and not self._running:

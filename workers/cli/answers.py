@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from contracts.imports import Answer, Retry
+from contracts.imports import Answer, Retry, workflow_id
 from workers.cli.errors import UsageError, run
-from workers.cli.ids import resolve, workflow_id
+from workers.cli.ids import name_of, resolve
 from workers.cli.messages import read_message
 from workers.cli.output import JsonOption, print_json
 from workers.cli.reading import read_body
@@ -106,21 +106,21 @@ def cancel(
 
 
 async def _decide(
-    world: Surroundings, id: str, name: str, reason: str | None, *, as_json: bool
+    world: Surroundings, id: str, update: str, reason: str | None, *, as_json: bool
 ) -> None:
     if reason is not None and len(reason) > REASON_LENGTH:
         raise UsageError(f"--reason has {len(reason)} characters; at most {REASON_LENGTH}")
-    await _answer(world, id, name, Answer(reason=reason, by=world.user), as_json=as_json)
+    await _answer(world, id, update, Answer(reason=reason, by=world.user), as_json=as_json)
 
 
 async def _answer(
-    world: Surroundings, id: str, name: str, answer: Retry | Answer, *, as_json: bool
+    world: Surroundings, id: str, update: str, answer: Retry | Answer, *, as_json: bool
 ) -> None:
     key = await resolve(world, id)
     runs = await world.runs()
-    status = await runs.answer(workflow_id(key), name, answer)
+    status = await runs.answer(workflow_id(key.project_id, key.task_id), update, answer)
     if as_json:
         print_json(status.model_dump(mode="json"))
         return
-    name_of_import = f"{key.project_id}/{key.task_id}"
-    typer.echo(f"{name} taken; `docflow show {name_of_import}` tells how {name_of_import} goes on")
+    name = name_of(key)
+    typer.echo(f"{update} taken; `docflow show {name}` tells how {name} goes on")

@@ -5,6 +5,7 @@ import typer
 from contracts.imports import ImportMessage, ImportResult, ImportState
 from workers.cli.errors import ExitCode
 from workers.cli.follow import Ending, Parked
+from workers.cli.ids import name_of
 from workers.cli.output import (
     console,
     counts_text,
@@ -16,17 +17,13 @@ from workers.cli.output import (
 from workers.cli.ports import Runs
 
 
-def name_of(message: ImportMessage) -> str:
-    """How people name this import."""
-    return f"{message.project_id}/{message.task_id}"
-
-
 def show_sent(message: ImportMessage, *, as_json: bool) -> None:
     """Nobody follows: say how to find the import."""
     if as_json:
         print_json({"task": name_of(message), "workflow_id": message.workflow_id})
         return
-    typer.echo(f"sent {name_of(message)}; `docflow show {name_of(message)}` tells how it goes")
+    name = name_of(message)
+    typer.echo(f"sent {name}; `docflow show {name}` tells how it goes")
 
 
 def show_ending(ending: Ending, message: ImportMessage, runs: Runs, *, as_json: bool) -> None:
@@ -48,7 +45,7 @@ def show_ending(ending: Ending, message: ImportMessage, runs: Runs, *, as_json: 
 
 
 def _show_result(result: ImportResult, link: str | None) -> None:
-    name = f"{result.project_id}/{result.task_id}"
+    name = name_of(result)
     out = console()
     out.print(
         pairs(

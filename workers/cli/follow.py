@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from adapters.ports import LoadMark, RejectedMessage, TaskKey, Unavailable
-from contracts.imports import ImportResult, ImportStatus
+from contracts.imports import ImportResult, ImportStatus, workflow_id
 from workers.cli.errors import CommandError
-from workers.cli.ids import workflow_id
 from workers.cli.output import console, counts_text
 from workers.cli.ports import Resources, Runs, RunView
 
@@ -71,7 +70,7 @@ class Follower:
         pauses: tuple[float, float] = (FIRST_PAUSE, LONGEST_PAUSE),
     ) -> None:
         self._key = key
-        self._workflow_id = workflow_id(key)
+        self._workflow_id = workflow_id(key.project_id, key.task_id)
         self._runs = runs
         self._resources = resources
         self._screen = screen

@@ -1,5 +1,7 @@
 """How a person names an import: `task`, `project/task` or `import/project/task`."""
 
+from typing import Protocol
+
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.ports import TaskKey
@@ -8,6 +10,21 @@ from workers.cli.errors import CommandError, UsageError
 from workers.cli.surroundings import Surroundings
 
 _KEY: TypeAdapter[str] = TypeAdapter(Key)
+
+
+class Named(Protocol):
+    """A key, a message, a result or a status row of one import."""
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def task_id(self) -> str: ...
+
+
+def name_of(named: Named) -> str:
+    """How people name this import."""
+    return f"{named.project_id}/{named.task_id}"
 
 
 def parse_id(text: str) -> TaskKey | str:
@@ -38,11 +55,6 @@ def parse_id(text: str) -> TaskKey | str:
             )
 
 
-def workflow_id(key: TaskKey) -> str:
-    """The run of an import."""
-    return f"import/{key.project_id}/{key.task_id}"
-
-
 async def resolve(world: Surroundings, text: str) -> TaskKey:
     """Find the import that a person means; the database is asked only for a bare task id.
 
@@ -56,7 +68,7 @@ async def resolve(world: Surroundings, text: str) -> TaskKey:
     async with world.resources() as resources:
         rows = await resources.tasks.find(named)
     if len(rows) > 1:
-        full = ", ".join(f"{row.project_id}/{row.task_id}" for row in rows)
+        full = ", ".join(name_of(row) for row in rows)
         raise UsageError(f"task {named} is in several projects: write one of {full}")
     if not rows:
         raise CommandError(

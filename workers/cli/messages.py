@@ -12,6 +12,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
+from workers.bridges import reading
 from workers.cli.errors import UsageError
 from workers.cli.text import one_line
 
@@ -57,11 +58,6 @@ MESSAGE_CLASSES: Mapping[DocumentType, type[Message]] = _message_classes()
 def _first_field(document_type: DocumentType, names: tuple[str, ...]) -> str | None:
     fields = MESSAGE_CLASSES[document_type].model_fields
     return next((name for name in names if name in fields), None)
-
-
-def takes_file(document_type: DocumentType) -> bool:
-    """Whether the work of this type starts from a file."""
-    return _first_field(document_type, _FILE_FIELDS) is not None
 
 
 def new_task_id(document_type: DocumentType, now: datetime) -> str:
@@ -167,19 +163,19 @@ def to_wire(message: ImportMessage) -> bytes:
 
 
 def read_message(body: bytes) -> ImportMessage:
-    """Check a message that is in its wire form.
+    """Check a message that is in its wire form, as a bridge does.
 
     Raises:
-        UsageError: It does not fit the contract; the message names the fields.
+        UsageError: A bridge would reject it; the message names the fields.
     """
     try:
-        return IMPORT_MESSAGE.validate_json(body)
-    except ValidationError as error:
-        raise UsageError(describe(error, options={})) from None
+        return reading.read_message(body)
+    except reading.RefusedMessage as refused:
+        raise UsageError(refused.description) from None
 
 
-def describe(error: ValidationError, options: Mapping[str, str] = OPTIONS) -> str:
-    """What is wrong with a message, in one line that names options (or fields)."""
+def describe(error: ValidationError) -> str:
+    """What is wrong with a message, in one line that names options."""
     missing: list[str] = []
     wrong: list[str] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False):
@@ -187,9 +183,9 @@ def describe(error: ValidationError, options: Mapping[str, str] = OPTIONS) -> st
         path = [str(part) for part in problem["loc"][1:]]
         text = one_line(problem["msg"].removeprefix("Value error, "))
         if not path:
-            wrong.append(_in_options(text, options))
+            wrong.append(_in_options(text))
             continue
-        name = ".".join([options.get(path[0], path[0]), *path[1:]])
+        name = ".".join([OPTIONS.get(path[0], path[0]), *path[1:]])
         if problem["type"] == "missing":
             missing.append(name)
         else:
@@ -198,9 +194,9 @@ def describe(error: ValidationError, options: Mapping[str, str] = OPTIONS) -> st
     return "; ".join(needs + wrong)[:2000]
 
 
-def _in_options(text: str, options: Mapping[str, str]) -> str:
+def _in_options(text: str) -> str:
     return re.sub(
         r"\b(needs an? )(\w+)",
-        lambda found: found[1] + options.get(found[2], found[2]),
+        lambda found: found[1] + OPTIONS.get(found[2], found[2]),
         text,
     )

@@ -108,11 +108,6 @@ def bridge_service_bus(
     )
 
 
-@bridge.callback()
-def bridges() -> None:
-    """Run what turns messages into runs."""
-
-
 def _log_to_stderr() -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
+from contracts.imports import MESSAGE_BYTES
 from workers.cli.errors import UsageError
-
-LARGEST_MESSAGE = 256 * 1024
-"""Bytes that a queue message may have."""
 
 
 def read_body(file: Path) -> bytes:
@@ -16,9 +14,9 @@ def read_body(file: Path) -> bytes:
     """
     try:
         with file.open("rb") as opened:
-            body = opened.read(LARGEST_MESSAGE + 1)
+            body = opened.read(MESSAGE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    if len(body) > LARGEST_MESSAGE:
-        raise UsageError(f"{file} is over {LARGEST_MESSAGE // 1024} KiB: that is no message")
+    if len(body) > MESSAGE_BYTES:
+        raise UsageError(f"{file} is over {MESSAGE_BYTES // 1024} KiB: that is no message")
     return body

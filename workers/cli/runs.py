@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contracts.imports import DocumentType, ImportPlan, ImportState, ImportStatus
+from contracts.imports import (
+    DocumentType,
+    ImportPlan,
+    ImportState,
+    ImportStatus,
+    workflow_id,
+)
 from workers.cli.errors import CommandError, Failure, UsageError, attempt, run
-from workers.cli.ids import resolve, workflow_id
+from workers.cli.ids import name_of, resolve
 from workers.cli.output import (
     JsonOption,
     console,
@@ -85,7 +91,7 @@ async def _list(
     for row in rows:
         made.add_row(
             state_text(row.state),
-            text(f"{row.project_id}/{row.task_id}"),
+            text(name_of(row)),
             text(row.document_type),
             *(text(f"{getattr(row.counts, name):,}") for name in numbers),
             text(moment(row.updated_at)),
@@ -112,9 +118,10 @@ def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) ->
 
 async def _show(world: Surroundings, id: str, *, as_json: bool) -> None:
     key = await resolve(world, id)
+    name = name_of(key)
     async with world.resources() as resources:
         row = await resources.tasks.get(key.project_id, key.task_id)
-    sight = await attempt(_look(world, workflow_id(key)))
+    sight = await attempt(_look(world, workflow_id(key.project_id, key.task_id)))
     if isinstance(sight, Failure):
         if row is None:
             raise CommandError(sight.reason)
@@ -122,7 +129,7 @@ async def _show(world: Surroundings, id: str, *, as_json: bool) -> None:
         sight = _Sight()
     if row is None and sight.view is None:
         raise CommandError(
-            f"there is no import {key.project_id}/{key.task_id}: its message may still be in the "
+            f"there is no import {name}: its message may still be in the "
             "queue or was rejected; see `docflow status` and `docflow rejected list`"
         )
     view, status = sight.view, sight.status
@@ -135,7 +142,6 @@ async def _show(world: Surroundings, id: str, *, as_json: bool) -> None:
             }
         )
         return
-    name = f"{key.project_id}/{key.task_id}"
     out = console()
     shown = _row_pairs(row, name) if row is not None else [("import", name)]
     if view is not None:
@@ -240,7 +246,7 @@ def report(
 
 async def _report(world: Surroundings, id: str, out: Path | None, *, force: bool) -> None:
     key = await resolve(world, id)
-    name = f"{key.project_id}/{key.task_id}"
+    name = name_of(key)
     target = out or Path(f"{key.task_id}-problems.xlsx")
     if target.exists() and not force:
         raise UsageError(f"{target} exists; name another file with --out, or add --force")

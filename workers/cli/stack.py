@@ -16,11 +16,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def stack() -> None:
-    """Parts of the embedded stack, for development and tests."""
-
-
 @app.command("service-bus")
 def service_bus(
     queue: Annotated[

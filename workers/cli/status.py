@@ -9,6 +9,7 @@ import typer
 
 from contracts.imports import ImportState
 from workers.cli.errors import ExitCode, Failure, attempt, run
+from workers.cli.ids import name_of
 from workers.cli.output import (
     JsonOption,
     console,
@@ -165,7 +166,7 @@ def _show(
         waiting = table("waits for you", "type", "since", "reason")
         for row in parked:
             waiting.add_row(
-                text(f"{row.project_id}/{row.task_id}"),
+                text(name_of(row)),
                 text(row.document_type),
                 text(moment(row.updated_at)),
                 text(row.reason),

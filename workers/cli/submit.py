@@ -17,9 +17,10 @@ from contracts.imports import (
     ScheduleUploadMessage,
     Strategy,
 )
-from workers.cli.endings import name_of, show_ending, show_sent
+from workers.cli.endings import show_ending, show_sent
 from workers.cli.errors import CommandError, run
 from workers.cli.follow import Ending, Follower, ProgressScreen, find_rejection
+from workers.cli.ids import name_of
 from workers.cli.messages import build_message, new_task_id, to_wire
 from workers.cli.output import JsonOption
 from workers.cli.ports import Resources, Runs
@@ -30,11 +31,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Send a document into a pipeline and follow it.",
 )
-
-
-@app.callback()
-def submit() -> None:
-    """Send a document into a pipeline and follow it."""
 
 
 @app.command()

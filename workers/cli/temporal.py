@@ -20,7 +20,14 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from contracts.imports import Answer, ImportResult, ImportState, ImportStatus, Retry
+from contracts.imports import (
+    TASK_QUEUE,
+    Answer,
+    ImportResult,
+    ImportState,
+    ImportStatus,
+    Retry,
+)
 from workers.cli.errors import CommandError
 from workers.cli.ports import RunView
 from workers.connect import connect
@@ -28,8 +35,6 @@ from workflows import attributes
 
 SECONDS_TO_ANSWER = 10.0
 """How long a worker may take to answer a query or an update."""
-
-TASK_QUEUE = "imports"
 
 
 class TemporalRuns:

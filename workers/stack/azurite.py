@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adapters.azure.storage_account import EMULATOR_ACCOUNT, EMULATOR_KEY
-from workers.stack.children import free_port, start_child, stop_child, wait_for_port
+from workers.stack.children import child, free_port, wait_for_port
 
 _ROOT = Path(__file__).parents[2]
 
@@ -39,15 +39,12 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
     command += ["--disableTelemetry", "--silent"]
     for service, port in ports.items():
         command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
-    process = await start_child(command, log)
-    try:
+    async with child(command, log) as process:
         await wait_for_port(process, ports["blob"], "Azurite", log)
         yield (
             f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};"
             f"BlobEndpoint=http://127.0.0.1:{ports['blob']}/{EMULATOR_ACCOUNT};"
         )
-    finally:
-        await stop_child(process)
 
 
 def _program() -> Path:

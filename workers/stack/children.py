@@ -7,11 +7,12 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_START_SECONDS = 30
 
 
 class StackError(Exception):
@@ -72,14 +73,25 @@ async def wait_for_port(process: Process, port: int, name: str, log: Path) -> No
     Raises:
         StackError: It ended, or did not listen within 30 seconds.
     """
+    await wait_until(lambda: _listens(port), process, name, log)
+
+
+async def wait_until(
+    is_up: Callable[[], Awaitable[bool]], process: Process, name: str, log: Path
+) -> None:
+    """Wait until a child does what it was started for.
+
+    Raises:
+        StackError: It ended, or was not up within 30 seconds.
+    """
     try:
-        async with asyncio.timeout(30):
-            while not await _listens(port):
+        async with asyncio.timeout(_START_SECONDS):
+            while not await is_up():
                 if process.returncode is not None:
                     raise StackError(f"{name} ended with {process.returncode}; see {log}")
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        raise StackError(f"{name} does not listen on port {port}; see {log}") from None
+        raise StackError(f"{name} is not up after {_START_SECONDS} s; see {log}") from None
 
 
 async def _listens(port: int) -> bool:

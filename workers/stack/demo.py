@@ -26,6 +26,7 @@ from contracts.imports import (
     ImportResult,
     ImportState,
     TableMessage,
+    workflow_id,
 )
 from workers.cli.service_bus import ServiceBusQueue, open_queue
 from workers.connect import connect
@@ -72,7 +73,8 @@ class Run:
 
     @property
     def workflow_id(self) -> str:
-        return f"import/{PROJECT}/{self.task_id}"
+        """Also the id of its message."""
+        return workflow_id(PROJECT, self.task_id)
 
 
 PROJECT = "demo"
@@ -154,18 +156,22 @@ def _prepare(sample: Sample, number: int) -> Run:
     task_id = f"{number:02}-{kind}"
     body = {**sample.message, "task_id": task_id, "project_id": PROJECT}
     if sample.file:
-        blob = f"uploads/{PROJECT}/{task_id}/{sample.file}"
+        blob = _blob_name(task_id, sample.file)
         body |= {"temp_blob_name" if "target_blob_name" in body else "blob_name": blob}
         body["filename"] = sample.file
     message = None if sample.expect.rejected_message else IMPORT_MESSAGE.validate_python(body)
     return Run(sample, task_id, body, message)
 
 
+def _blob_name(task_id: str, file: str) -> str:
+    return f"uploads/{PROJECT}/{task_id}/{file}"
+
+
 async def _follow(
     run: Run, samples: Path, blobs: Blobs, queue: ServiceBusQueue, client: Client
 ) -> None:
     if run.sample.file:
-        name = f"uploads/{PROJECT}/{run.task_id}/{run.sample.file}"
+        name = _blob_name(run.task_id, run.sample.file)
         await blobs.upload(samples / run.sample.file, name)
     run.began = time.monotonic()
     await queue.send(json.dumps(run.body).encode(), run.workflow_id)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.database import upgrade
-from workers.stack.children import StackError, child, free_port, wait_for_port
+from workers.stack.children import StackError, child, free_port, wait_for_port, wait_until
 from workers.stack.temporal import TemporalServer, temporal_server
 
 QUEUE = "import-queue"
@@ -129,13 +129,9 @@ async def worker_process(
     port, log = free_port(), folder / "worker.log"
     command = [*DOCFLOW, "worker", "imports", "--with-bridge", "--health-port", str(port)]
     async with child(command, log, environment) as process:
-        await wait_for_port(process, port, "the worker", log)
         url = f"http://127.0.0.1:{port}"
-        async with asyncio.timeout(30):
-            while not await asyncio.to_thread(_is_ready, f"{url}/health/ready"):
-                if process.returncode is not None:
-                    raise StackError(f"the worker ended with {process.returncode}; see {log}")
-                await asyncio.sleep(0.05)
+        ready = f"{url}/health/ready"
+        await wait_until(lambda: asyncio.to_thread(_is_ready, ready), process, "the worker", log)
         yield process, url
 
 

