@@ -47,7 +47,7 @@ bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks.imports $(ARGS)
 
 # Lock files name versions and hashes and no index; whoever installs says where from.
-lock:
+lock: | $(BIN)/python
 	$(PIP) install uv
 	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements.lock

@@ -9,8 +9,9 @@ from temporalio import activity
 
 from contracts.base import Contract
 
-LONGEST_PAUSE: Final = 5.0
-"""Seconds between heartbeats, whatever the timeout: that fresh a person sees the progress."""
+LONGEST_PAUSE: Final = 1.0
+"""Seconds between heartbeats, whatever the timeout: that fresh a person sees the progress, and
+that soon a wish to cancel, which comes with the answer, stops the work."""
 
 
 class Heartbeater:

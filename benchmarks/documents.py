@@ -5,6 +5,7 @@ import sys
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import asyncpg
 import psutil
@@ -170,8 +171,7 @@ async def _completed(pool: asyncpg.Pool, tag: str, count: int) -> None:
     )
     async with asyncio.timeout(PATIENCE):
         while True:
-            row: asyncpg.Record | None = await pool.fetchrow(query, workload.PROJECT, f"{tag}-%")
-            assert row is not None
+            row = cast(Any, await pool.fetchrow(query, workload.PROJECT, f"{tag}-%"))
             if row["failed"]:
                 raise Failed(f"{row['failed']} imports of {tag} did not complete")
             if row["done"] >= count:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
 import asyncpg
 from python_calamine import CalamineWorkbook
@@ -52,7 +53,7 @@ async def limit(path: Path) -> Cost:
     """With nothing checked."""
     url = os.environ["DATABASE_URL"]
     if url.startswith("postgresql"):
-        connection: asyncpg.Connection = await asyncpg.connect(url)
+        connection = cast(Any, await asyncpg.connect(url))
         try:
             watch = Stopwatch()
             await connection.copy_to_table(

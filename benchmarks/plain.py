@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 
@@ -76,7 +76,7 @@ async def by_hand(warm: Sequence[bytes], bodies: Sequence[bytes]) -> Cost:
             message = json.loads(body)
             path, now = container / message["blob_name"], datetime.now(UTC)
             key = (message["project_id"], message["task_id"])
-            async with pool.acquire() as connection:
+            async with cast(Any, pool.acquire()) as connection:
                 await connection.execute(_OPEN, *key, now)
                 async with connection.transaction():
                     await connection.execute(_INCOMING)

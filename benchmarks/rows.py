@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 
@@ -131,7 +131,7 @@ async def _empty(url: str) -> None:
             Path(url.removeprefix("sqlite:///") + ending).unlink(missing_ok=True)
         await upgrade(url)
         return
-    connection: asyncpg.Connection = await asyncpg.connect(url)
+    connection = cast(Any, await asyncpg.connect(url))
     try:
         await connection.execute("TRUNCATE mto_lines, import_tasks, import_progress")
     finally:

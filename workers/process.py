@@ -1,10 +1,8 @@
 """The processes: workers and bridges, from start to clean shutdown."""
 
-import asyncio
 import logging
-import signal
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -19,6 +17,7 @@ from workers.connect import connect
 from workers.health import Health, serve_health
 from workers.resources import Resources, open_resources
 from workers.settings import QueueSettings, SettingsError
+from workers.signals import stop_on_signals
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +68,7 @@ async def run_worker(
     host = environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1"
     runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
-        stop = stack.enter_context(_stop_on_signals())
+        stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect(runtime=runtime)
         health = Health()
@@ -98,7 +97,7 @@ async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> 
     """
     queue = QueueSettings.read(environment)
     async with AsyncExitStack() as stack:
-        stop = stack.enter_context(_stop_on_signals())
+        stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect()
         return await _bridge(queue, client, resources).run(stop, drain=drain)
@@ -112,18 +111,6 @@ def _bridge(queue: QueueSettings, client: Client, resources: Resources) -> Servi
         park_for_days=resources.runs.park_for_days,
     )
     return ServiceBusBridge(queue, door.accept, ready=door.ready)
-
-
-@contextmanager
-def _stop_on_signals() -> Generator[asyncio.Event]:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    try:
-        yield stop
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 def _runtime(host: str, metrics_port: int | None) -> Runtime | None:

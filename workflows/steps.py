@@ -87,8 +87,8 @@ class Parking(Generic[Correction]):
             ]
         )
         workflow.set_current_details(self._details(step))
-        await announce()
         try:
+            await announce()
             await workflow.wait_condition(
                 lambda: self._answer is not None,
                 timeout=self.patience,
@@ -101,7 +101,9 @@ class Parking(Generic[Correction]):
         else:
             assert self._answer is not None
             answered = self._answer
-        self.reason = self.since = None
+        finally:
+            # A run that is cancelled here waits for nobody any more either.
+            self.reason = self.since = None
         return answered
 
     def resume(self) -> None:

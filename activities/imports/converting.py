@@ -32,6 +32,10 @@ Notations = Mapping[str, Notation | None]
 _TEXT: Final = {str, type(None)}
 _BREAKS: Final = ("\t", "\n", "\r")
 _LONGEST_INTEGER_BITS: Final = 128
+_ERRORS: Final = frozenset(
+    ("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!", "#SPILL!", "#CALC!")
+)
+"""What a spreadsheet shows in the place of a formula's result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,8 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
     if (field.required or field.filled) and "" in texts:
         return False
     joined = "".join(texts)
+    if field.kind is Kind.CODE and "#" in joined and not _ERRORS.isdisjoint(texts):
+        return False
     return (joined.isprintable() or _permitted(field, joined)) and (
         len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
     )
@@ -163,6 +169,10 @@ def _code(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
         raise Unreadable("is a date, not a code; format the cell as text")
     if isinstance(cell, int | float):
         cell = number_text(cell)
+        if cell.strip("-.0123456789"):
+            raise Unreadable("is too long a number for a spreadsheet; format the cell as text")
+    if cell in _ERRORS:
+        raise Unreadable("is an error, not a code; correct its formula")
     return _text(field, cell, notation)
 
 

@@ -21,6 +21,8 @@ _SAMPLE = 1 << 16
 _BATCH = 1 << 16
 _DELIMITERS = ",;\t|"
 _FALLBACK = "cp1252"
+_OF_OFFICES = ("cp1252", "cp1250")
+_EVIDENCE = 0.08  # what detection reaches on a few words of another script
 _NO_TEXT = (
     "the file holds NUL characters: it is no text, or in an encoding that must be named;"
     " send a table as XLSX or CSV"
@@ -160,8 +162,12 @@ def _find_encoding(path: Path) -> str:
         raise UnreadableDocument(_NO_TEXT)
     if _decodes(path, "utf-8"):
         return "utf-8"
-    guess = chardet.detect(sample)["encoding"]
-    return guess.lower() if guess and _reads(path, guess) else _FALLBACK
+    guess = chardet.detect(sample)
+    if guess["confidence"] < _EVIDENCE and _decodes(path, _FALLBACK):
+        # A few accents fit dozens of code pages: stay with those of today's office programs.
+        guess = chardet.detect(sample, include_encodings=_OF_OFFICES)
+    name = guess["encoding"]
+    return name.lower() if name and _reads(path, name) else _FALLBACK
 
 
 def _unmarked_utf16(sample: bytes) -> str | None:

@@ -19,7 +19,7 @@ from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import Cell
 from contracts.blobs import BlobRef
 from contracts.imports import Closing, HandlerOutcome, ImportState
-from tests.unit.import_fakes import environment, message_of, work_of
+from tests.support.activities import environment, message_of, work_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

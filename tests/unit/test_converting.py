@@ -47,6 +47,21 @@ def test_cells_that_a_spreadsheet_changed_are_not_taken_for_codes() -> None:
         "1",
         "is a date, not a code; format the cell as text",
     ]
+    rounded = "is too long a number for a spreadsheet; format the cell as text"
+    assert converted(CODE, 1.234567890123457e17, 1e-7, 10**40, 10**9) == [
+        rounded,
+        rounded,
+        rounded,
+        "1000000000",
+    ]
+
+
+@pytest.mark.parametrize("others", [("A-1",), ("A-1", 7)])
+def test_what_a_formula_failed_to_find_is_no_code(others: tuple[Cell, ...]) -> None:
+    found = converted(CODE, "#N/A", "#1", *others)
+    assert found[0] == "is an error, not a code; correct its formula"
+    assert found[1] == "#1"
+    assert converted(TEXT, "#N/A") == ["#N/A"]
 
 
 def test_texts_keep_their_line_breaks_and_codes_do_not() -> None:

@@ -44,6 +44,19 @@ def test_encodings(tmp_path: Path, encoding: str, asked: str | None, found: str)
     assert rows[2] == (3, ["Dübel größer", "3,5"])
 
 
+@pytest.mark.parametrize("name", ["5 € Stück", "10 m² Fläche, Ø 50 mm"])
+def test_a_few_accents_do_not_make_a_rare_code_page(tmp_path: Path, name: str) -> None:
+    """Detection names Hebrew and Cyrillic ones for these, on next to no evidence."""
+    encoding, rows = read(tmp_path / "t", f"code;name\nA;{name}\n".encode("cp1252"))
+    assert (encoding, rows[1][1]) == ("windows-1252", ["A", name])
+
+
+def test_another_script_is_recognised(tmp_path: Path) -> None:
+    name = "\u043d\u0430\u0441\u043e\u0441 \u0446\u0435\u043d\u0442\u0440"
+    _, rows = read(tmp_path / "t", ("code;name\n" + f"A;{name}\n" * 20).encode("cp1251"))
+    assert rows[1][1] == ["A", name]
+
+
 def test_utf8_must_hold_to_the_end(tmp_path: Path) -> None:
     """A sample of the beginning would say UTF-8, and the load would fail half-way."""
     content = b"code,name\n" + b"A,plain\n" * 200_000 + "B,Größe\n".encode("cp1252")

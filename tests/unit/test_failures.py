@@ -25,7 +25,7 @@ from contracts.errors import (
     TRANSIENT,
     UNREADABLE_DOCUMENT,
 )
-from tests.unit.import_fakes import environment
+from tests.support.activities import environment
 
 
 @pytest.mark.parametrize(

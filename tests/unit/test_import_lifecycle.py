@@ -25,7 +25,7 @@ from contracts.imports import (
     ImportState,
     Preparation,
 )
-from tests.unit.import_fakes import KEY, World, environment, message_of, work_of
+from tests.support.activities import KEY, World, environment, message_of, work_of
 
 
 @pytest.fixture

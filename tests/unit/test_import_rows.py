@@ -15,7 +15,15 @@ from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
 from adapters.ports import LoadMark, RejectedRow, Unavailable
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import PROBLEMS_IN_RESULT, Counts, HandlerOutcome
-from tests.unit.import_fakes import KEY, FileTables, Killed, World, environment, message_of, work_of
+from tests.support.activities import (
+    KEY,
+    FileTables,
+    Killed,
+    World,
+    environment,
+    message_of,
+    work_of,
+)
 
 GOOD = b"Code,Rate,Colour\nE-1,10.5,red\nE-2,20,blue\n"
 MIXED = b"Code,Rate\nE-1,1.5\nE-2,abc\nE-3,2.5\nE-1,3\nE-4,-1\nE-5,3\n"

@@ -10,7 +10,7 @@ import pytest
 from activities.imports.rows import RowImports
 from activities.imports.tables import TABLES
 from contracts.imports import Counts
-from tests.unit.import_fakes import World, environment, message_of, work_of
+from tests.support.activities import World, environment, message_of, work_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 ROW = re.compile(r"^\| `(.+?)` \| (\w+) \| (\d+) \| (\d+) \|", re.MULTILINE)

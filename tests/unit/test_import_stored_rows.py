@@ -21,7 +21,7 @@ from contracts.imports import (
     ImportOrder,
     ImportState,
 )
-from tests.unit.import_fakes import Killed, World, environment, message_of
+from tests.support.activities import Killed, World, environment, message_of
 
 TAKE_OFF = (
     b"Drawing,Commodity,Size,Qty\n"

@@ -15,8 +15,8 @@ from adapters.database.imports import SqlImportStore
 from adapters.ports import LoadMark, RowChunk, TaskKey
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import Counts, HandlerOutcome, Strategy
+from tests.support.activities import environment, message_of, work_of
 from tests.support.schedule_site import Site, open_site
-from tests.unit.import_fakes import environment, message_of, work_of
 
 FIRST = Counts(created=196, rejected=2)
 

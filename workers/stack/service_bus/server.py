@@ -2,12 +2,12 @@
 
 import asyncio
 import ipaddress
-import signal
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
+from workers.signals import stop_on_signals
 from workers.stack.service_bus.connection import Connection
 from workers.stack.service_bus.node import Directory, Node
 from workers.stack.service_bus.settings import QueueCounts, QueueSettings
@@ -169,17 +169,10 @@ async def serve(
         ValueError: As for `ServiceBusEmulator`.
         OSError: The port is taken.
     """
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
     async with ServiceBusEmulator(queues, host, port) as emulator:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopping.set)
-        try:
+        with stop_on_signals() as stop:
             announce(emulator.connection_string)
-            await stopping.wait()
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+            await stop.wait()
 
 
 def _is_loopback(host: str) -> bool:

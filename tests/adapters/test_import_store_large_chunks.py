@@ -1,0 +1,65 @@
+"""Chunks of many rows, which PostgreSQL takes straight into their table when all are new."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from adapters.database import Database
+from adapters.database.imports import SqlImportStore
+from adapters.ports import TaskKey
+from contracts.imports import Counts, Strategy
+from tests.support.database import chunk, stored
+
+MTO = "project_id service_id drawing commodity_code size sequence quantity"
+MANY = 3_000
+
+
+def line(number: int, quantity: int = 1) -> tuple[Any, ...]:
+    return ("p1", "s1", f"D{number:05}", "PIPE", "", 1, Decimal(quantity))
+
+
+async def write(store: SqlImportStore, task: str, rows: Sequence[tuple[Any, ...]]) -> Counts:
+    part = chunk("mto_lines", MTO, *rows, cells=False)
+    return (await store.write(TaskKey("p1", task), part, Strategy.MERGE)).counts
+
+
+async def test_new_rows_are_kept_with_their_lines(
+    store: SqlImportStore, database: Database
+) -> None:
+    numbers = random.Random(1).sample(range(MANY), MANY)
+    assert await write(store, "t1", [line(number) for number in numbers]) == Counts(created=MANY)
+    kept = await stored(database, "mto_lines", "drawing source_line version source_task")
+    first = chunk("mto_lines", MTO, *map(line, numbers), cells=False).lines
+    lines = dict(zip((f"D{number:05}" for number in numbers), first, strict=True))
+    assert sorted(kept) == [(drawing, lines[drawing], 1, "t1") for drawing in sorted(lines)]
+
+
+@pytest.mark.parametrize("known", [[0], [1], [MANY // 2 + 3], [MANY - 1], list(range(MANY))])
+async def test_known_rows_among_many_are_updated(
+    store: SqlImportStore, database: Database, known: list[int]
+) -> None:
+    await write(store, "t1", [line(number) for number in known])
+    counts = await write(store, "t2", [line(number, 2) for number in range(MANY)])
+    assert counts == Counts(created=MANY - len(known), updated=len(known))
+    versions = dict(await stored(database, "mto_lines", "drawing version"))
+    assert [versions[f"D{number:05}"] for number in known] == [2] * len(known)
+    assert len(versions) == MANY
+
+
+async def test_large_writers_of_the_same_rows_in_other_orders_do_not_deadlock(
+    store: SqlImportStore, database: Database
+) -> None:
+    orders = [random.Random(seed).sample(range(MANY), MANY) for seed in range(3)]
+    counts = await asyncio.gather(
+        *(
+            write(store, f"t{n}", [line(number) for number in order])
+            for n, order in enumerate(orders)
+        )
+    )
+    assert sum(each.created for each in counts) == MANY
+    assert sum(each.unchanged for each in counts) == 2 * MANY
+    assert len(await stored(database, "mto_lines", "drawing")) == MANY

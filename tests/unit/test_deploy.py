@@ -1,0 +1,59 @@
+"""What `deploy/` says to docflow and to Temporal has to be what they understand."""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from workers.cli.app import app
+from workers.stack.temporal import dev_server_arguments
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file())
+
+
+def _argument_lists() -> Iterator[tuple[str, list[str]]]:
+    """Every `["worker", ...]` that some file hands to the `docflow` program."""
+    known = set(typer.main.get_group(app).commands)
+    for path in FILES:
+        for found in re.findall(r"\[\"[^\]]+\]", path.read_text()):
+            words = json.loads(found)
+            if words[0] in known:
+                yield path.name, words
+
+
+ARGUMENTS = list(_argument_lists())
+
+
+def test_image_compose_and_kubernetes_start_docflow() -> None:
+    assert {"Dockerfile", "compose.yaml", "worker.yaml"} <= {name for name, _ in ARGUMENTS}
+
+
+@pytest.mark.parametrize(("file", "words"), ARGUMENTS, ids=lambda value: "".join(value))
+def test_its_arguments_are_those_of_a_command(file: str, words: list[str]) -> None:
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    # Parses and checks the arguments, and does nothing.
+    command.make_context("docflow", words)
+
+
+def test_the_search_attributes_are_those_of_the_embedded_server() -> None:
+    compose = (ROOT / "deploy" / "compose.yaml").read_text()
+    arguments = dev_server_arguments(None)
+    ours = {value for name, value in pairwise(arguments) if "attr" in name}
+    assert set(re.findall(r"--search-attribute=(\S+)", compose)) == ours
+
+
+def test_every_setting_is_one_that_docflow_reads() -> None:
+    read = "".join(path.read_text() for path in (ROOT / "workers").glob("*.py"))
+    compose = (ROOT / "deploy" / "compose.yaml").read_text()
+    block = compose[compose.index("x-docflow:") : compose.index("services:")]
+    named = set(re.findall(r"^    ([A-Z_]+):", block, re.MULTILINE))
+    assert len(named) >= 5
+    assert {name for name in named if name not in read} == set()
