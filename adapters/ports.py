@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -381,6 +381,10 @@ class ImportStore(Protocol):
         ...
 
 
+REJECTED_BODY_BYTES: Final = 64 * 1024
+"""Bytes of a rejected body that its record keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class RejectedMessage:
     """A message that went to the dead letter queue, kept to be looked at and resubmitted."""
@@ -391,7 +395,7 @@ class RejectedMessage:
     reason: str
     description: str
     body: str
-    """At most 64 KiB of the raw body."""
+    """The raw body, at most `REJECTED_BODY_BYTES` of it."""
     truncated: bool
     received_at: datetime
     resubmitted_at: datetime | None

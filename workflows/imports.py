@@ -296,6 +296,11 @@ class DocumentImport:
         if not self._is_closing:
             self._stop(answer or Answer())
 
+    def _next_steps(self) -> str | None:
+        if not self._parking.waits:
+            return None
+        return "retry" if self._step == _RECORD else "retry, skip, fail or cancel"
+
     @workflow.query(name="status")
     def status(self) -> ImportStatus:
         """Where the run stands."""
@@ -304,7 +309,7 @@ class DocumentImport:
             state=self._state,
             step=self._step,
             reason=self._parking.reason,
-            next_steps="retry, skip, fail or cancel" if self._parking.waits else None,
+            next_steps=self._next_steps(),
             waiting_since=since.isoformat() if since else None,
             plan=self._plan,
             outcome=self._outcome,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -10,9 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.imports import rejected_messages
-from adapters.ports import RejectedMessage
-
-BODY_BYTES: Final = 64 * 1024
+from adapters.ports import REJECTED_BODY_BYTES, RejectedMessage
 
 
 class SqlRejectedMessages:
@@ -35,7 +33,7 @@ class SqlRejectedMessages:
                     reason=clean(reason),
                     description=clean(description),
                     body=_bounded(body),
-                    truncated=len(body) > BODY_BYTES,
+                    truncated=len(body) > REJECTED_BODY_BYTES,
                     received_at=datetime.now(UTC),
                 )
                 .on_conflict_do_nothing(index_elements=["queue", "message_id"])
@@ -66,10 +64,10 @@ class SqlRejectedMessages:
 
 def _bounded(body: bytes) -> bytes:
     """The first 64 KiB, cut between two characters where the body is UTF-8."""
-    if len(body) <= BODY_BYTES:
+    if len(body) <= REJECTED_BODY_BYTES:
         return body
-    end = BODY_BYTES
-    while end > BODY_BYTES - 4 and body[end] & 0xC0 == 0x80:
+    end = REJECTED_BODY_BYTES
+    while end > REJECTED_BODY_BYTES - 4 and body[end] & 0xC0 == 0x80:
         end -= 1
     return body[:end]
 

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from adapters.ports import RejectedMessage, Unavailable
-
-_BODY_LIMIT = 64 * 1024
+from adapters.ports import REJECTED_BODY_BYTES, RejectedMessage, Unavailable
 
 
 class MemoryRejectedMessages:
@@ -35,8 +33,8 @@ class MemoryRejectedMessages:
                 message_id=message_id,
                 reason=reason,
                 description=description,
-                body=body[:_BODY_LIMIT].decode("utf-8", errors="replace"),
-                truncated=len(body) > _BODY_LIMIT,
+                body=body[:REJECTED_BODY_BYTES].decode("utf-8", errors="replace"),
+                truncated=len(body) > REJECTED_BODY_BYTES,
                 received_at=datetime.now(UTC),
                 resubmitted_at=None,
             )

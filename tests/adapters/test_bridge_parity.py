@@ -17,9 +17,10 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 
 from adapters.memory.rejected import MemoryRejectedMessages
+from adapters.ports import REJECTED_BODY_BYTES
 from contracts.imports import DocumentType
 from workers.bridges.function_app import GivenBack, build
-from workers.bridges.imports import RECORDED_BODY, ImportDoor
+from workers.bridges.imports import ImportDoor
 from workers.bridges.patience import Accept, Patience
 from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
@@ -166,8 +167,8 @@ async def test_bridge_and_function_come_to_the_same_outcomes(tmp_path: Path) -> 
     ("verdict", "size", "given_back"),
     [
         (Settle("import/P1/T1"), 10, False),
-        (DeadLetter("MalformedBody", "no"), RECORDED_BODY, False),
-        (DeadLetter("MalformedBody", "no"), RECORDED_BODY + 1, True),
+        (DeadLetter("MalformedBody", "no"), REJECTED_BODY_BYTES, False),
+        (DeadLetter("MalformedBody", "no"), REJECTED_BODY_BYTES + 1, True),
         (Abandon("away"), 10, True),
     ],
 )

@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from adapters.database import Database, open_database
-from adapters.database.rejected import BODY_BYTES, SqlRejectedMessages
+from adapters.database.rejected import SqlRejectedMessages
 from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import RejectedMessages
+from adapters.ports import REJECTED_BODY_BYTES, RejectedMessages
 
 
 @pytest.fixture(params=["sqlite", "postgres", "memory"])
@@ -61,8 +61,8 @@ async def test_resubmission_is_noted(rejected: RejectedMessages) -> None:
     ("body", "kept", "truncated"),
     [
         (b"\xff\xfe\0", "\ufffd\ufffd\0", False),
-        (b"a" * BODY_BYTES, "a" * BODY_BYTES, False),
-        (b"a" * (BODY_BYTES + 1), "a" * BODY_BYTES, True),
+        (b"a" * REJECTED_BODY_BYTES, "a" * REJECTED_BODY_BYTES, False),
+        (b"a" * (REJECTED_BODY_BYTES + 1), "a" * REJECTED_BODY_BYTES, True),
     ],
 )
 async def test_bodies_are_bounded_and_any_bytes_will_do(
@@ -82,6 +82,6 @@ async def test_hostile_text_is_kept_without_what_a_database_refuses(
 
 async def test_a_long_body_is_cut_between_characters(database: Database) -> None:
     rejected = SqlRejectedMessages(database)
-    await rejected.record("q", "m1", "r", "d", b"a" + "é".encode() * BODY_BYTES)
+    await rejected.record("q", "m1", "r", "d", b"a" + "é".encode() * REJECTED_BODY_BYTES)
     (row,) = await rejected.list()
-    assert row.body == "a" + "é" * ((BODY_BYTES - 1) // 2)
+    assert row.body == "a" + "é" * ((REJECTED_BODY_BYTES - 1) // 2)

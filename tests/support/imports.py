@@ -59,6 +59,8 @@ class World:
     finish_failures: list[BaseException] = field(default_factory=list[BaseException])
     block: bool = False
     """The handler works until it is cancelled."""
+    block_finish: bool = False
+    """The first record takes until it is cancelled."""
     working: asyncio.Event = field(default_factory=asyncio.Event)
     prepared: list[ImportMessage] = field(default_factory=list[ImportMessage])
     handled: list[HandlerInput] = field(default_factory=list[HandlerInput])
@@ -77,6 +79,10 @@ class World:
 
         @activity.defn(name="imports.finish")
         async def finish(closing: Closing) -> HandlerOutcome:
+            if self.block_finish:
+                self.block_finish = False
+                self.working.set()
+                await asyncio.Event().wait()
             if self.finish_failures:
                 raise self.finish_failures.pop(0)
             self.closed.append(closing)

@@ -320,6 +320,19 @@ async def test_temporals_own_cancel_is_recorded_too(imports: Imports) -> None:
     assert world.closed[-1].state is ImportState.CANCELLED
 
 
+async def test_a_cancel_that_comes_while_the_result_is_recorded_is_too_late(
+    imports: Imports,
+) -> None:
+    world = World(block_finish=True)
+    async with imports.running(world, import_message()) as handle:
+        await world.working.wait()
+        await handle.cancel()
+        async with asyncio.timeout(20):
+            result = await handle.result()
+    assert result.state is ImportState.COMPLETED
+    assert [closing.state for closing in world.closed] == [ImportState.COMPLETED]
+
+
 async def test_a_result_that_cannot_be_recorded_parks_and_is_recorded_later(
     imports: Imports,
 ) -> None:

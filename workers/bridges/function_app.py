@@ -9,7 +9,7 @@ import os
 
 import azure.functions as func
 
-from workers.bridges.imports import RECORDED_BODY
+from adapters.ports import REJECTED_BODY_BYTES
 from workers.bridges.late_door import LateDoor
 from workers.bridges.patience import Accept, Patience
 from workers.bridges.verdicts import DeadLetter, Settle
@@ -30,7 +30,7 @@ def build(accept: Accept, patience: Patience) -> func.FunctionApp:
     async def imports(message: func.ServiceBusMessage) -> None:  # pyright: ignore[reportUnusedFunction]
         raw, earlier = message.get_body(), max((message.delivery_count or 1) - 1, 0)
         verdict = await patience.decide(accept, raw, earlier, message.message_id or None)
-        recorded = isinstance(verdict, DeadLetter) and len(raw) <= RECORDED_BODY
+        recorded = isinstance(verdict, DeadLetter) and len(raw) <= REJECTED_BODY_BYTES
         if not (recorded or isinstance(verdict, Settle)):
             raise GivenBack(verdict)
 

@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 LOUD_FROM_DELIVERY: Final = 8
 """A queue gives a message up after its tenth delivery: from here on somebody should look."""
-RECORDED_BODY: Final = 64 * 1024
-"""Bytes of a rejected body that its record keeps."""
 START_TIMEOUT: Final = timedelta(seconds=5)
 SUMMARY_LIMIT: Final = 400
 """Bytes of a static summary that the server takes."""
