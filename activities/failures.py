@@ -64,6 +64,11 @@ def _judge(error: Exception) -> _Verdict:
             return _Verdict(THROTTLING, text, THROTTLING_ATTEMPTS, error.retry_after)
         case Unavailable():
             return _Verdict(TRANSIENT, text, TRANSIENT_ATTEMPTS)
+        case OSError(strerror=str(reason)):
+            # Its full text names folders of the server, which are nobody's business outside.
+            return _Verdict(
+                TRANSIENT, f"unexpected {type(error).__name__}: {reason}", TRANSIENT_ATTEMPTS
+            )
         case _:
             # A fault of ours may hang on the moment (a race, a full disk): it gets the attempts
             # of a transient failure, then a person sees it.

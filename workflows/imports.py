@@ -166,6 +166,9 @@ class DocumentImport:
                 outcome = await self._record(state, reason)
                 break
             except FailureError as error:
+                if is_cancelled_exception(error):
+                    # Too late to stop anything, and without its record the end would be lost.
+                    continue
                 # The work is done and only its record is missing: any answer tries again.
                 self._state = ImportState.PARKED
                 await self._parking.wait(self._step, explain(error), _nobody)

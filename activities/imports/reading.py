@@ -32,6 +32,7 @@ class TableReading:
     Attributes:
         titles: Header of the report of rejected rows.
         ignored: Titles of columns that mean nothing for the table.
+        guessed_encoding: The text's encoding, where neither message nor file tells it.
         rows_read: Rows below the header consumed so far.
         exhausted: There are no rows any more.
 
@@ -60,6 +61,7 @@ class TableReading:
         self._rows: Iterator[tuple[int, list[Cell]]] = iter(())
         self.titles: tuple[str, ...] = ()
         self.ignored: tuple[str, ...] = ()
+        self.guessed_encoding: str | None = None
         self.rows_read = 0
         self.exhausted = False
 
@@ -92,6 +94,8 @@ class TableReading:
                 encoding=message.encoding,
             )
         )
+        if message.encoding is None and not (source.encoding or "utf-8").startswith("utf"):
+            self.guessed_encoding = source.encoding
         rows = source.rows()
         top = list(islice(rows, HEADER_WITHIN))
         header = find_header(top, spec, source.sheet)

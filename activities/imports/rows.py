@@ -155,7 +155,7 @@ class RowImports:
         async with Heartbeater() as heart:
             mark = await self._store.mark(load.key)
             load.refuse_to_append_again(mark)
-            header = mark.header[1:]
+            header, guessed = mark.header[1:], None
             ignored = match_header(0, header, load.spec).ignored
             if not load.is_done(mark):
                 async with fetched(
@@ -166,7 +166,9 @@ class RowImports:
                     )
                     mark = await self._load(load, reading, mark, _is_quick(path), heart)
                     header, ignored = reading.titles, reading.ignored
-            return await self._outcome(load, mark, header, ignored)
+                    guessed = reading.guessed_encoding
+            note = _note(load, mark, ignored, guessed)
+            return await self._outcome(load, mark, header, note)
 
     async def _load(
         self, load: _Load, reading: TableReading, mark: LoadMark, quick: bool, heart: Heartbeater
@@ -218,7 +220,7 @@ class RowImports:
         )
 
     async def _outcome(
-        self, load: _Load, mark: LoadMark, header: tuple[str, ...], ignored: tuple[str, ...]
+        self, load: _Load, mark: LoadMark, header: tuple[str, ...], note: str | None
     ) -> HandlerOutcome:
         report, problems = None, ()
         # A finished load without a header is that of a closed import: its rejected rows are gone
@@ -233,7 +235,7 @@ class RowImports:
             problems=problems,
             problem_count=mark.problem_count,
             report=report,
-            note=_note(load, mark, ignored),
+            note=note,
             held_back=_held_back(load, mark),
         )
 
@@ -284,13 +286,15 @@ def _held_back(load: _Load, mark: LoadMark) -> str | None:
     )
 
 
-def _note(load: _Load, mark: LoadMark, ignored: tuple[str, ...]) -> str | None:
+def _note(load: _Load, mark: LoadMark, ignored: tuple[str, ...], guessed: str | None) -> str | None:
     sentences: list[str] = []
     rejected = mark.counts.rejected
     if rejected and load.message.strategy is Strategy.REPLACE:
         sentences.append(f"Nothing was removed, because {_rows(rejected)} rejected.")
     if mark.cursor == 0:
         sentences.append("There are no rows below the header.")
+    if guessed:
+        sentences.append(f"Read as {guessed}, a guess: name the encoding if letters are wrong.")
     if ignored:
         named = ", ".join(repr(title) for title in ignored[:_IGNORED_IN_NOTE])
         more = len(ignored) - _IGNORED_IN_NOTE

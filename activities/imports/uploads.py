@@ -40,29 +40,36 @@ class UploadImports:
         source, target = message.source_blob_name, message.target_blob_name
         assert source is not None, "the message is checked to have a source"
         async with Heartbeater():
+            original = None if message.direct_upload else await self._original(source)
             if message.direct_upload:
                 stored = await self._hashed(target)
+            elif original is not None:
+                stored = await self._copied(original, target)
             else:
-                stored = await self._copied(source, target, work.plan.source)
+                stored = await self._moved_before(source, target, work.plan.source)
             key = TaskKey(message.project_id, message.task_id)
             counts = await self._store.register_upload(
                 key, stored, message.original_filename or message.filename
             )
-            if not message.direct_upload:
-                await self._blobs.delete(source)
+            if original is not None:
+                # What was put there meanwhile is somebody's next upload.
+                await self._blobs.delete(source, etag=original.etag)
         return HandlerOutcome(
             counts=counts, note=f"{target}: {stored.size} bytes, sha256 {stored.sha256}"[:500]
         )
 
-    async def _copied(self, source: str, target: str, expected: BlobRef | None) -> BlobRef:
+    async def _original(self, source: str) -> BlobRef | None:
+        """The temporary file; None when it is gone."""
         try:
-            original = await self._hashed(source)
+            return await self._hashed(source)
         except BlobNotFound:
-            return await self._moved_before(source, target, expected)
-        await self._blobs.copy(source, target)
+            return None
+
+    async def _copied(self, original: BlobRef, target: str) -> BlobRef:
+        await self._blobs.copy(original.name, target)
         stored = await self._hashed(target)
         if stored.sha256 != original.sha256:
-            raise Unavailable(f"the copy {target} differs from {source}")
+            raise Unavailable(f"the copy {target} differs from {original.name}")
         return stored
 
     async def _moved_before(self, source: str, target: str, expected: BlobRef | None) -> BlobRef:

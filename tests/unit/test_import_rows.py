@@ -276,6 +276,14 @@ async def test_an_append_that_has_gone_in_is_not_appended_again_when_corrected(
     assert codes(world) == ["E-1", "E-2"]
 
 
+async def test_a_guessed_encoding_is_told(world: World) -> None:
+    content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
+    outcome = await load(world, content)
+    assert outcome.note == "Read as windows-1252, a guess: name the encoding if letters are wrong."
+    named = await load(World(world.scratch / "named"), content, encoding="cp1252")
+    assert named.note is None
+
+
 async def test_big_documents_are_read_beside_the_event_loop(world: World) -> None:
     rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
     assert len(rows) > INLINE_BYTES

@@ -97,4 +97,4 @@ async def _up(folder: Path, temporal_port: int, ui_port: int) -> None:
         typer.echo(f"logs       {stack.folder}/*.log")
         typer.echo(f"settings   . {settings}")
         typer.echo("running until Ctrl-C")
-        await stack.ended()
+        await stack.keep_working(typer.echo)

@@ -112,7 +112,7 @@ async def run_demo(samples: Path, folder: Path, console: Console, *, keep: bool 
         exit_code = _report(runs, stack.temporal.ui_url, console)
         if keep:
             console.print("the stack stays up until Ctrl-C")
-            await stack.ended()
+            await stack.keep_working(console.print)
     return exit_code
 
 

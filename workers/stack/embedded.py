@@ -7,13 +7,14 @@ import sys
 import urllib.error
 import urllib.request
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from adapters.database import upgrade
-from workers.stack.children import StackError, child, free_port, wait_for_port, wait_until
+from workers.stack.children import child, free_port, wait_for_port, wait_until
 from workers.stack.temporal import TemporalServer, temporal_server
 
 QUEUE = "import-queue"
@@ -28,17 +29,25 @@ class EmbeddedStack:
     temporal: TemporalServer
     settings: Mapping[str, str]
     """The environment variables that point docflow at this stack."""
-    health_url: str
+    health_port: int
     worker: Process
 
-    async def ended(self) -> None:
-        """Wait until the worker ends, which it does not by itself.
+    @property
+    def health_url(self) -> str:
+        """Address of the worker's health endpoints."""
+        return f"http://127.0.0.1:{self.health_port}"
+
+    async def keep_working(self, announce: Callable[[str], None]) -> NoReturn:
+        """Start the worker again whenever it ends, as a supervisor does in production.
 
         Raises:
-            StackError: It did.
+            StackError: It does not start again.
         """
         code = await self.worker.wait()
-        raise StackError(f"the worker ended with {code}; see {self.folder / 'worker.log'}")
+        while True:
+            announce(f"the worker ended with {code}; starting it again")
+            async with worker_process(self.folder, self.environment, self.health_port) as process:
+                code = await process.wait()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -111,28 +120,28 @@ async def embedded_stack(
             **(settings or {}),
         }
         await upgrade(pointers["DATABASE_URL"])
-        process, health_url = await stack.enter_async_context(
-            worker_process(folder, {**os.environ, **pointers})
+        health_port = free_port()
+        process = await stack.enter_async_context(
+            worker_process(folder, {**os.environ, **pointers}, health_port)
         )
-        yield EmbeddedStack(folder, temporal, pointers, health_url, process)
+        yield EmbeddedStack(folder, temporal, pointers, health_port, process)
 
 
 @asynccontextmanager
 async def worker_process(
-    folder: Path, environment: Mapping[str, str]
-) -> AsyncGenerator[tuple[Process, str]]:
-    """A worker with its bridge, in a process of its own.
+    folder: Path, environment: Mapping[str, str], health_port: int
+) -> AsyncGenerator[Process]:
+    """A worker with its bridge, in a process of its own, once it is ready.
 
-    Yields:
-        The process and the address of its health endpoints, once it is ready.
+    Raises:
+        StackError: It does not get ready.
     """
-    port, log = free_port(), folder / "worker.log"
-    command = [*DOCFLOW, "worker", "imports", "--with-bridge", "--health-port", str(port)]
+    log = folder / "worker.log"
+    command = [*DOCFLOW, "worker", "imports", "--with-bridge", "--health-port", str(health_port)]
     async with child(command, log, environment) as process:
-        url = f"http://127.0.0.1:{port}"
-        ready = f"{url}/health/ready"
+        ready = f"http://127.0.0.1:{health_port}/health/ready"
         await wait_until(lambda: asyncio.to_thread(_is_ready, ready), process, "the worker", log)
-        yield process, url
+        yield process
 
 
 def _is_ready(url: str) -> bool:
