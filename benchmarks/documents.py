@@ -17,6 +17,7 @@ from benchmarks.stack import EMPTY_QUEUE, CpuMeter, Servers
 from benchmarks.timing import Stopwatch
 from workers.connect import connect
 from workers.stack.children import child
+from workers.stack.children import free_port
 from workers.stack.embedded import QUEUE, worker_process
 
 WARM = 40
@@ -111,7 +112,7 @@ async def _product(servers: Servers, runs: Runs, tag: str, count: int) -> None:
     bodies = workload.small_documents(servers.container, tag, WARM + count)
     async with (
         asyncpg.create_pool(servers.database_url, min_size=1, max_size=1) as pool,
-        worker_process(servers.folder, servers.environment) as (worker, _),
+        worker_process(servers.folder, servers.environment, free_port()) as worker,
     ):
         await workload.send(servers.queue, QUEUE, bodies[:WARM])
         await _completed(pool, tag, WARM)

@@ -12,6 +12,7 @@ from benchmarks import workload
 from benchmarks.documents import PATIENCE
 from benchmarks.report import Table, at_most, percentile
 from benchmarks.stack import Servers
+from workers.stack.children import free_port
 from workers.stack.embedded import QUEUE, worker_process
 
 MEDIAN = 0.150
@@ -26,7 +27,7 @@ async def measure(servers: Servers, count: int) -> Table:
     seconds: list[float] = []
     async with (
         asyncpg.create_pool(servers.database_url, min_size=1, max_size=1) as pool,
-        worker_process(servers.folder, servers.environment),
+        worker_process(servers.folder, servers.environment, free_port()),
         ServiceBusClient.from_connection_string(servers.queue) as client,
         client.get_queue_sender(QUEUE) as sender,
     ):

@@ -76,8 +76,7 @@ class DocumentImport:
     async def _import(self) -> None:
         while True:
             try:
-                if self._plan is None:
-                    self._plan = await self._prepare()
+                self._plan = await self._prepare()
                 self._outcome = await self._handle(self._plan)
                 reason = self._outcome.held_back
             except FailureError as error:

@@ -1,7 +1,7 @@
 """What no database of ours can hold, found before it fails a whole chunk."""
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, Integer, Text
@@ -64,9 +64,18 @@ def _is_clean(text: str) -> bool:
 
 
 def _bad_decimals(values: Sequence[Decimal | int | None]) -> Iterator[tuple[int, str]]:
+    if _are_decimals([value for value in values if value is not None]):
+        return
     for row, value in enumerate(values):
         if value is not None and not _is_decimal(value):
             yield row, "is not a number of at most 14 digits before the decimal point"
+
+
+def _are_decimals(values: Sequence[Decimal | int]) -> bool:
+    try:
+        return -ABOVE_ALL < min(values, default=0) and max(values, default=0) < ABOVE_ALL
+    except InvalidOperation:  # NaN has no order
+        return False
 
 
 def _is_decimal(value: Decimal | int) -> bool:
