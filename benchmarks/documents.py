@@ -16,8 +16,7 @@ from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, CpuMeter, Servers
 from benchmarks.timing import Stopwatch
 from workers.connect import connect
-from workers.stack.children import child
-from workers.stack.children import free_port
+from workers.stack.children import child, free_port
 from workers.stack.embedded import QUEUE, worker_process
 
 WARM = 40

@@ -73,7 +73,7 @@ def _bad_decimals(values: Sequence[Decimal | int | None]) -> Iterator[tuple[int,
 
 def _are_decimals(values: Sequence[Decimal | int]) -> bool:
     try:
-        return -ABOVE_ALL < min(values, default=0) and max(values, default=0) < ABOVE_ALL
+        return min(values, default=0) > -ABOVE_ALL and max(values, default=0) < ABOVE_ALL
     except InvalidOperation:  # NaN has no order
         return False
 
