@@ -54,6 +54,9 @@ lock: | $(BIN)/python
 	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --group dev -c requirements.lock \
 	  --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-annotate --no-header -o requirements-dev.lock
+	npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
+	$(BIN)/python -c 'import json, pathlib; path = pathlib.Path("package-lock.json"); lock = json.loads(path.read_text()); \
+	  [package.pop("funding", None) for package in lock["packages"].values()]; path.write_text(json.dumps(lock, indent=2) + "\n")'
 
 clean:
 	rm -rf .docflow $(VENV) node_modules

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,12 @@ def _replayer(workflows: list[type]) -> Replayer:
 
 def test_the_histories_are_there() -> None:
     assert {path.stem for path in HISTORIES} >= ASKED_FOR
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+def test_a_history_tells_nothing_of_the_machine_it_was_recorded_on(path: Path) -> None:
+    text = path.read_text()
+    assert not re.search(r"\.py|\d+@", text)
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -1,0 +1,68 @@
+"""What activities ask of the world, as protocols; `workers` wires the adapters.
+
+Errors of the ports:
+
+    PortError
+      BlobNotFound          there is no blob of that name
+      UnreadableDocument    the file is not what it says, damaged, encrypted or hostile
+      Unavailable           the world may be well again in a moment
+        Throttled           the world asked us to slow down
+
+Adapters translate what their library raises into these, and nothing else is caught on them.
+"""
+
+from adapters.ports.blobs import (
+    Blobs,
+)
+from adapters.ports.documents import (
+    Cell,
+    Documents,
+    RejectedRow,
+    ReportWriter,
+    ScheduleItem,
+    ScheduleProject,
+    ScheduleSource,
+    TableSource,
+)
+from adapters.ports.errors import (
+    BlobNotFound,
+    PortError,
+    Throttled,
+    Unavailable,
+    UnreadableDocument,
+)
+from adapters.ports.imports import (
+    ImportStore,
+    LoadMark,
+    RowChunk,
+    TaskKey,
+)
+from adapters.ports.rejected import (
+    REJECTED_BODY_BYTES,
+    RejectedMessage,
+    RejectedMessages,
+)
+
+__all__ = [
+    "REJECTED_BODY_BYTES",
+    "BlobNotFound",
+    "Blobs",
+    "Cell",
+    "Documents",
+    "ImportStore",
+    "LoadMark",
+    "PortError",
+    "RejectedMessage",
+    "RejectedMessages",
+    "RejectedRow",
+    "ReportWriter",
+    "RowChunk",
+    "ScheduleItem",
+    "ScheduleProject",
+    "ScheduleSource",
+    "TableSource",
+    "TaskKey",
+    "Throttled",
+    "Unavailable",
+    "UnreadableDocument",
+]

@@ -1,0 +1,54 @@
+"""One container of blobs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from contracts.blobs import BlobRef
+
+
+class Blobs(Protocol):
+    """One container of blobs."""
+
+    async def stat(self, name: str) -> BlobRef:
+        """Size and etag, without the bytes.
+
+        Raises:
+            BlobNotFound: There is no such blob.
+        """
+        ...
+
+    async def download(
+        self, name: str, target: Path, progress: Callable[[int], None] | None = None
+    ) -> BlobRef:
+        """Stream a blob into a new file; the returned reference carries its sha256.
+
+        Args:
+            name: Blob name.
+            target: File to write; its folder exists.
+            progress: Called with the bytes written so far, at least once per 8 MB.
+
+        Raises:
+            BlobNotFound: There is no such blob.
+        """
+        ...
+
+    async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
+        """Stream a file into a blob; readers see the old bytes or all of the new ones.
+
+        Raises:
+            FileExistsError: `overwrite` is false and the blob exists.
+        """
+        ...
+
+    async def copy(self, source: str, target: str) -> BlobRef:
+        """Copy within the container, replacing `target`.
+
+        Raises:
+            BlobNotFound: There is no `source`.
+        """
+        ...
+
+    async def delete(self, name: str, *, etag: str | None = None) -> bool:
+        """Delete a blob; False when it was gone already, or is not at `etag` any more."""
+        ...

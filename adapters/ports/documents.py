@@ -1,0 +1,135 @@
+"""Files of every format docflow knows, and the report of what did not go in."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from contracts.imports import Problem
+
+Cell = str | int | float | bool | date | datetime | None
+"""A cell as a reader hands it over; dates and times are naive, as they stand in the file."""
+
+
+class TableSource(Protocol):
+    """One table of a file, read from top to bottom, once."""
+
+    format: str
+    """`csv`, `xlsx`, `xls` or `ods`."""
+    sheet: str | None
+    encoding: str | None
+
+    def rows(self) -> Iterator[tuple[int, list[Cell]]]:
+        """Rows that hold anything, each with its line number as the user's program shows it.
+
+        Trailing empty cells are cut; memory stays bounded whatever the file.
+
+        Raises:
+            UnreadableDocument: The file turned out damaged or hostile on the way.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A row that did not go in."""
+
+    line: int
+    cells: Sequence[Cell]
+    """As read."""
+    problems: Sequence[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleProject:
+    """One project of a schedule file."""
+
+    primavera_project_id: str
+    """Its short name, which stays the same from update to update."""
+    object_id: str
+    name: str | None
+    data_date: datetime | None
+    planned_start: datetime | None
+    finish: datetime | None
+    activities: int
+
+
+ScheduleItem = tuple[int, str, dict[str, Any]] | RejectedRow | Problem
+"""What a schedule says, piece by piece.
+
+An entity: line, table, and the values of its key and columns. A row that is left out: its cells
+are the table, the line, and each value after its name. A value that was emptied or cut, right
+behind its entity, which goes in all the same.
+"""
+
+
+class ScheduleSource(Protocol):
+    """A Primavera file."""
+
+    format: str
+    """`xer` or `pmxml`."""
+
+    def projects(self) -> list[ScheduleProject]:
+        """The projects of the file.
+
+        Raises:
+            UnreadableDocument: The file is damaged or hostile.
+        """
+        ...
+
+    def read(self, primavera_project_id: str) -> Iterator[ScheduleItem]:
+        """Everything the file says about one project, by short name or object id.
+
+        Yields:
+            Entities, references resolved to codes, and in between the rows and values that are
+            left out; the same items in the same order at every reading. The first is the
+            project. Order of the tables: schedule_projects, schedule_calendars, schedule_wbs,
+            schedule_resources, schedule_activities, schedule_relationships,
+            schedule_assignments, schedule_activity_codes, schedule_udf_values.
+
+        Raises:
+            UnreadableDocument: The file is damaged or hostile, or holds no such project.
+        """
+        ...
+
+
+class Documents(Protocol):
+    """Reads files of every format docflow knows."""
+
+    def open_table(
+        self,
+        path: Path,
+        *,
+        filename: str | None = None,
+        sheet: str | None = None,
+        encoding: str | None = None,
+    ) -> AbstractContextManager[TableSource]:
+        """Open a table by what the file holds; the name is a hint.
+
+        Raises:
+            UnreadableDocument: No table can be read from it; the message says why.
+        """
+        ...
+
+    def open_schedule(
+        self, path: Path, *, filename: str | None = None, encoding: str | None = None
+    ) -> AbstractContextManager[ScheduleSource]:
+        """Open an XER or PMXML file by what it holds.
+
+        Raises:
+            UnreadableDocument: It is neither, or damaged; the message says which.
+        """
+        ...
+
+
+class ReportWriter(Protocol):
+    """Writes the spreadsheet of rejected rows."""
+
+    def write(self, target: Path, header: Sequence[str], rows: Iterator[RejectedRow]) -> None:
+        """The user's own rows plus a first column that says what is wrong with each.
+
+        Formulas are written as text; memory stays bounded.
+        """
+        ...

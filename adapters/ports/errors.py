@@ -1,0 +1,29 @@
+"""What a port may raise."""
+
+
+class PortError(Exception):
+    """Any failure that a port promises."""
+
+
+class BlobNotFound(PortError):
+    """There is no blob of that name."""
+
+
+class UnreadableDocument(PortError):
+    """The file is not what it says, damaged, encrypted or hostile; the message says which."""
+
+
+class Unavailable(PortError):
+    """The world may be well again in a moment."""
+
+
+class Throttled(Unavailable):
+    """The world asked us to slow down.
+
+    Attributes:
+        retry_after: Seconds that the server asked for, or None.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

@@ -1,0 +1,168 @@
+"""Tables of the imports pipeline."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Protocol
+
+from adapters.ports.documents import Cell, RejectedRow, ScheduleProject
+from contracts.blobs import BlobRef
+from contracts.imports import (
+    BulkMessage,
+    Closing,
+    Counts,
+    HandlerOutcome,
+    ImportMessage,
+    ImportPlan,
+    ImportState,
+    Strategy,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKey:
+    """Names one import."""
+
+    project_id: str
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowChunk:
+    """Some rows of one table, valid and unique by natural key within the file so far."""
+
+    table: str
+    columns: tuple[str, ...]
+    """Natural key and every column that the file has."""
+    rows: Sequence[tuple[Any, ...]]
+    """Python values in the order of `columns`."""
+    lines: Sequence[int]
+    """Line number of each row."""
+    cells: Sequence[Sequence[Cell]]
+    """Each row as read, for the report, should the store refuse it; empty where none is made."""
+    rejected: Sequence[RejectedRow]
+    """Rows of this stretch that did not get this far."""
+    cursor: int
+    """Rows of the source consumed when this chunk is in."""
+    header: tuple[str, ...] = ()
+    """Header that the load begins under with this chunk; empty: the one it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMark:
+    """How far a load has come; written with each chunk, in its transaction."""
+
+    cursor: int = 0
+    counts: Counts = field(default_factory=Counts)
+    problem_count: int = 0
+    header: tuple[str, ...] = ()
+    finished: bool = False
+
+
+class ImportStore(Protocol):
+    """Tables of the imports pipeline. Every method is one transaction and may run twice."""
+
+    async def begin(
+        self, message: ImportMessage, plan: ImportPlan, workflow_id: str, guard: str | None
+    ) -> tuple[ImportState, str] | None:
+        """Open the status row, or tell of an earlier import that makes this one needless.
+
+        Args:
+            message: The message.
+            plan: The decisions of this run.
+            workflow_id: Who does it.
+            guard: Value that names the work (idempotency key, extraction id); no two tasks of
+                a project and document type may complete it.
+
+        Returns:
+            None when the import is open. Otherwise state and task id of the import that is
+            completed or failed already: this task itself, or another one with this guard.
+        """
+        ...
+
+    async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
+        """Write state, reason, counts and first problems into the status row.
+
+        A row in a final state stays as it is, unless `closing` is of the same state. Without
+        `closing.outcome` the counts are those of the progress mark.
+
+        Returns:
+            The outcome as recorded.
+        """
+        ...
+
+    async def mark(self, key: TaskKey) -> LoadMark:
+        """How far this task's load has come; the empty mark when it has not begun."""
+        ...
+
+    async def restart(self, key: TaskKey, header: Sequence[str]) -> None:
+        """Begin a load: forget mark, rejects and staged rows of this task, keep the header."""
+        ...
+
+    async def write(self, key: TaskKey, chunk: RowChunk, strategy: Strategy) -> LoadMark:
+        """Write one chunk into its table by natural key, with rejects and progress mark.
+
+        A chunk at or before the mark's cursor is left alone.
+        """
+        ...
+
+    async def stage(self, key: TaskKey, chunk: RowChunk) -> LoadMark:
+        """Put one chunk aside, with rejects and progress mark; nobody sees its rows yet."""
+        ...
+
+    async def swap(
+        self,
+        key: TaskKey,
+        table: str,
+        scope: Mapping[str, Any],
+        strategy: Strategy,
+        as_of: date,
+    ) -> LoadMark:
+        """Bring the staged rows in, all at once, and finish the load.
+
+        Args:
+            key: The task.
+            table: Target table.
+            scope: Column values that bound what `replace` may remove.
+            strategy: `replace` removes what the file does not hold (rows with a validity are
+                closed as of `as_of` instead); the others act as in `write`.
+            as_of: Day of the import.
+        """
+        ...
+
+    async def finish(self, key: TaskKey) -> LoadMark:
+        """Mark a load that was written chunk by chunk as finished."""
+        ...
+
+    def rejects(self, key: TaskKey) -> AsyncIterator[Sequence[RejectedRow]]:
+        """Rejected rows by line, in pages of at most 1,000; no transaction is held open."""
+        ...
+
+    async def retire(self, key: TaskKey, primavera_project_id: str) -> Counts:
+        """Bring a Primavera project in line with what the task's file did not hold.
+
+        Activities that are missing from the file are flagged, never deleted; those that are
+        back lose their flag. Relationships, assignments, codes and UDF values that the file
+        does not hold any more are deleted. Returns `flagged` (newly) and `deleted`.
+        """
+        ...
+
+    async def record_schedule_projects(
+        self, key: TaskKey, source: BlobRef, projects: Sequence[ScheduleProject]
+    ) -> Counts:
+        """Register which projects and data dates a file holds."""
+        ...
+
+    async def register_upload(
+        self, key: TaskKey, blob: BlobRef, original_filename: str | None
+    ) -> Counts:
+        """Register a stored schedule file with hash, size and original name."""
+        ...
+
+    async def change_activities(self, message: BulkMessage) -> Counts:
+        """Apply a bulk operation to the selected activities of the message's project."""
+        ...
+
+    async def delete_service(self, table: str, project_id: str, service_id: str) -> int:
+        """Delete a service's rows; how many."""
+        ...

@@ -1,0 +1,47 @@
+"""Messages that went to the dead letter queue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+REJECTED_BODY_BYTES: Final = 64 * 1024
+"""Bytes of a rejected body that its record keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedMessage:
+    """A message that went to the dead letter queue, kept to be looked at and resubmitted."""
+
+    id: int
+    queue: str
+    message_id: str | None
+    reason: str
+    description: str
+    body: str
+    """The raw body, at most `REJECTED_BODY_BYTES` of it."""
+    truncated: bool
+    received_at: datetime
+    resubmitted_at: datetime | None
+
+
+class RejectedMessages(Protocol):
+    """The record of rejected messages."""
+
+    async def record(
+        self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
+    ) -> None:
+        """Keep a message; the same message id of the same queue is kept once."""
+        ...
+
+    async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
+        """The newest first."""
+        ...
+
+    async def get(self, id: int) -> RejectedMessage | None:
+        """One message."""
+        ...
+
+    async def mark_resubmitted(self, id: int) -> None:
+        """Note that the message was sent again."""
+        ...
