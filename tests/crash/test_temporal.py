@@ -27,7 +27,7 @@ async def test_a_killed_temporal_server_forgets_no_document(
             wave = documents[number::KILLS]
             await system.submit(wave)
             sent += len(wave)
-            await asyncio.sleep(chance.uniform(0.2, 1.0))
+            await asyncio.sleep(chance.uniform(0.1, 0.6))
             await system.temporal.kill()
             on_their_way += sent - len(await system.finished_tasks() - before)
             await system.temporal.start()
@@ -41,4 +41,5 @@ async def test_a_killed_temporal_server_forgets_no_document(
         f"{system.temporal.kills} kills, {len(documents)} documents, "
         f"{time.monotonic() - began:.0f} s; on their way at a kill: {on_their_way / KILLS:.1f}"
     )
-    assert on_their_way >= KILLS
+    # Kills that hit no import prove nothing.
+    assert on_their_way >= KILLS / 4
