@@ -56,7 +56,8 @@ lock: | $(BIN)/python
 	  --no-annotate --no-header -o requirements-dev.lock
 	npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	$(BIN)/python -c 'import json, pathlib; path = pathlib.Path("package-lock.json"); lock = json.loads(path.read_text()); \
-	  [package.pop("funding", None) for package in lock["packages"].values()]; path.write_text(json.dumps(lock, indent=2) + "\n")'
+	  [package.pop(name, None) for package in lock["packages"].values() for name in ("funding", "license")]; \
+	  path.write_text(json.dumps(lock, indent=2) + "\n")'
 
 clean:
 	rm -rf .docflow $(VENV) node_modules
