@@ -1,16 +1,37 @@
 """Search attributes that every pipeline sets."""
 
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
-from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+from temporalio.common import (
+    SearchAttributeKey,
+    SearchAttributePair,
+    SearchAttributeUpdate,
+    TypedSearchAttributes,
+)
 
 PIPELINE: Final = SearchAttributeKey.for_keyword("Pipeline")
 DOCUMENT_TYPE: Final = SearchAttributeKey.for_keyword("DocumentType")
 PROJECT_ID: Final = SearchAttributeKey.for_keyword("ProjectId")
 STATE: Final = SearchAttributeKey.for_keyword("State")
 NEEDS_ATTENTION: Final = SearchAttributeKey.for_bool("NeedsAttention")
+WAITING_SINCE: Final = SearchAttributeKey.for_datetime("WaitingSince")
+WAITING_FOR: Final = SearchAttributeKey.for_keyword("WaitingFor")
+ORGANISATION_ID: Final = SearchAttributeKey.for_keyword("OrganisationId")
 
-ALL: Final = (PIPELINE, DOCUMENT_TYPE, PROJECT_ID, STATE, NEEDS_ATTENTION)
+ALL: Final = (
+    PIPELINE,
+    DOCUMENT_TYPE,
+    PROJECT_ID,
+    STATE,
+    NEEDS_ATTENTION,
+    WAITING_SINCE,
+    WAITING_FOR,
+    ORGANISATION_ID,
+)
+
+OPERATORS: Final = "operators"
+"""Who is waited for where nobody in particular is."""
 
 
 def at_start(pipeline: str, document_type: str, project_id: str) -> TypedSearchAttributes:
@@ -24,3 +45,29 @@ def at_start(pipeline: str, document_type: str, project_id: str) -> TypedSearchA
             SearchAttributePair(NEEDS_ATTENTION, False),
         ]
     )
+
+
+def waiting(state: str, since: datetime, person: str) -> list[SearchAttributeUpdate[Any]]:
+    """The changes that show a run which waits for a person.
+
+    Args:
+        state: What `State` becomes.
+        since: Since when.
+        person: For whom, or `OPERATORS`.
+    """
+    return [
+        STATE.value_set(state),
+        NEEDS_ATTENTION.value_set(True),
+        WAITING_SINCE.value_set(since),
+        WAITING_FOR.value_set(person),
+    ]
+
+
+def going_on(state: str) -> list[SearchAttributeUpdate[Any]]:
+    """The changes that show a run which needs nobody (any more)."""
+    return [
+        STATE.value_set(state),
+        NEEDS_ATTENTION.value_set(False),
+        WAITING_SINCE.value_unset(),
+        WAITING_FOR.value_unset(),
+    ]

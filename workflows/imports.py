@@ -173,12 +173,7 @@ class DocumentImport:
                 await self._parking.wait(self._step, explain(error), _nobody)
                 self._parking.resume()
         self._state, self._step, self._outcome = state, _DONE, outcome
-        workflow.upsert_search_attributes(
-            [
-                attributes.STATE.value_set(state),
-                attributes.NEEDS_ATTENTION.value_set(False),
-            ]
-        )
+        workflow.upsert_search_attributes(attributes.going_on(state))
         workflow.set_current_details("")
         await workflow.wait_condition(workflow.all_handlers_finished)
         return ImportResult(

@@ -81,10 +81,7 @@ class Parking(Generic[Correction]):
         """
         self.reason, self.since, self._answer = reason, workflow.now(), None
         workflow.upsert_search_attributes(
-            [
-                attributes.STATE.value_set("parked"),
-                attributes.NEEDS_ATTENTION.value_set(True),
-            ]
+            attributes.waiting("parked", self.since, attributes.OPERATORS)
         )
         workflow.set_current_details(self._details(step))
         try:
@@ -108,12 +105,7 @@ class Parking(Generic[Correction]):
 
     def resume(self) -> None:
         """Show that the run goes on and needs nobody."""
-        workflow.upsert_search_attributes(
-            [
-                attributes.STATE.value_set("running"),
-                attributes.NEEDS_ATTENTION.value_set(False),
-            ]
-        )
+        workflow.upsert_search_attributes(attributes.going_on("running"))
         workflow.set_current_details("")
 
     def _details(self, step: str) -> str:

@@ -1,6 +1,6 @@
 """One container of blobs."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +38,20 @@ class Blobs(Protocol):
 
         Raises:
             FileExistsError: `overwrite` is false and the blob exists.
+        """
+        ...
+
+    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Stream bytes into a new blob as they arrive; it appears when all of them are there.
+
+        When `chunks` raises, there is no blob and the error passes through. Memory stays bounded.
+
+        Args:
+            name: Blob name.
+            chunks: Pieces of any size.
+
+        Raises:
+            FileExistsError: There is a blob of that name.
         """
         ...
 

@@ -20,6 +20,8 @@ class TableSource(Protocol):
     """`csv`, `xlsx`, `xls` or `ods`."""
     sheet: str | None
     encoding: str | None
+    delimiter: str | None
+    """Of a text table."""
 
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """Rows that hold anything, each with its line number as the user's program shows it.
@@ -105,8 +107,24 @@ class Documents(Protocol):
         filename: str | None = None,
         sheet: str | None = None,
         encoding: str | None = None,
+        delimiter: str | None = None,
     ) -> AbstractContextManager[TableSource]:
         """Open a table by what the file holds; the name is a hint.
+
+        Args:
+            path: The file.
+            filename: The name its owner knows it by.
+            sheet: Sheet of a workbook; the first that holds anything when absent.
+            encoding: Encoding of a text file; found out when absent.
+            delimiter: Between the fields of a text file; found out when absent.
+
+        Raises:
+            UnreadableDocument: No table can be read from it; the message says why.
+        """
+        ...
+
+    def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
+        """Names of a workbook's sheets in its order; none for a text table.
 
         Raises:
             UnreadableDocument: No table can be read from it; the message says why.
@@ -127,9 +145,23 @@ class Documents(Protocol):
 class ReportWriter(Protocol):
     """Writes the spreadsheet of rejected rows."""
 
-    def write(self, target: Path, header: Sequence[str], rows: Iterator[RejectedRow]) -> None:
+    def write(
+        self,
+        target: Path,
+        header: Sequence[str],
+        rows: Iterator[RejectedRow],
+        *,
+        comments: bool = False,
+    ) -> None:
         """The user's own rows plus a first column that says what is wrong with each.
 
         Formulas are written as text; memory stays bounded.
+
+        Args:
+            target: File to write.
+            header: Titles of the columns.
+            rows: The rows, with their problems.
+            comments: Put each problem as a comment on the cell of its column as well, as far as
+                memory allows.
         """
         ...

@@ -18,6 +18,7 @@ from workflows import attributes
 _TYPES = {
     SearchAttributeIndexedValueType.KEYWORD: "Keyword",
     SearchAttributeIndexedValueType.BOOL: "Bool",
+    SearchAttributeIndexedValueType.DATETIME: "Datetime",
 }
 
 TUNING = (

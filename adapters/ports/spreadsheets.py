@@ -1,0 +1,319 @@
+"""Tables of the spreadsheets pipeline, and what it asks of files."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from contracts.blobs import BlobRef
+from contracts.imports import Problem
+from contracts.spreadsheets import (
+    Analysis,
+    CellMapping,
+    CellSummary,
+    DecideCells,
+    ExpiredPage,
+    Notice,
+    Processed,
+    RetentionOrder,
+    RowCounts,
+    SaveColumns,
+    SpreadsheetOrder,
+    SpreadsheetResult,
+    StatusRecord,
+    UndoOrder,
+    UndoResult,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a person sees of a file before columns are mapped."""
+
+    format: str
+    """`csv`, `xlsx`, `xls` or `ods`."""
+    sheets: Sequence[str]
+    rows: Sequence[tuple[int, Sequence[str]]]
+    """The first 20 rows from the header on: line, and cells as text."""
+    samples: Sequence[Sequence[str]]
+    """Up to 5 distinct values for each mapped column, in the order of the columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A row that cells can refer to."""
+
+    id: int
+    name: str
+    """As people see it."""
+    spellings: Sequence[str] = ()
+    """Codes and other names."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityScope:
+    """Which rows of a referred table an import may choose from."""
+
+    kind: str
+    """`countries`, `event_categories`, `membership_types` or `custom_list/{id}`."""
+    organisation_id: int
+    context_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomList:
+    """A list of choices that an organisation made for itself; a field CUSTOM_LIST_{KEY}."""
+
+    id: int
+    key: str
+    """Upper case, as in the field's name."""
+    name: str
+    open: bool
+    """People may add choices."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRows:
+    """What some rows of a spreadsheet become in one target table.
+
+    An absent value (None) leaves what is there.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    """Natural key and values, without references and ids."""
+    rows: Sequence[tuple[Any, ...]]
+    """Python values in the order of `columns`."""
+    origin: Sequence[int]
+    """Place of each row's source in the chunk; a source has at most one row per table, except
+    where `columns` complete the key."""
+    references: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Column to an earlier target table of the chunk: the id of the row of the same origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    """A distinct value met while rows were read."""
+
+    field: str
+    value: str
+    rows: int
+    target_id: int | None = None
+    """What it means, where that is certain; None: a person has to say."""
+    target_name: str | None = None
+    confidence: float = 0
+    alternatives: Sequence[tuple[int, str, float]] = ()
+    """Id, name and score of the likeliest candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRow:
+    """A row that waits for the meaning of a value."""
+
+    line: int
+    offset: int
+    """Byte of the staged file where the row begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetChunk:
+    """Some rows of a spreadsheet, converted, checked and ready to write in one transaction."""
+
+    number: int
+    """From 0 within its round."""
+    round: int
+    cursor: int
+    """Rows consumed once this chunk is in: of the file, or of the parked ones."""
+    offset: int
+    """Bytes of the staged file consumed; in later rounds line of the last row."""
+    lines: Sequence[int]
+    """Line of each row that goes to the targets; `origin` counts in it."""
+    main: str
+    """Target table whose rows tell CREATED from UPDATED and SKIPPED."""
+    targets: Sequence[TargetRows]
+    errors: Sequence[tuple[int, Sequence[Problem]]] = ()
+    """Line, and what is wrong with it."""
+    skipped: Sequence[tuple[int, str]] = ()
+    """Line, and why it is left out."""
+    parked: Sequence[ParkedRow] = ()
+    found: Sequence[FoundValue] = ()
+    """Values that no mapping knew."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetMark:
+    """How far the rows have come; written with each chunk, in its transaction."""
+
+    round: int = 0
+    chunk: int = 0
+    """Number of the next chunk."""
+    cursor: int = 0
+    offset: int = 0
+    counts: RowCounts = field(default_factory=RowCounts)
+    finished: bool = False
+    """The round has ended."""
+
+
+class SpreadsheetStore(Protocol):
+    """Tables of the spreadsheets pipeline. Every method is one transaction and may run twice."""
+
+    async def open(self, order: SpreadsheetOrder, workflow_id: str, now: datetime) -> None:
+        """Make the status row (UPLOADED), and forget the note of the upload."""
+        ...
+
+    async def record(self, record: StatusRecord) -> None:
+        """Write one transition into the status row, with its trail.
+
+        Nothing changes when the stored sequence is not lower.
+        """
+        ...
+
+    async def finish(self, result: SpreadsheetResult, record: StatusRecord) -> RowCounts:
+        """As `record`, with report and final state; the counts as the progress mark has them."""
+        ...
+
+    async def save_analysis(
+        self, order: SpreadsheetOrder, analysis: Analysis, preview: Preview, version: int
+    ) -> None:
+        """Replace columns and preview."""
+        ...
+
+    async def save_total(self, uuid: str, total: int) -> None:
+        """Rows of the file, as far as they are counted."""
+        ...
+
+    async def save_columns(self, save: SaveColumns, organisation_id: int, import_type: str) -> None:
+        """Write column mappings with their trail; remember people's decisions if asked to."""
+        ...
+
+    async def remembered_columns(
+        self, organisation_id: int, import_type: str, headers: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Normalised header to field, of those that people decided before."""
+        ...
+
+    async def custom_lists(self, organisation_id: int) -> Sequence[CustomList]:
+        """The organisation's custom lists."""
+        ...
+
+    async def context_exists(self, table: str, id: int, organisation_id: int) -> bool:
+        """Whether an event, period or race is the organisation's."""
+        ...
+
+    async def entities(self, scope: EntityScope) -> Sequence[Entity]:
+        """Everything that cells may refer to, by name; at most 100,000."""
+        ...
+
+    async def remembered_values(
+        self, organisation_id: int, import_type: str, field: str
+    ) -> Mapping[str, int]:
+        """Normalised value to entity id, of those that people decided before."""
+        ...
+
+    async def save_values(self, uuid: str, values: Sequence[FoundValue]) -> None:
+        """Add distinct values; one that is there keeps its decision and gets this count."""
+        ...
+
+    async def cell_summary(self, uuid: str) -> CellSummary:
+        """Figures and the first open values."""
+        ...
+
+    async def cell_mapping(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
+        """Some mappings of this import by id; ids of other imports are left out."""
+        ...
+
+    async def decide_cells(
+        self,
+        decide: DecideCells,
+        targets: Mapping[int, Entity],
+    ) -> CellSummary:
+        """Take checked decisions with their trail, all or none.
+
+        Args:
+            decide: The decisions; a version that was written before changes nothing.
+            targets: Entity chosen for each mapping id with `target_id` or `create` resolved.
+        """
+        ...
+
+    def mappings(self, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
+        """Every cell mapping, in pages of at most 1,000."""
+        ...
+
+    async def create_entity(self, scope: EntityScope, name: str) -> Entity:
+        """Find or make a candidate of this name."""
+        ...
+
+    async def mark(self, uuid: str) -> SheetMark:
+        """How far the rows have come."""
+        ...
+
+    async def write(self, uuid: str, chunk: SheetChunk, *, dry_run: bool) -> SheetMark:
+        """Write one chunk: targets by natural key, results, before-images, parked rows, found
+        values and the progress mark.
+
+        A chunk at or before the mark is left alone. Under `dry_run` the outcomes are found out,
+        recorded with a summary of the differences, and no target table changes.
+        """
+        ...
+
+    async def parked(self, uuid: str, after: int, limit: int) -> Sequence[ParkedRow]:
+        """Parked rows by line, above line `after`."""
+        ...
+
+    async def end_round(self, uuid: str, round: int) -> Processed:
+        """Mark a round as ended; figures of all rounds, rows and values that wait."""
+        ...
+
+    def errors(self, uuid: str) -> AsyncIterator[Sequence[tuple[int, Sequence[Problem]]]]:
+        """Rows with outcome ERROR by line, in pages of at most 1,000."""
+        ...
+
+    async def begin_undo(self, order: UndoOrder) -> str | None:
+        """Mark an import as being undone; None, or why it cannot be."""
+        ...
+
+    async def undo_chunk(self, uuid: str) -> bool:
+        """Take back the newest chunk that is not taken back yet; False: there is none."""
+        ...
+
+    async def end_undo(self, uuid: str) -> UndoResult:
+        """Mark an import as undone; what was done and what was left alone."""
+        ...
+
+    async def expired(self, order: RetentionOrder, now: datetime) -> ExpiredPage:
+        """Imports that are due for purging, the oldest first; never one that is PROCESSING."""
+        ...
+
+    async def files_of(self, uuid: str) -> Sequence[BlobRef]:
+        """Blobs of an import: source, staged rows, report."""
+        ...
+
+    async def purge(self, uuid: str, now: datetime) -> bool:
+        """Remove results, values, previews, parked rows and names; a trail without personal
+        data stays. False when that was done before."""
+        ...
+
+    async def purge_journals(self, before: datetime, limit: int) -> int:
+        """Remove before-images of imports that ended before; how many imports."""
+        ...
+
+    async def stale_uploads(self, before: datetime, limit: int) -> Sequence[tuple[str, str]]:
+        """Uuid and blob name of uploads that never became an import."""
+        ...
+
+    async def forget_upload(self, blob_name: str) -> None:
+        """Forget the note of an upload."""
+        ...
+
+
+class Notifications(Protocol):
+    """Tells people."""
+
+    async def send(self, notice: Notice, key: str) -> None:
+        """Send a notice.
+
+        Args:
+            notice: What to say.
+            key: The same for every attempt at the same notice; receivers may dedupe on it.
+        """
+        ...

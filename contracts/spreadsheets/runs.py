@@ -1,0 +1,356 @@
+"""One spreadsheet from upload to rows: orders, steps and results."""
+
+from datetime import datetime
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from contracts.base import Contract
+from contracts.blobs import BlobRef
+from contracts.spreadsheets.mappings import (
+    COLUMNS,
+    FIELDS,
+    CellDecision,
+    CellSummary,
+    ColumnMapping,
+    DecisionRecord,
+    FieldFacts,
+    Layout,
+    Person,
+    TypeName,
+)
+from contracts.spreadsheets.states import SpreadsheetState, UndoState
+
+TASK_QUEUE: Final = "spreadsheets"
+"""Where runs are started and workers of this pipeline look for work."""
+SHEETS_NAMED: Final = 50
+PROBLEMS_NAMED: Final = 5
+DAY: Final = 24 * 3600
+
+Uuid = Annotated[
+    str, StringConstraints(max_length=36, pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+]
+"""Names one import in URLs; the workflow id is `spreadsheet/{uuid}`."""
+Reason = Annotated[str, StringConstraints(max_length=2000)]
+Step = Annotated[str, StringConstraints(max_length=100)]
+
+
+def workflow_id(uuid: str) -> str:
+    """Id of the run of an import."""
+    return f"spreadsheet/{uuid}"
+
+
+def undo_id(uuid: str) -> str:
+    """Id of the run that undoes an import."""
+    return f"spreadsheet-undo/{uuid}"
+
+
+class Patience(Contract):
+    """How long a run waits for people; seconds."""
+
+    remind_after: int = Field(default=3 * DAY, ge=1)
+    remind_every: int = Field(default=7 * DAY, ge=1)
+    escalate_after: int = Field(default=14 * DAY, ge=1)
+    abandon_after: int = Field(default=90 * DAY, ge=1)
+    undo_within: int = Field(default=30 * DAY, ge=1)
+
+
+class SpreadsheetOrder(Contract):
+    """Input of the workflow, beside the state it goes on from."""
+
+    uuid: Uuid
+    organisation_id: int = Field(ge=1, le=2**53)
+    import_type: TypeName
+    context_id: int | None = Field(default=None, ge=1, le=2**53)
+    """Event, membership period or race that the rows belong to."""
+    source: BlobRef
+    """The file as it was uploaded."""
+    filename: str = Field(min_length=1, max_length=255)
+    by: Person
+    """Who uploaded it."""
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    """Mail address of the uploader."""
+    auto_start: bool = False
+    """Go straight through when nothing needs a person."""
+    dry_run: bool = False
+    """Validate every row and say what would change; write nothing."""
+    layout: Layout = Layout()
+    patience: Patience = Patience()
+    fingerprint: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """What an Idempotency-Key stands for: sha256 over file and parameters."""
+    link: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    """Page of this import, for notices."""
+
+
+class AnalysisInput(Contract):
+    """Input of `spreadsheets.analyse`."""
+
+    order: SpreadsheetOrder
+    layout: Layout
+    version: int
+    """Version of the mappings that the outcome becomes."""
+
+
+class Analysis(Contract):
+    """What the top of the file says. The preview and samples are in the database."""
+
+    layout: Layout
+    """As found; `header_line` is set."""
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+    fields: tuple[FieldFacts, ...] = Field(max_length=FIELDS)
+    """Fields of the import type, for this organisation; kept in the run."""
+
+
+class StageInput(Contract):
+    """Input of `spreadsheets.stage`."""
+
+    order: SpreadsheetOrder
+    layout: Layout
+
+
+class Staged(Contract):
+    """All rows below the header, put aside in a form that can be read from any row on."""
+
+    rows: BlobRef
+    total: int
+    """Rows that hold anything."""
+
+
+class CollectInput(Contract):
+    """Input of `spreadsheets.collect_values`."""
+
+    order: SpreadsheetOrder
+    staged: Staged
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+
+
+class SaveColumns(Contract):
+    """Input of `spreadsheets.save_columns`: the mappings as a person left them, and the trail."""
+
+    uuid: Uuid
+    version: int
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+    trail: tuple[DecisionRecord, ...] = Field(default=(), max_length=COLUMNS)
+    remember: bool = False
+    """The columns are confirmed: what people decided holds for the next file as well."""
+
+
+class DecideCells(Contract):
+    """Input of `spreadsheets.decide_cells`; all of it is taken, or nothing."""
+
+    order: SpreadsheetOrder
+    version: int
+    """Version of the mappings that this becomes: a decision that came twice is taken once."""
+    decisions: tuple[CellDecision, ...] = Field(max_length=200)
+    by: Person
+    at: datetime
+    confirm: bool = False
+    """The values are confirmed: what people decided holds for the next file as well."""
+
+
+class RowCounts(Contract):
+    """What became of the rows so far."""
+
+    created: int = 0
+    updated: int = 0
+    skipped: int = 0
+    error: int = 0
+
+    @property
+    def done(self) -> int:
+        """Rows with an outcome."""
+        return self.created + self.updated + self.skipped + self.error
+
+
+class ProcessInput(Contract):
+    """Input of `spreadsheets.process`."""
+
+    order: SpreadsheetOrder
+    staged: Staged
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+    round: int = Field(ge=0)
+    """0: every row; later: the rows that were parked, now that their values are known."""
+
+
+class ProcessCursor(Contract):
+    """Heartbeat of `spreadsheets.process`: what the progress mark in the database says too."""
+
+    rows: int
+    total: int
+
+
+class Processed(Contract):
+    """What a round did."""
+
+    counts: RowCounts
+    """Of all rounds."""
+    parked: int = 0
+    """Rows that wait for a value."""
+    cells: CellSummary = CellSummary()
+
+
+class StatusRecord(Contract):
+    """Input of `spreadsheets.record`: one transition of the status row.
+
+    A record whose `sequence` is not above the stored one changes nothing.
+    """
+
+    uuid: Uuid
+    sequence: int
+    state: SpreadsheetState
+    step: Step = ""
+    reason: Reason | None = None
+    version: int = 0
+    assignee: Person | None = None
+    waiting_since: datetime | None = None
+    """Since when a person is waited for; None: nobody is."""
+    cells: CellSummary = CellSummary()
+    at: datetime
+    trail: tuple[DecisionRecord, ...] = Field(default=(), max_length=5)
+
+
+class Notice(Contract):
+    """Something a person should hear of; goes through the notification port."""
+
+    kind: Annotated[str, StringConstraints(max_length=20)]
+    """`reminder`, `escalation`, `abandoned` or `parked`."""
+    uuid: Uuid
+    organisation_id: int
+    import_type: TypeName
+    filename: str = Field(max_length=255)
+    state: SpreadsheetState
+    assignee: Person
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    waiting_since: datetime
+    open: Reason
+    """What is awaited, in a sentence."""
+    link: Annotated[str, StringConstraints(max_length=2000)] | None = None
+
+
+class SpreadsheetResult(Contract):
+    """Result of the workflow."""
+
+    uuid: Uuid
+    state: SpreadsheetState
+    counts: RowCounts = RowCounts()
+    dry_run: bool = False
+    report: BlobRef | None = None
+    """The user's rows that did not go in, with comments on the cells that are wrong."""
+    reason: Reason | None = None
+
+
+class Confirmation(Contract):
+    """Input of `confirm_column_mappings`, `confirm_cell_mappings` and `start`."""
+
+    by: Person = "operator"
+    expected_version: int | None = Field(default=None, ge=0)
+
+
+class Answer(Contract):
+    """Input of `cancel` and `retry`."""
+
+    by: Person = "operator"
+    reason: str | None = Field(default=None, max_length=500)
+
+
+class Reassignment(Contract):
+    """Input of `reassign`: somebody else is waited for."""
+
+    to: Person = Field(min_length=1)
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    by: Person = "operator"
+
+
+class SpreadsheetStatus(Contract):
+    """Result of the `status` query."""
+
+    state: SpreadsheetState
+    step: Step
+    version: int
+    assignee: Person
+    waiting_since: datetime | None = None
+    reason: Reason | None = None
+    """Why it waits beside mappings: a step that could not be done."""
+    total: int | None = None
+    counts: RowCounts = RowCounts()
+    missing_fields: tuple[str, ...] = Field(default=(), max_length=FIELDS)
+    cells: CellSummary = CellSummary()
+    last_refusal: Reason | None = None
+    """Why the last signal was not taken."""
+
+
+class UndoOrder(Contract):
+    """Input of the undo workflow and of `spreadsheets.undo`."""
+
+    uuid: Uuid
+    organisation_id: int
+    by: Person
+    filename: str = Field(max_length=255)
+    requested_at: datetime
+    within: int = Field(default=30 * DAY, ge=1)
+    """Seconds after its end in which an import can be undone."""
+
+
+class UndoCounts(Contract):
+    """What an undo did."""
+
+    deleted: int = 0
+    restored: int = 0
+    left_alone: int = 0
+    """Records that somebody changed since, or that others refer to."""
+
+
+class UndoResult(Contract):
+    """Result of the undo workflow."""
+
+    uuid: Uuid
+    state: UndoState
+    counts: UndoCounts = UndoCounts()
+    problems: tuple[Reason, ...] = Field(default=(), max_length=PROBLEMS_NAMED)
+    """The first few that were left alone; all of them are in the report."""
+
+
+class RetentionOrder(Contract):
+    """Input of the retention workflow; seconds and counts."""
+
+    finished_after: int = Field(default=7 * DAY, ge=1)
+    """COMPLETED, FAILED and CANCELLED, from their end."""
+    waiting_after: int = Field(default=90 * DAY, ge=1)
+    """UPLOADED, COLUMN_MAPPING and CELL_MAPPING, from their last change."""
+    undo_after: int = Field(default=30 * DAY, ge=1)
+    """Before-images, from the end of the import."""
+    page: int = Field(default=100, ge=1, le=200)
+    most: int = Field(default=10_000, ge=1)
+    """Imports of one run; the next run takes the rest."""
+
+
+class ExpiredPage(Contract):
+    """Imports that are due, the oldest first."""
+
+    uuids: tuple[Uuid, ...] = Field(default=(), max_length=200)
+    waiting: tuple[Uuid, ...] = Field(default=(), max_length=200)
+    """Those of them whose run still waits for a person."""
+
+
+class ExpiredInput(Contract):
+    """Input of `spreadsheets.expired`."""
+
+    order: RetentionOrder
+    now: datetime
+
+
+class PurgeInput(Contract):
+    """Input of `spreadsheets.purge`."""
+
+    uuids: tuple[Uuid, ...] = Field(max_length=200)
+    now: datetime
+
+
+class PurgeResult(Contract):
+    """Result of `spreadsheets.purge` and of the retention workflow."""
+
+    purged: int = 0
+    journals: int = 0
+    """Before-images that were removed."""
+    uploads: int = 0
+    """Files of uploads that never became an import."""

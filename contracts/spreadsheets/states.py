@@ -1,0 +1,61 @@
+"""Where a spreadsheet import stands, and where it may go from there."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class SpreadsheetState(StrEnum):
+    """The life of one spreadsheet; the last three are final."""
+
+    UPLOADED = "UPLOADED"
+    COLUMN_MAPPING = "COLUMN_MAPPING"
+    CELL_MAPPING = "CELL_MAPPING"
+    PROCESSING = "PROCESSING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+_S = SpreadsheetState
+
+FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED})
+
+NEXT: Final[Mapping[SpreadsheetState, frozenset[SpreadsheetState]]] = {
+    # A file that turns out damaged fails wherever that shows: nobody can map it.
+    _S.UPLOADED: frozenset({_S.COLUMN_MAPPING, _S.FAILED, _S.CANCELLED}),
+    _S.COLUMN_MAPPING: frozenset({_S.CELL_MAPPING, _S.FAILED, _S.CANCELLED}),
+    _S.CELL_MAPPING: frozenset({_S.PROCESSING, _S.FAILED, _S.CANCELLED}),
+    _S.PROCESSING: frozenset({_S.CELL_MAPPING, _S.COMPLETED, _S.FAILED, _S.CANCELLED}),
+    _S.COMPLETED: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.CANCELLED: frozenset(),
+}
+"""Every legal transition."""
+
+
+class UndoState(StrEnum):
+    """Whether an import's rows were taken back."""
+
+    RUNNING = "RUNNING"
+    UNDONE = "UNDONE"
+    FAILED = "FAILED"
+
+
+class MappingStatus(StrEnum):
+    """How far a column or a value is understood."""
+
+    AUTO_MATCHED = "AUTO_MATCHED"
+    MANUAL_MATCHED = "MANUAL_MATCHED"
+    UNMATCHED = "UNMATCHED"
+    """On the wire of the HTTP API it reads UNRESOLVED."""
+    IGNORED = "IGNORED"
+
+
+class Outcome(StrEnum):
+    """What became of a row."""
+
+    CREATED = "CREATED"
+    UPDATED = "UPDATED"
+    SKIPPED = "SKIPPED"
+    ERROR = "ERROR"
