@@ -6,6 +6,13 @@ Permanent            trying again cannot help
   UnreadableDocument   the file is not what it says, damaged, encrypted or hostile
   InvalidDocument      the file can be read but lacks what its type requires
   MissingBlob          the file is not in the blob store
+  InvalidDecision      an answer names what cannot be chosen
+
+Refusals of updates; they change nothing:
+
+StillOpen            required fields or values are not decided yet
+VersionConflict      somebody else has answered meanwhile
+WrongState           the run does not wait for this answer
 """
 
 from typing import Final
@@ -16,4 +23,9 @@ PERMANENT: Final = "Permanent"
 UNREADABLE_DOCUMENT: Final = "UnreadableDocument"
 INVALID_DOCUMENT: Final = "InvalidDocument"
 MISSING_BLOB: Final = "MissingBlob"
+INVALID_DECISION: Final = "InvalidDecision"
 IMPORT_FAILED: Final = "ImportFailed"
+SPREADSHEET_FAILED: Final = "SpreadsheetFailed"
+STILL_OPEN: Final = "StillOpen"
+VERSION_CONFLICT: Final = "VersionConflict"
+WRONG_STATE: Final = "WrongState"

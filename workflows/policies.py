@@ -54,3 +54,19 @@ LONG: Final = RemoteStep(
     # What is said about a cancelled import has to be true: wait for the last chunk.
     cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
+
+
+class Notice(TypedDict):
+    """Options of telling somebody something."""
+
+    start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta
+    retry_policy: RetryPolicy
+
+
+NOTICE: Final = Notice(
+    start_to_close_timeout=timedelta(minutes=1),
+    # A reminder that nobody could be given by then is followed by the next one.
+    schedule_to_close_timeout=timedelta(hours=1),
+    retry_policy=BACKOFF,
+)

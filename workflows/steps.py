@@ -1,6 +1,6 @@
 """What the stories of all pipelines are told with: parking, and answers from people."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -44,6 +44,14 @@ class Parking(Generic[Correction]):
     """
 
     patience: timedelta
+    choices: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "retry": "try again",
+            "skip": "leave it out",
+            "fail": "give it up",
+        }
+    )
+    """Signals that answer, and what each of them does."""
     reason: str | None = None
     since: datetime | None = None
     _answer: Answered[Correction] | None = field(default=None, repr=False)
@@ -103,21 +111,22 @@ class Parking(Generic[Correction]):
             self.reason = self.since = None
         return answered
 
-    def resume(self) -> None:
+    def resume(self, state: str = "running") -> None:
         """Show that the run goes on and needs nobody."""
-        workflow.upsert_search_attributes(attributes.going_on("running"))
+        workflow.upsert_search_attributes(attributes.going_on(state))
         workflow.set_current_details("")
 
     def _details(self, step: str) -> str:
         run = workflow.info().workflow_id
         assert self.since is not None
+        answers = "".join(
+            f"- {meaning}: `temporal workflow signal --workflow-id {run} --name {name}`\n"
+            for name, meaning in self.choices.items()
+        )
         return (
             f"**Parked** at `{step}` since {self.since:%Y-%m-%d %H:%M} UTC\n\n"
             f"{self.reason}\n\n"
-            "Next step, one of:\n\n"
-            f"- try again: `temporal workflow signal --workflow-id {run} --name retry`\n"
-            f"- leave it out: `temporal workflow signal --workflow-id {run} --name skip`\n"
-            f"- give it up: `temporal workflow signal --workflow-id {run} --name fail`\n\n"
+            f"Next step, one of:\n\n{answers}\n"
             f"It fails by itself on {self.since + self.patience:%Y-%m-%d %H:%M} UTC."
         )
 
@@ -130,3 +139,9 @@ def explain(error: FailureError) -> str:
     cause = error.cause if isinstance(error, ActivityError) else error
     said = cause.message if isinstance(cause, FailureError) else str(cause or error)
     return said[:EXPLANATION_CHARACTERS]
+
+
+def kind_of(error: FailureError) -> str | None:
+    """Type of a step's failure: one of `contracts.errors`."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    return cause.type if isinstance(cause, ApplicationError) else None

@@ -15,6 +15,7 @@ from contracts.spreadsheets.mappings import (
     ColumnMapping,
     DecisionRecord,
     FieldFacts,
+    FieldName,
     Layout,
     Person,
     TypeName,
@@ -128,6 +129,8 @@ class SaveColumns(Contract):
     """Input of `spreadsheets.save_columns`: the mappings as a person left them, and the trail."""
 
     uuid: Uuid
+    organisation_id: int
+    import_type: TypeName
     version: int
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     trail: tuple[DecisionRecord, ...] = Field(default=(), max_length=COLUMNS)
@@ -237,6 +240,62 @@ class SpreadsheetResult(Contract):
     report: BlobRef | None = None
     """The user's rows that did not go in, with comments on the cells that are wrong."""
     reason: Reason | None = None
+
+
+class Finishing(Contract):
+    """Input of `spreadsheets.finish`."""
+
+    result: SpreadsheetResult
+    """Its counts are those of the run; the progress mark knows better."""
+    record: StatusRecord
+
+
+class ReportInput(Contract):
+    """Input of `spreadsheets.write_report`."""
+
+    order: SpreadsheetOrder
+    staged: Staged
+    layout: Layout
+    columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
+
+
+class SpreadsheetProgress(Contract):
+    """The state of a run: what it goes on from when its history begins anew."""
+
+    state: SpreadsheetState = SpreadsheetState.UPLOADED
+    sequence: int = 0
+    """Of the newest status record."""
+    version: int = 0
+    """Counts the accepted changes of the mappings."""
+    assignee: Person
+    """Who is waited for."""
+    notify: Annotated[str, StringConstraints(max_length=320)] | None = None
+    layout: Layout = Layout()
+    columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
+    fields: tuple[FieldFacts, ...] = Field(default=(), max_length=FIELDS)
+    staged: Staged | None = None
+    columns_confirmed: bool = False
+    skip_values: bool = False
+    """Rows are processed before anybody looked at values."""
+    collected: bool = False
+    """Values were collected, or are those of parked rows."""
+    values_confirmed: bool = False
+    cells: CellSummary = CellSummary()
+    counts: RowCounts = RowCounts()
+    round: int = 0
+    waiting_since: datetime | None = None
+    touched: datetime | None = None
+    """When a person last did anything; reminders count from here."""
+    reminders: int = 0
+    escalated: bool = False
+
+
+class ColumnMappings(Contract):
+    """Result of the `column_mappings` query."""
+
+    version: int
+    columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
+    missing_fields: tuple[FieldName, ...] = Field(default=(), max_length=FIELDS)
 
 
 class Confirmation(Contract):

@@ -73,7 +73,8 @@ def imports(server: Any, run_worker: Any) -> Imports:
 async def _attributes(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
     described = await handle.describe()
     found = described.typed_search_attributes
-    return {key.name: found.get(key) for key in attributes.ALL}
+    values = {key.name: found.get(key) for key in attributes.ALL}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @pytest.mark.parametrize("path", ["local", "remote"])
