@@ -1,7 +1,7 @@
-"""What people and systems may say to a spreadsheet import, and ask it: updates and queries.
+"""What an answer does to a spreadsheet import, and what the import tells about itself.
 
-Every update is validated before it is accepted, and checked again when its turn has come: another
-answer may have been taken in between.
+Answers are taken one at a time. Each is checked when its turn has come: another may have been
+taken since it was let in.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _COLLECTING_SECONDS: Final = 20
 
 
 class SpreadsheetAnswers:
-    """State of an import, and the handlers that change it."""
+    """State of an import, and how it is answered and asked."""
 
     def __init__(self, order: SpreadsheetOrder, progress: SpreadsheetProgress) -> None:
         self._order = order
@@ -113,17 +113,11 @@ class SpreadsheetAnswers:
     def _line(self, kind: str, decision: str, by: str) -> DecisionRecord:
         return DecisionRecord(kind=kind, decision=decision[:200], by=by, at=workflow.now())
 
-    @workflow.update(name="update_column_mappings")
-    async def update_column_mappings(self, answer: ColumnDecisions) -> MappingsAnswer:
-        """Say what columns mean; all of the decisions are taken, or none."""
+    async def _take_columns(self, answer: ColumnDecisions) -> MappingsAnswer:
         async with self._turn:
             columns, trail = self._decided_columns(answer)
             await self._save_columns(columns, *trail)
         return self._answer()
-
-    @update_column_mappings.validator
-    def _check_columns(self, answer: ColumnDecisions) -> None:
-        self._decided_columns(answer)
 
     def _decided_columns(
         self, answer: ColumnDecisions
@@ -163,11 +157,9 @@ class SpreadsheetAnswers:
         self._set(columns=columns, version=version)
         self._touch()
 
-    @workflow.update(name="change_layout")
-    async def change_layout(self, change: LayoutChange) -> MappingsAnswer:
-        """Read the file in another way; what was decided about its columns starts over."""
+    async def _take_layout(self, change: LayoutChange) -> MappingsAnswer:
         async with self._turn:
-            self._check_layout(change)
+            self._check_column_turn(change.expected_version)
             version = self._now.version + 1
             analysis = await self._analyse_anew(change.layout, version)
             if self._now.state is SpreadsheetState.COLUMN_MAPPING:
@@ -199,26 +191,13 @@ class SpreadsheetAnswers:
                 explain(error), type=INVALID_DECISION, non_retryable=True
             ) from error
 
-    @change_layout.validator
-    def _check_layout(self, change: LayoutChange) -> None:
-        self._check_column_turn(change.expected_version)
-
     def _stage_anew(self) -> None:
         """The layout has changed: the story puts the rows aside again."""
         raise NotImplementedError
 
-    @workflow.update(name="confirm_column_mappings")
-    async def confirm_column_mappings(self, answer: Confirmation) -> MappingsAnswer:
-        """Go on to the values; answers when they are collected, or after a while."""
-        await self._confirm_columns(answer, skip_values=False)
-        return self._answer()
-
-    @confirm_column_mappings.validator
-    def _check_confirm_columns(self, answer: Confirmation) -> None:
-        self._check_column_turn(answer.expected_version)
-        spreadsheet_rules.refuse_open_fields(self._answer())
-
-    async def _confirm_columns(self, answer: Confirmation, *, skip_values: bool) -> None:
+    async def _confirm_columns(
+        self, answer: Confirmation, *, skip_values: bool = False
+    ) -> MappingsAnswer:
         async with self._turn:
             self._check_confirm_columns(answer)
             line = self._line("start" if skip_values else "confirm", "columns", answer.by)
@@ -233,6 +212,11 @@ class SpreadsheetAnswers:
             )
         except TimeoutError:
             workflow.logger.info("values are still being collected; answering without them")
+        return self._answer()
+
+    def _check_confirm_columns(self, answer: Confirmation) -> None:
+        self._check_column_turn(answer.expected_version)
+        spreadsheet_rules.refuse_open_fields(self._answer())
 
     def _has_moved_on(self) -> bool:
         state = self._now.state
@@ -240,16 +224,13 @@ class SpreadsheetAnswers:
             return self._now.collected or self._parking.waits
         return state is not SpreadsheetState.COLUMN_MAPPING or self._parking.waits
 
-    @workflow.update(name="update_cell_mappings")
-    async def update_cell_mappings(self, answer: CellDecisions) -> MappingsAnswer:
-        """Say what values mean; all of the decisions are taken, or none."""
+    async def _take_values(self, answer: CellDecisions) -> MappingsAnswer:
         async with self._turn:
-            self._check_cells(answer)
-            await self._decide_cells(answer.decisions, answer.by)
+            self._check_values(answer)
+            await self._decide_values(answer.decisions, answer.by)
         return self._answer()
 
-    @update_cell_mappings.validator
-    def _check_cells(self, answer: CellDecisions) -> None:
+    def _check_values(self, answer: CellDecisions) -> None:
         self._check_value_turn(answer.expected_version)
         spreadsheet_rules.refuse_malformed_values(answer.decisions)
 
@@ -263,11 +244,11 @@ class SpreadsheetAnswers:
             raise spreadsheet_rules.wrong_state("the values are confirmed already")
         spreadsheet_rules.refuse_other_version(expected_version, self._now.version)
 
-    async def _decide_cells(
+    async def _decide_values(
         self, decisions: tuple[CellDecision, ...], by: str, *, confirm: bool = False
     ) -> None:
         version = self._now.version + 1
-        cells: CellSummary = await workflow.execute_local_activity_method(
+        cells = await workflow.execute_local_activity_method(
             SpreadsheetValues.decide_cells,
             DecideCells(
                 order=self._order,
@@ -283,37 +264,27 @@ class SpreadsheetAnswers:
         self._set(cells=cells, version=version)
         self._touch()
 
-    @workflow.update(name="confirm_cell_mappings")
-    async def confirm_cell_mappings(self, answer: Confirmation) -> MappingsAnswer:
-        """Go on to the rows."""
-        await self._confirm_values(answer)
-        return self._answer()
-
-    @confirm_cell_mappings.validator
-    def _check_confirm_values(self, answer: Confirmation) -> None:
-        self._check_value_turn(answer.expected_version)
-        spreadsheet_rules.refuse_open_values(self._answer())
-
-    async def _confirm_values(self, answer: Confirmation) -> None:
+    async def _confirm_values(self, answer: Confirmation) -> MappingsAnswer:
         async with self._turn:
             self._check_confirm_values(answer)
-            await self._decide_cells((), answer.by, confirm=True)
+            await self._decide_values((), answer.by, confirm=True)
             if self._now.state is SpreadsheetState.CELL_MAPPING:
                 self._set(values_confirmed=True)
         await workflow.wait_condition(
             lambda: self._now.state is not SpreadsheetState.CELL_MAPPING or self._parking.waits
         )
-
-    @workflow.update(name="start")
-    async def start(self, answer: Confirmation) -> MappingsAnswer:
-        """Confirm all that matched by itself and process the rows; columns may lead to it."""
-        if self._now.state is SpreadsheetState.COLUMN_MAPPING:
-            await self._confirm_columns(answer, skip_values=True)
-        else:
-            await self._confirm_values(answer)
         return self._answer()
 
-    @start.validator
+    def _check_confirm_values(self, answer: Confirmation) -> None:
+        self._check_value_turn(answer.expected_version)
+        spreadsheet_rules.refuse_open_values(self._answer())
+
+    async def _start(self, answer: Confirmation) -> MappingsAnswer:
+        if self._now.state is SpreadsheetState.COLUMN_MAPPING:
+            return await self._confirm_columns(answer, skip_values=True)
+        self._check_start(answer)
+        return await self._confirm_values(answer)
+
     def _check_start(self, answer: Confirmation) -> None:
         spreadsheet_rules.refuse_other_state(self._now.state, _COLUMNS + _VALUES)
         if self._now.state is SpreadsheetState.COLUMN_MAPPING:
@@ -321,35 +292,21 @@ class SpreadsheetAnswers:
         else:
             self._check_confirm_values(answer)
 
-    @workflow.update(name="cancel")
-    async def cancel(self, answer: Answer) -> MappingsAnswer:
-        """Stop for good; rows that are written stay, and can be undone."""
-        self._stop(answer)
-        await workflow.wait_condition(lambda: self._now.state in FINAL)
-        return self._answer()
-
-    @cancel.validator
-    def _check_cancel(self, answer: Answer) -> None:
-        if self._is_closing:
-            raise spreadsheet_rules.wrong_state("too late: the import has ended")
-
-    @property
-    def _is_closing(self) -> bool:
-        """The story has come to its end, and only the record of it is missing."""
-        return self._now.state in FINAL
-
-    def _stop(self, answer: Answer) -> None:
-        if self._is_closing:
-            raise spreadsheet_rules.wrong_state("too late: the import has ended")
+    async def _cancel(self, answer: Answer) -> MappingsAnswer:
+        self._check_not_over()
         self._stopped = self._stopped or answer
         if self._work is not None:
             self._work.cancel()
+        await workflow.wait_condition(lambda: self._now.state in FINAL)
+        return self._answer()
 
-    @workflow.update(name="reassign")
-    async def reassign(self, answer: Reassignment) -> MappingsAnswer:
-        """Wait for somebody else."""
+    def _check_not_over(self) -> None:
+        if self._now.state in FINAL:
+            raise spreadsheet_rules.wrong_state("too late: the import has ended")
+
+    async def _reassign(self, answer: Reassignment) -> MappingsAnswer:
         async with self._turn:
-            self._check_reassign(answer)
+            self._check_not_over()
             self._set(assignee=answer.to, notify=answer.notify)
             self._touch()
             if self._now.waiting_since is not None:
@@ -357,20 +314,9 @@ class SpreadsheetAnswers:
             await self._record(self._line("reassign", answer.to, answer.by))
         return self._answer()
 
-    @reassign.validator
-    def _check_reassign(self, answer: Reassignment) -> None:
-        if self._is_closing:
-            raise spreadsheet_rules.wrong_state("too late: the import has ended")
-
-    @workflow.update(name="retry")
-    async def retry(self, answer: Answer) -> MappingsAnswer:
-        """Try the step again that could not be done."""
+    def _retry(self, answer: Answer) -> MappingsAnswer:
         self._parking.answer(Answered(Decision.RETRY, by=answer.by))
         return self._answer()
-
-    @retry.validator
-    def _check_retry(self, answer: Answer) -> None:
-        self._parking.refuse_unless_waiting()
 
     @workflow.query(name="status")
     def status(self) -> SpreadsheetStatus:

@@ -11,8 +11,8 @@ from activities.spreadsheets.notifying import SpreadsheetNotices
 from contracts.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT
 from contracts.spreadsheets import NEXT, Notice, SpreadsheetState
 from workflows import attributes, policies, spreadsheet_rules
+from workflows.spreadsheet_messages import SpreadsheetMessages
 from workflows.spreadsheet_rules import Nudge
-from workflows.spreadsheet_signals import SpreadsheetSignals
 from workflows.steps import Decision, explain, kind_of
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Abandoned(Exception):
     """Nobody has answered for too long."""
 
 
-class SpreadsheetPauses(SpreadsheetSignals):
+class SpreadsheetPauses(SpreadsheetMessages):
     """An import that waits for people, reminds them, and parks what it cannot do."""
 
     async def _do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
@@ -76,10 +76,14 @@ class SpreadsheetPauses(SpreadsheetSignals):
         """Wait until somebody has answered; remind, escalate and finally give up."""
         if answered():
             return
+        since = self._now.waiting_since or workflow.now()
         if self._now.waiting_since is None:
-            self._set(waiting_since=workflow.now())
+            self._set(waiting_since=since)
             self._touch()
         await self._do("show who is waited for", self._record)
+        workflow.upsert_search_attributes(
+            attributes.waiting(self._now.state, since, self._now.assignee)
+        )
         while not answered():
             self._show_waiting()
             await self._pause(answered)
@@ -92,9 +96,6 @@ class SpreadsheetPauses(SpreadsheetSignals):
     def _show_waiting(self) -> None:
         now = self._now
         assert now.waiting_since is not None
-        workflow.upsert_search_attributes(
-            attributes.waiting(now.state, now.waiting_since, now.assignee)
-        )
         workflow.set_current_details(
             spreadsheet_rules.details(
                 workflow.info().workflow_id,

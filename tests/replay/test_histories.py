@@ -13,13 +13,13 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
 from contracts.imports import ImportOrder, ImportResult
+from tests.replay.record import CASES
 from workers.catalogue import CATALOGUE
 from workers.plugin import docflow_plugin
 
 FOLDER = Path(__file__).parent / "histories"
 HISTORIES = sorted(FOLDER.glob("*/*.json"))
 WORKFLOWS = [workflow for pipeline in CATALOGUE.values() for workflow in pipeline.workflows]
-ASKED_FOR = {"plain", "parked-and-retried", "skipped", "cancelled", "bulk", "delete"}
 
 
 def _history(path: Path) -> WorkflowHistory:
@@ -31,10 +31,11 @@ def _replayer(workflows: list[type]) -> Replayer:
 
 
 def test_the_histories_are_there() -> None:
-    assert {path.stem for path in HISTORIES} >= ASKED_FOR
+    recorded = {(path.parent.name, path.stem) for path in HISTORIES}
+    assert recorded == {(workflow, case) for workflow, cases in CASES.items() for case in cases}
 
 
-@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_history_tells_nothing_of_the_machine_it_was_recorded_on(path: Path) -> None:
     text = path.read_text()
     assert not re.search(r"\.py|\d+@", text)

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from temporalio import activity
@@ -20,6 +21,8 @@ from contracts.spreadsheets import (
     CollectInput,
     ColumnMapping,
     DecideCells,
+    ExpiredInput,
+    ExpiredPage,
     FieldFacts,
     Finishing,
     Layout,
@@ -28,6 +31,8 @@ from contracts.spreadsheets import (
     OpenValue,
     Processed,
     ProcessInput,
+    PurgeInput,
+    PurgeResult,
     ReportInput,
     RowCounts,
     SaveColumns,
@@ -36,6 +41,10 @@ from contracts.spreadsheets import (
     Staged,
     StageInput,
     StatusRecord,
+    UndoCounts,
+    UndoOrder,
+    UndoResult,
+    UndoState,
 )
 
 FIELDS = (
@@ -258,3 +267,51 @@ class SheetWorld:
             self.write_report,
             self.notify,
         ]
+
+
+@dataclass
+class Undoing:
+    """The undo activity."""
+
+    failures: list[Exception] = field(default_factory=list[Exception])
+    attempts: int = 0
+
+    @activity.defn(name="spreadsheets.undo")
+    async def undo(self, order: UndoOrder) -> UndoResult:
+        self.attempts += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        counts = UndoCounts(deleted=7, restored=2, left_alone=1)
+        return UndoResult(uuid=order.uuid, state=UndoState.UNDONE, counts=counts)
+
+
+@dataclass
+class Retaining:
+    """The retention activities, over a list of imports that are due."""
+
+    due: list[str]
+    waiting: set[str] = field(default_factory=set[str])
+    purged: list[str] = field(default_factory=list[str])
+    nows: set[datetime] = field(default_factory=set[datetime])
+    stuck: bool = False
+
+    @activity.defn(name="spreadsheets.expired")
+    async def expired(self, work: ExpiredInput) -> ExpiredPage:
+        self.nows.add(work.now)
+        page = tuple(self.due[: work.order.page])
+        return ExpiredPage(uuids=page, waiting=tuple(u for u in page if u in self.waiting))
+
+    @activity.defn(name="spreadsheets.purge")
+    async def purge(self, work: PurgeInput) -> PurgeResult:
+        if self.stuck:
+            return PurgeResult()
+        self.purged += work.uuids
+        self.due = [uuid for uuid in self.due if uuid not in work.uuids]
+        return PurgeResult(purged=len(work.uuids))
+
+    @activity.defn(name="spreadsheets.purge_leftovers")
+    async def purge_leftovers(self, work: ExpiredInput) -> PurgeResult:
+        return PurgeResult(journals=2, uploads=1)
+
+    def activities(self) -> list[Callable[..., Any]]:
+        return [self.expired, self.purge, self.purge_leftovers]

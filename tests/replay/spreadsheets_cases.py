@@ -1,0 +1,274 @@
+"""The ways a spreadsheet import, its undoing and retention can go."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.exceptions import ApplicationError
+
+from contracts.errors import PERMANENT
+from contracts.spreadsheets import (
+    Answer,
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    Confirmation,
+    Layout,
+    LayoutChange,
+    Patience,
+    Reassignment,
+    RetentionOrder,
+    SpreadsheetState,
+    UndoOrder,
+    undo_id,
+    workflow_id,
+)
+from tests.support.spreadsheets import (
+    UNMATCHED,
+    Retaining,
+    SheetWorld,
+    Undoing,
+    damaged,
+    spreadsheet_order,
+    transient,
+)
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.spreadsheet_retention import SpreadsheetRetention
+from workflows.spreadsheet_undo import SpreadsheetUndo
+from workflows.spreadsheets import SpreadsheetImport
+
+Handle = WorkflowHandle[Any, Any]
+ANN = Confirmation(by="ann")
+UUID = uuid.UUID("5eed0000-0000-4000-8000-000000000000")
+IN_NO_TIME = Patience(remind_after=1, remind_every=2, escalate_after=2, abandon_after=4)
+
+
+def _uuid(name: str) -> str:
+    return str(uuid.uuid5(UUID, name))
+
+
+async def _nothing(handle: Handle, world: SheetWorld) -> None:
+    return
+
+
+async def _when(handle: Handle, state: SpreadsheetState) -> None:
+    async def waits() -> bool:
+        status = await handle.query(SpreadsheetImport.status)
+        return status.state is state and status.waiting_since is not None
+
+    await eventually(waits)
+
+
+async def _when_parked(handle: Handle) -> None:
+    async def parked() -> bool:
+        return (await handle.query(SpreadsheetImport.status)).reason is not None
+
+    await eventually(parked)
+
+
+async def _when_called(world: SheetWorld, step: str) -> None:
+    async def called() -> bool:
+        return step in world.calls
+
+    await eventually(called)
+
+
+async def _answer_columns(handle: Handle) -> None:
+    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
+    await handle.execute_update(
+        "update_column_mappings", ColumnDecisions(by="ann", decisions=decisions)
+    )
+
+
+async def _answer_values(handle: Handle) -> None:
+    await _when(handle, SpreadsheetState.CELL_MAPPING)
+    status = await handle.query(SpreadsheetImport.status)
+    for value in status.cells.first_open:
+        decision = CellDecision(id=value.id, target_id=7)
+        await handle.execute_update(
+            "update_cell_mappings", CellDecisions(by="ann", decisions=(decision,))
+        )
+    await handle.execute_update("confirm_cell_mappings", ANN)
+
+
+async def _by_updates(handle: Handle, world: SheetWorld) -> None:
+    await _answer_columns(handle)
+    await handle.execute_update("confirm_column_mappings", ANN)
+    await _answer_values(handle)
+
+
+async def _by_signals(handle: Handle, world: SheetWorld) -> None:
+    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await handle.signal("confirm_column_mappings")
+    decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
+    await handle.signal("update_column_mappings", ColumnDecisions(by="ann", decisions=decisions))
+    await handle.signal("reassign", Reassignment(to="bea", by="ann"))
+    await handle.signal("start")
+    await handle.result()
+
+
+async def _start(handle: Handle, world: SheetWorld) -> None:
+    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await handle.execute_update("start", ANN)
+    await _answer_values(handle)
+
+
+async def _another_layout(handle: Handle, world: SheetWorld) -> None:
+    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    change = LayoutChange(by="ann", layout=Layout(sheet="Second"))
+    await handle.execute_update("change_layout", change)
+    await handle.execute_update("start", ANN)
+
+
+async def _cancel_pause(handle: Handle, world: SheetWorld) -> None:
+    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await handle.execute_update("cancel", Answer(by="ann", reason="wrong file"))
+
+
+async def _cancel_rows(handle: Handle, world: SheetWorld) -> None:
+    await _when_called(world, "process")
+    await handle.execute_update("cancel", Answer(by="ann"))
+
+
+async def _retry(handle: Handle, world: SheetWorld) -> None:
+    await _when_parked(handle)
+    await handle.execute_update("retry", Answer(by="ann"))
+
+
+@dataclass
+class Case:
+    """One way an import can go."""
+
+    world: SheetWorld
+    order: dict[str, Any] = field(default_factory=dict[str, Any])
+    act: Callable[[Handle, SheetWorld], Awaitable[None]] = _nothing
+
+    workflow = SpreadsheetImport
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.world.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        order = spreadsheet_order(uuid=_uuid(name), **self.order)
+        return await client.start_workflow(
+            SpreadsheetImport.run,
+            args=[order, None],
+            id=workflow_id(order.uuid),
+            task_queue=task_queue,
+            search_attributes=attributes.at_start("spreadsheets", order.import_type, "1"),
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Do what people do."""
+        await self.act(handle, self.world)
+
+
+_STRAIGHT = {"auto_start": True}
+
+CASES: dict[str, Case] = {
+    "straight-through": Case(SheetWorld(), _STRAIGHT),
+    "answered-by-updates": Case(
+        SheetWorld(columns=UNMATCHED, values=("U18", "Old boys")), act=_by_updates
+    ),
+    "answered-by-signals": Case(SheetWorld(columns=UNMATCHED), act=_by_signals),
+    "started-with-late-values": Case(SheetWorld(late=[("U18",), ()]), act=_start),
+    "another-layout": Case(SheetWorld(), act=_another_layout),
+    "cancelled-while-waiting": Case(SheetWorld(columns=UNMATCHED), act=_cancel_pause),
+    "cancelled-while-processing": Case(SheetWorld(held={"process"}), _STRAIGHT, _cancel_rows),
+    "damaged-at-the-top": Case(SheetWorld(failures={"analyse": [damaged()]})),
+    "damaged-below": Case(SheetWorld(failures={"stage": [damaged()]})),
+    "parked-and-retried": Case(
+        SheetWorld(failures={"process": [transient()]}, errors=1), _STRAIGHT, _retry
+    ),
+    "end-not-recorded": Case(SheetWorld(failures={"finish": [transient()]}), _STRAIGHT, _retry),
+    "reminded-and-abandoned": Case(SheetWorld(), {"patience": IN_NO_TIME}),
+    "dry-run": Case(SheetWorld(), {"auto_start": True, "dry_run": True}),
+}
+
+
+@dataclass
+class UndoCase:
+    """One way an undo can go."""
+
+    world: Undoing
+    retry: bool = False
+
+    workflow = SpreadsheetUndo
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [self.world.undo]
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        order = UndoOrder(
+            uuid=_uuid(name),
+            organisation_id=1,
+            by="ann",
+            filename="registrations.xlsx",
+            requested_at=datetime.now(UTC),
+        )
+        return await client.start_workflow(
+            SpreadsheetUndo.run,
+            order,
+            id=undo_id(order.uuid),
+            task_queue=task_queue,
+            search_attributes=attributes.at_start("spreadsheets", "EVENT_PARTICIPANT", "1"),
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Answer when it is parked."""
+        while self.retry and self.world.attempts < 2:
+            await handle.signal("retry")
+            await asyncio.sleep(0.1)
+
+
+UNDO_CASES: dict[str, UndoCase] = {
+    "plain": UndoCase(Undoing()),
+    "parked-and-retried": UndoCase(Undoing([transient()]), retry=True),
+    "refused": UndoCase(
+        Undoing([ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)])
+    ),
+}
+
+
+@dataclass
+class RetentionCase:
+    """One way a run of retention can go."""
+
+    world: Retaining
+
+    workflow = SpreadsheetRetention
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.world.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        return await client.start_workflow(
+            SpreadsheetRetention.run,
+            RetentionOrder(page=2),
+            id=f"retention-{name}",
+            task_queue=task_queue,
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Nobody does anything."""
+
+
+RETENTION_CASES: dict[str, RetentionCase] = {
+    "nothing-due": RetentionCase(Retaining([])),
+    "three-pages": RetentionCase(
+        Retaining([_uuid(str(n)) for n in range(5)], waiting={_uuid("1")})
+    ),
+}

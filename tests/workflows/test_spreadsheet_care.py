@@ -1,0 +1,154 @@
+"""Undoing imports, and removing what is kept no longer, with every activity scripted."""
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from contracts.errors import PERMANENT
+from contracts.spreadsheets import (
+    Answer,
+    PurgeResult,
+    RetentionOrder,
+    SpreadsheetState,
+    UndoOrder,
+    UndoResult,
+    UndoState,
+    undo_id,
+    workflow_id,
+)
+from tests.support.spreadsheets import (
+    Retaining,
+    SheetWorld,
+    Undoing,
+    spreadsheet_order,
+    transient,
+)
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.spreadsheet_retention import SpreadsheetRetention
+from workflows.spreadsheet_undo import SpreadsheetUndo
+from workflows.spreadsheets import SpreadsheetImport
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def _undo(server: Any, queue: str) -> WorkflowHandle[Any, UndoResult]:
+    order = UndoOrder(
+        uuid=str(uuid.uuid4()),
+        organisation_id=1,
+        by="ann",
+        filename="registrations.xlsx",
+        requested_at=datetime.now(UTC),
+    )
+    return await server.client.start_workflow(
+        SpreadsheetUndo.run,
+        order,
+        id=undo_id(order.uuid),
+        task_queue=queue,
+        search_attributes=attributes.at_start("spreadsheets", "EVENT_PARTICIPANT", "1"),
+    )
+
+
+async def test_an_import_is_undone(server: Any, run_worker: Any) -> None:
+    world, queue = Undoing(), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
+        result = await (await _undo(server, queue)).result()
+    assert (result.state, result.counts.left_alone) == (UndoState.UNDONE, 1)
+
+
+async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_worker: Any) -> None:
+    refusal = ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)
+    world, queue = Undoing([refusal]), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
+        with pytest.raises(WorkflowFailureError) as failure:
+            await (await _undo(server, queue)).result()
+    assert isinstance(failure.value.cause, ActivityError)
+    assert "older than 30 days" in str(failure.value.cause.cause)
+
+
+@pytest.mark.parametrize("way", ["update", "signal"])
+async def test_an_undo_that_cannot_go_on_parks(server: Any, run_worker: Any, way: str) -> None:
+    world, queue = Undoing([transient()]), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
+        handle = await _undo(server, queue)
+
+        async def parked() -> bool:
+            found = (await handle.describe()).typed_search_attributes
+            return found.get(attributes.NEEDS_ATTENTION) is True
+
+        await eventually(parked)
+        if way == "update":
+            await handle.execute_update("retry", Answer(by="ann"))
+        else:
+            await handle.signal("retry")
+        assert (await handle.result()).state is UndoState.UNDONE
+    assert world.attempts == 2
+
+
+async def _retain(server: Any, queue: str, order: RetentionOrder) -> PurgeResult:
+    return await server.client.execute_workflow(
+        SpreadsheetRetention.run,
+        order,
+        id=f"retention-{uuid.uuid4()}",
+        task_queue=queue,
+    )
+
+
+def _uuids(count: int) -> list[str]:
+    return [str(uuid.uuid4()) for _ in range(count)]
+
+
+async def test_everything_due_is_purged_page_by_page(server: Any, run_worker: Any) -> None:
+    due = _uuids(25)
+    world, queue = Retaining(list(due)), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetRetention], world.activities()):
+        result = await _retain(server, queue, RetentionOrder(page=10))
+        assert (result.purged, result.journals, result.uploads) == (25, 2, 1)
+        assert world.purged == due
+        assert len(world.nows) == 1
+        again = await _retain(server, queue, RetentionOrder(page=10))
+    assert again.purged == 0
+
+
+async def test_a_run_of_retention_is_bounded(server: Any, run_worker: Any) -> None:
+    world, queue = Retaining(_uuids(25)), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetRetention], world.activities()):
+        result = await _retain(server, queue, RetentionOrder(page=10, most=20))
+    assert result.purged == 20
+    assert len(world.due) == 5
+
+
+async def test_what_cannot_be_purged_does_not_go_round_in_circles(
+    server: Any, run_worker: Any
+) -> None:
+    world, queue = Retaining(_uuids(3), stuck=True), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetRetention], world.activities()):
+        assert (await _retain(server, queue, RetentionOrder())).purged == 0
+
+
+async def test_a_run_that_still_waits_is_given_up_first(server: Any, run_worker: Any) -> None:
+    order, sheet, queue = spreadsheet_order(), SheetWorld(), uuid.uuid4().hex
+    gone = str(uuid.uuid4())
+    world = Retaining([order.uuid, gone], waiting={order.uuid, gone})
+    activities = [*world.activities(), *sheet.activities()]
+    async with run_worker(queue, [SpreadsheetRetention, SpreadsheetImport], activities):
+        waiting = await server.client.start_workflow(
+            SpreadsheetImport.run,
+            args=[order, None],
+            id=workflow_id(order.uuid),
+            task_queue=queue,
+            search_attributes=attributes.at_start("spreadsheets", "EVENT_PARTICIPANT", "1"),
+        )
+
+        async def waits() -> bool:
+            return (await waiting.query(SpreadsheetImport.status)).waiting_since is not None
+
+        await eventually(waits)
+        assert (await _retain(server, queue, RetentionOrder())).purged == 2
+        result = await waiting.result()
+    assert result.state is SpreadsheetState.CANCELLED
+    assert result.reason == "nobody has answered for too long"
