@@ -332,7 +332,7 @@ class SpreadsheetStatus(Contract):
     """Why it waits beside mappings: a step that could not be done."""
     total: int | None = None
     counts: RowCounts = RowCounts()
-    missing_fields: tuple[str, ...] = Field(default=(), max_length=FIELDS)
+    missing_fields: tuple[FieldName, ...] = Field(default=(), max_length=FIELDS)
     cells: CellSummary = CellSummary()
     last_refusal: Reason | None = None
     """Why the last signal was not taken."""

@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import contracts.imports
+import contracts.spreadsheets
 from contracts.base import Contract
 
 LOCK = Path(__file__).parent / "contracts.lock.json"
 
 
+PACKAGES = {"": contracts.imports, "spreadsheets.": contracts.spreadsheets}
+"""Prefix in the lock, and the package whose contracts it stands for."""
+
+
 def _schemas() -> dict[str, Any]:
     found = {
-        name: value
-        for name in contracts.imports.__all__
-        if isinstance(value := getattr(contracts.imports, name), type)
-        and issubclass(value, Contract)
+        prefix + name: value
+        for prefix, package in PACKAGES.items()
+        for name in package.__all__
+        if isinstance(value := getattr(package, name), type) and issubclass(value, Contract)
     }
     return {name: _fields(model) for name, model in sorted(found.items())}
 

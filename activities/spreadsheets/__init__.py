@@ -1,0 +1,1 @@
+"""Activities of the spreadsheets pipeline, and the pure rules beside them."""

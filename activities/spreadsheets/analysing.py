@@ -1,0 +1,215 @@
+"""Reads the top of a spreadsheet: where its header is, and what its columns may mean."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, dropwhile, islice
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.aside import Aside
+from activities.failures import InvalidDocument, Refused, translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import fetched, sweep
+from activities.imports.values import readable
+from activities.spreadsheets.contexts import fields_of
+from activities.spreadsheets.fields import SheetField
+from activities.spreadsheets.header import HEADER_WITHIN, Header, column_titles, find_header
+from activities.spreadsheets.matching import column_name, match_columns
+from activities.spreadsheets.staged import is_blank
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import Blobs, Cell, Documents, Preview, SpreadsheetStore, TableSource
+from contracts.spreadsheets import (
+    COLUMNS,
+    SHEETS_NAMED,
+    Analysis,
+    AnalysisInput,
+    Layout,
+    SpreadsheetOrder,
+)
+
+PREVIEW_ROWS: Final = 20
+"""From the header on."""
+SAMPLED_ROWS: Final = 1_000
+"""Rows below the header that are looked at: a column without a header that is blank in all of
+them is a ghost."""
+SAMPLES: Final = 5
+_SAMPLE_CHARACTERS: Final = 100
+_PREVIEW_CHARACTERS: Final = 200
+_SHEET_CHARACTERS: Final = 100
+_NAMED: Final = 5
+
+Row = tuple[int, list[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """What was read of a file."""
+
+    format: str
+    layout: Layout
+    """As found."""
+    sheets: Sequence[str]
+    header: Header
+    rows: Sequence[Row]
+    """The first rows below the header that hold anything."""
+
+    def titles(self) -> list[tuple[int, str]]:
+        """Place and title of each column that holds anything.
+
+        Raises:
+            InvalidDocument: There are more than can be mapped.
+        """
+        titles = column_titles(self.header.cells, (cells for _, cells in self.rows))
+        rest = titles[COLUMNS:]
+        if rest:
+            named = ", ".join(
+                repr(title)
+                if title == (letters := column_name(index))
+                else f"{title!r} ({letters})"
+                for index, title in rest[:_NAMED]
+            )
+            more = f" and {len(rest) - _NAMED} more" if len(rest) > _NAMED else ""
+            raise InvalidDocument(
+                f"{len(titles)} columns hold something, and at most {COLUMNS} can be mapped; "
+                f"remove the rest from the file: {named}{more}"
+            )
+        return titles
+
+    def preview(self, titles: Sequence[tuple[int, str]]) -> Preview:
+        """What a person sees of it."""
+        width = 1 + max((index for index, _ in titles), default=-1)
+        rows = [(self.header.line, self.header.cells), *self.rows[: PREVIEW_ROWS - 1]]
+        return Preview(
+            self.format,
+            self.sheets,
+            [
+                (line, [readable(cell, _PREVIEW_CHARACTERS) for cell in cells[:width]])
+                for line, cells in rows
+            ],
+            [self._samples(index) for index, _ in titles],
+        )
+
+    def _samples(self, index: int) -> Sequence[str]:
+        texts = (
+            readable(cells[index], _SAMPLE_CHARACTERS)
+            for _, cells in self.rows
+            if index < len(cells)
+        )
+        found: dict[str, None] = {}
+        for text in filter(None, texts):
+            found[text] = None
+            if len(found) == SAMPLES:
+                break
+        return list(found)
+
+
+class SpreadsheetAnalysis:
+    """Looks at uploaded files.
+
+    Args:
+        store: Tables.
+        blobs: Where files are.
+        documents: Opens files.
+        types: The import types there are.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self,
+        store: SpreadsheetStore,
+        blobs: Blobs,
+        documents: Documents,
+        types: SheetTypes,
+        scratch: Path,
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._documents = documents
+        self._types = types
+        self._scratch = scratch
+        sweep(scratch)
+
+    @activity.defn(name="spreadsheets.analyse")
+    @translate_failures
+    async def analyse(self, work: AnalysisInput) -> Analysis:
+        """Find the header, match the columns, and save both with a preview.
+
+        A second run finds the same and saves it again; one that comes after a later version of
+        the mappings changes nothing.
+
+        Raises:
+            ApplicationError: `UnreadableDocument` when no table can be read from the file,
+                `InvalidDocument` when it has no header or too many columns, `Permanent` when
+                type or context of the import are not there; see `activities.failures`.
+        """
+        order = work.order
+        await self._check_context(order)
+        fields = await fields_of(self._store, self._types, order)
+        async with (
+            Heartbeater(),
+            fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
+            Aside() as aside,
+        ):
+            top = await aside.run(lambda: self._read(path, order.filename, work.layout, fields))
+            titles = top.titles()
+            remembered = await self._store.remembered_columns(
+                order.organisation_id, order.import_type, [title for _, title in titles]
+            )
+            columns = await aside.run(lambda: match_columns(titles, fields, remembered))
+            analysis = Analysis(
+                layout=top.layout, columns=columns, fields=tuple(each.facts for each in fields)
+            )
+            preview = top.preview(titles)
+            await self._store.save_analysis(order, analysis, preview, work.version)
+        return analysis
+
+    async def _check_context(self, order: SpreadsheetOrder) -> None:
+        context = self._types.get(order.import_type).context
+        if context is None:
+            return
+        if order.context_id is None:
+            if context.required:
+                raise Refused(f"an import of type {order.import_type} needs its {context.title}")
+            return
+        if not await self._store.context_exists(
+            context.table, order.context_id, order.organisation_id
+        ):
+            raise Refused(f"there is no {context.title} {order.context_id} in this organisation")
+
+    def _read(
+        self, path: Path, filename: str, layout: Layout, fields: Sequence[SheetField]
+    ) -> _Top:
+        with self._documents.open_table(
+            path,
+            filename=filename,
+            sheet=layout.sheet,
+            encoding=layout.encoding,
+            delimiter=layout.delimiter,
+        ) as source:
+            rows = source.rows()
+            if layout.header_line is None:
+                top = list(islice(rows, HEADER_WITHIN))
+            else:
+                wanted = layout.header_line
+                top = list(islice(dropwhile(lambda row: row[0] < wanted, rows), 1))
+            header = find_header(top, fields, header_line=layout.header_line)
+            below = (
+                row for row in chain(top, rows) if row[0] > header.line and not is_blank(row[1])
+            )
+            sampled = list(islice(below, SAMPLED_ROWS))
+            found = _as_found(source, header.line)
+        sheets = self._documents.sheets(path, filename=filename)[:SHEETS_NAMED]
+        return _Top(source.format, found, sheets, header, sampled)
+
+
+def _as_found(source: TableSource, header_line: int) -> Layout:
+    # A name that nobody could ask for is that of the first sheet, which is read without a name.
+    sheet = source.sheet if len(source.sheet or "") <= _SHEET_CHARACTERS else None
+    return Layout(
+        sheet=sheet,
+        encoding=source.encoding,
+        delimiter=source.delimiter,
+        header_line=header_line,
+    )

@@ -1,0 +1,85 @@
+"""The surroundings of an import, as the database has them."""
+
+from collections.abc import Collection
+from datetime import date
+from typing import Protocol
+
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.fields import SheetField
+from activities.spreadsheets.resolving import scope_of
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import SpreadsheetStore
+
+
+class Subject(Protocol):
+    """Whose import it is and what it brings: an order, or its status row."""
+
+    @property
+    def organisation_id(self) -> int:
+        """The organisation."""
+        ...
+
+    @property
+    def import_type(self) -> str:
+        """Name of the import type."""
+        ...
+
+    @property
+    def context_id(self) -> int | None:
+        """Event, membership period or race."""
+        ...
+
+
+async def fields_of(
+    store: SpreadsheetStore, types: SheetTypes, subject: Subject
+) -> tuple[SheetField, ...]:
+    """Every field that a column may mean, the organisation's custom lists included.
+
+    Raises:
+        Refused: There is no such import type.
+    """
+    lists = await store.custom_lists(subject.organisation_id)
+    return types.get(subject.import_type).fields_for(lists)
+
+
+async def load_context(
+    store: SpreadsheetStore,
+    types: SheetTypes,
+    subject: Subject,
+    today: date,
+    *,
+    only: Collection[str] | None = None,
+) -> ImportContext:
+    """Load what cells may refer to, and what people said about their values before.
+
+    Args:
+        store: Tables.
+        types: The import types there are.
+        subject: Whose import it is.
+        today: The day that dates are compared with.
+        only: Names of the fields that are asked about; all of the type when absent.
+
+    Raises:
+        Refused: There is no such import type.
+    """
+    lists = await store.custom_lists(subject.organisation_id)
+    bare = ImportContext(subject.organisation_id, subject.context_id, today, custom_lists=lists)
+    referring = [
+        field
+        for field in types.get(subject.import_type).fields_for(lists)
+        if field.resolver is not None and (only is None or field.name in only)
+    ]
+    scopes = {scope.kind: scope for scope in (scope_of(field, bare) for field in referring)}
+    return ImportContext(
+        subject.organisation_id,
+        subject.context_id,
+        today,
+        {kind: await store.entities(scope) for kind, scope in scopes.items()},
+        {
+            field.name: await store.remembered_values(
+                subject.organisation_id, subject.import_type, field.name
+            )
+            for field in referring
+        },
+        lists,
+    )

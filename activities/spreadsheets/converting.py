@@ -1,0 +1,136 @@
+"""Cells of a mapped column to values of a database."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Final
+
+from activities.imports.converting import (
+    Flaw,
+    Notations,
+    convert_column,
+    settle_notations,
+    transpose,
+)
+from activities.imports.notations import Notation, Unreadable
+from activities.spreadsheets.fields import CellKind, SheetField
+from adapters.ports import Cell
+
+HEAD_ROWS: Final = 1_000
+"""Rows that settle how the columns of a file write numbers and dates."""
+LONGEST_HOURS: Final = 500
+
+_MAIL: Final = re.compile(
+    r"[^\s@<>()\[\],;:\"\\]+@[^\s@<>()\[\],;:\"\\.]+(?:\.[^\s@<>()\[\],;:\"\\.]+)+"
+)
+_CLOCK: Final = re.compile(
+    r"(?:([0-9]{1,3}):)?([0-9]{1,3}):([0-5]?[0-9])(?:[.,]([0-9]{1,9}))?", re.ASCII
+)
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
+_EPOCH: Final = datetime(1899, 12, 31)
+"""Day 0 of a spreadsheet's calendar, for a length of time shown as a date."""
+_DAY: Final = Decimal(86_400_000)
+
+
+def notations_of(fields: Mapping[int, SheetField], head: Sequence[Sequence[Cell]]) -> Notations:
+    """Decide how each column writes numbers and dates.
+
+    Args:
+        fields: Place of each mapped column, and its field.
+        head: Cells of the first rows of the file.
+    """
+    columns = transpose(head, max(fields, default=-1) + 1)
+    return settle_notations(
+        {each.name: (each.spec, columns[index]) for index, each in fields.items()}
+    )
+
+
+def convert(
+    field: SheetField, cells: Sequence[Cell], notation: Notation | None
+) -> tuple[list[Any], bool]:
+    """Convert the cells of one column; not for columns that refer to other tables.
+
+    Returns:
+        A value, None for a blank, or a `Flaw`, for each cell; and whether any is refused.
+    """
+    match field.kind:
+        case CellKind.MAIL:
+            return _mails(field, cells)
+        case CellKind.DURATION:
+            return _durations(field, cells)
+        case _:
+            return convert_column(field.spec, cells, notation)
+
+
+def _mails(field: SheetField, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
+    values, refused = convert_column(field.spec, cells, None)
+    implausible = {
+        value for value in set(values) if isinstance(value, str) and not _MAIL.fullmatch(value)
+    }
+    if not implausible:
+        return values, refused
+    flaw = Flaw("is not a mail address; write one like name@example.org")
+    return [flaw if value in implausible else value for value in values], True
+
+
+def _durations(field: SheetField, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
+    def one(cell: Cell) -> int | Flaw | None:
+        if isinstance(cell, str):
+            cell = cell.strip() or None
+        if cell is None:
+            return Flaw("is missing") if field.required else None
+        try:
+            return read_duration(cell)
+        except Unreadable as problem:
+            return Flaw(str(problem))
+
+    values = [one(cell) for cell in cells]
+    return values, Flaw in set(map(type, values))
+
+
+def read_duration(cell: str | int | float | bool | date) -> int:
+    """A length of time in milliseconds, rounded half up.
+
+    Hours:minutes:seconds, minutes:seconds as timekeepers write it, or seconds. A number below 1
+    is a fraction of a day, as spreadsheets keep times.
+
+    Raises:
+        Unreadable: It is none of these, or longer than `LONGEST_HOURS`.
+    """
+    match cell:
+        case bool():
+            raise Unreadable(_NO_TIME)
+        case int() | float():
+            milliseconds = _of_number(cell)
+        case datetime():
+            milliseconds = Decimal((cell - _EPOCH) // timedelta(milliseconds=1))
+        case date():
+            raise Unreadable(_NO_TIME)
+        case _:
+            milliseconds = _of_text(cell)
+    if not 0 <= milliseconds <= LONGEST_HOURS * 3_600_000:
+        raise Unreadable(f"is not between 0 and {LONGEST_HOURS} hours")
+    return int(milliseconds.quantize(Decimal(1), ROUND_HALF_UP))
+
+
+_NO_TIME: Final = "is not a time; write it as 01:23:45"
+
+
+def _of_number(value: int | float) -> Decimal:
+    exact = Decimal(repr(value))
+    if not exact.is_finite():
+        raise Unreadable(_NO_TIME)
+    return exact * (_DAY if exact < 1 else 1000)
+
+
+def _of_text(text: str) -> Decimal:
+    if parts := _CLOCK.fullmatch(text):
+        hours, minutes, seconds, fraction = parts.groups(default="0")
+        if parts[1] is not None and int(minutes) > 59:
+            raise Unreadable("has more than 59 minutes to the hour")
+        whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+        return (whole + Decimal(f"0.{fraction}")) * 1000
+    if _SECONDS.fullmatch(text):
+        return Decimal(text.replace(",", ".")) * 1000
+    raise Unreadable(_NO_TIME)

@@ -1,0 +1,182 @@
+"""Rows that cells can refer to, and what a run knows about its surroundings."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from activities.imports.fields import normalise
+from activities.spreadsheets.fields import written
+from activities.spreadsheets.likeness import Lookalikes
+from adapters.ports import CustomList, Entity
+
+EXACT: Final = 1.0
+SPELLING: Final = 0.95
+REMEMBERED: Final = 0.9
+CANDIDATES: Final = 50
+SUGGESTIONS: Final = 3
+COMPARISONS: Final = 20_000_000
+"""Comparisons by likeness that an index makes, some ten seconds; then it suggests nothing."""
+
+_LETTER_THEN_DIGIT: Final = re.compile(r"(?<=[^\W\d]) (?=\d)")
+_SIGNS: Final = re.compile(r"[+<>\u2264\u2265#]|(?<!\w)[-\u2212](?=\d)|(?<=\w)[-\u2212](?=\)?$)")
+_PARTS: Final = re.compile(r"^([^()\[\]]+)[(\[]([^()\[\]]+)[)\]]$")
+
+
+def value_key(text: str) -> str:
+    """What makes two values the same: case, accents, spacing and punctuation do not count.
+
+    Signs do: `A+` and `A-` are two blood groups. `U 18` and `U18` are one age group.
+    """
+    bare = text.strip()
+    if bare.isalpha() and bare.isascii():
+        return bare.casefold()
+    plain = _LETTER_THEN_DIGIT.sub("", normalise(bare))
+    return (plain + "".join(_SIGNS.findall(bare))) or bare.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A candidate and how much it looks like what was asked for, from 0 to 1."""
+
+    entity: Entity
+    score: float
+
+
+class EntityIndex:
+    """Finds rows by what people call them.
+
+    A word that stands for two rows stands for neither.
+
+    Args:
+        entities: The rows.
+        further: More spellings of a row.
+    """
+
+    def __init__(
+        self,
+        entities: Sequence[Entity],
+        further: Callable[[Entity], Iterable[str]] = lambda entity: (),
+    ) -> None:
+        self.by_id: Mapping[int, Entity] = {entity.id: entity for entity in entities}
+        self._literal = _Words()
+        self._names = _Words()
+        self._spellings = _Words()
+        self._parts = _Words()
+        self._texts: list[str] = []
+        self._owners: list[Entity] = []
+        self._comparisons = COMPARISONS
+        self._sorted = sorted(entities, key=lambda entity: (normalise(entity.name), entity.id))
+        for entity in self._sorted:
+            self._add(entity, (*entity.spellings, *further(entity)))
+        self._lookalikes = Lookalikes(self._texts)
+
+    def _add(self, entity: Entity, spellings: Sequence[str]) -> None:
+        self._literal.add(entity.name.strip().casefold(), entity)
+        self._names.add(value_key(entity.name), entity)
+        others = [
+            form for name in (entity.name, *spellings) for form in written(name) if form.strip()
+        ]
+        for form in others:
+            self._spellings.add(value_key(form), entity)
+        if parts := _PARTS.match(entity.name.strip()):
+            for part in parts.groups():
+                self._parts.add(value_key(part), entity)
+        for text in dict.fromkeys(normalise(form) for form in others):
+            self._texts.append(text)
+            self._owners.append(entity)
+
+    def find(self, value: str) -> Likeness | None:
+        """The row that a value names, and nothing by mere likeness."""
+        key = value_key(value)
+        if not key:
+            return None
+        found = self._literal.get(value.strip().casefold()) or self._names.get(key)
+        if found is not None:
+            return Likeness(found, EXACT)
+        # A word that is one row's name is no other row's spelling, nor part of its name.
+        if key in self._names:
+            return None
+        found = self._spellings.get(key)
+        if found is None and key not in self._spellings:
+            found = self._parts.get(key)
+        return None if found is None else Likeness(found, SPELLING)
+
+    def likely(self, value: str, limit: int = SUGGESTIONS) -> Sequence[Likeness]:
+        """The rows that look most like a value, the likeliest first."""
+        self._comparisons -= len(self._texts)
+        if self._comparisons < 0:
+            return ()
+        best: dict[int, Likeness] = {}
+        for place, score in self._lookalikes.most_alike(normalise(value), 4 * limit):
+            entity = self._owners[place]
+            best.setdefault(entity.id, Likeness(entity, score))
+        return list(best.values())[:limit]
+
+    def search(self, query: str, limit: int = CANDIDATES) -> Sequence[Entity]:
+        """Rows for a list to choose from: by name, or the best matches of a query first."""
+        text = normalise(query)
+        if not text:
+            return self._sorted[:limit]
+        ranked: dict[int, tuple[int, int]] = {}
+        for place, (form, entity) in enumerate(zip(self._texts, self._owners, strict=True)):
+            if text in form:
+                rank = 0 if form == text else 1 if form.startswith(text) else 2
+                rank = 3 if rank == 2 and f" {text}" not in form else rank
+                ranked[entity.id] = min(ranked.get(entity.id, (rank, place)), (rank, place))
+        found = [self.by_id[id] for id in sorted(ranked, key=lambda id: ranked[id])]
+        if len(found) < limit:
+            found += [each.entity for each in self.likely(query, limit)]
+        return list({entity.id: entity for entity in found}.values())[:limit]
+
+
+class _Words:
+    """Word to row, or to None where it could be several."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Entity | None] = {}
+
+    def add(self, word: str, entity: Entity) -> None:
+        if word and (known := self._rows.setdefault(word, entity)) is not entity:
+            self._rows[word] = known if known is not None and known.id == entity.id else None
+
+    def get(self, word: str) -> Entity | None:
+        return self._rows.get(word)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._rows
+
+
+@dataclass(frozen=True)
+class ImportContext:
+    """What one import knows about its surroundings.
+
+    Attributes:
+        organisation_id: Whose import it is.
+        context_id: Event, membership period or race that the rows belong to.
+        today: The day that dates are compared with.
+        entities: Kind of a scope to the rows that cells may refer to.
+        remembered: Field to value to id, of what people of the organisation decided before.
+        custom_lists: The organisation's custom lists.
+    """
+
+    organisation_id: int
+    context_id: int | None
+    today: date
+    entities: Mapping[str, Sequence[Entity]] = field(default_factory=dict[str, Sequence[Entity]])
+    remembered: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict[str, Mapping[str, int]]
+    )
+    custom_lists: Sequence[CustomList] = ()
+    _indexes: dict[str, EntityIndex] = field(
+        default_factory=dict[str, EntityIndex], init=False, repr=False, compare=False
+    )
+
+    def index(
+        self, kind: str, further: Callable[[Entity], Iterable[str]] = lambda entity: ()
+    ) -> EntityIndex:
+        """The rows of a kind, made findable once."""
+        if kind not in self._indexes:
+            self._indexes[kind] = EntityIndex(self.entities.get(kind, ()), further)
+        return self._indexes[kind]

@@ -1,0 +1,165 @@
+"""What a column of a spreadsheet may mean."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Final
+
+from activities.imports.fields import (
+    CODE_CHARACTERS,
+    LINE_CHARACTERS,
+    TEXT_CHARACTERS,
+    FieldSpec,
+    Kind,
+    normalise,
+)
+from contracts.spreadsheets import FieldFacts
+
+MAIL_CHARACTERS: Final = 254
+"""What a mail server takes (RFC 5321, 4.5.3.1.3, without the brackets)."""
+_UMLAUTS: Final = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"}
+)
+
+
+def squash(text: str) -> str:
+    """A header without case, accents, punctuation and spaces: `First-Name *` is `firstname`."""
+    return normalise(text).replace(" ", "")
+
+
+def written(text: str) -> Iterator[str]:
+    """A text, and the way it is typed on a keyboard without umlauts."""
+    yield text
+    spelled_out = text.translate(_UMLAUTS)
+    if spelled_out != text:
+        yield spelled_out
+
+
+class CellKind(Enum):
+    """How the cells of a column are read."""
+
+    TEXT = "text"
+    CODE = "code"
+    """An identifier: kept as it stands, except that a number cell 1200.0 reads `1200`."""
+    MAIL = "mail"
+    DECIMAL = "decimal"
+    INTEGER = "integer"
+    DATE = "date"
+    DURATION = "duration"
+    """Milliseconds, from hours:minutes:seconds, seconds or a spreadsheet's time."""
+    CHOICE = "choice"
+    ENTITY = "entity"
+    """A row of another table, found by the field's resolver."""
+
+
+_SPEC_KINDS: Final[Mapping[CellKind, Kind]] = {
+    CellKind.TEXT: Kind.TEXT,
+    CellKind.CODE: Kind.CODE,
+    CellKind.MAIL: Kind.CODE,
+    CellKind.DECIMAL: Kind.DECIMAL,
+    CellKind.INTEGER: Kind.INTEGER,
+    CellKind.DATE: Kind.DATE,
+    CellKind.DURATION: Kind.TEXT,
+    CellKind.CHOICE: Kind.CHOICE,
+    CellKind.ENTITY: Kind.TEXT,
+}
+_MOST_CHARACTERS: Final[Mapping[CellKind, int]] = {
+    CellKind.CODE: CODE_CHARACTERS,
+    CellKind.MAIL: MAIL_CHARACTERS,
+    CellKind.TEXT: LINE_CHARACTERS,
+}
+
+
+@dataclass(frozen=True)
+class SheetField:
+    """One field of an import type.
+
+    Attributes:
+        name: As programs call it: FIRST_NAME.
+        title: As people call it.
+        target: `table.column` that its values go to.
+        kind: How cells are read.
+        required: A blank cell is a problem, and so is a file without the column.
+        aliases: Other headers for it, in English and German.
+        beside: Headers that mean it only in the company of another field: `Name` is the last
+            name where there is a column for the first.
+        examples: Cells that are right.
+        resolver: Name of the resolver that finds what cells refer to.
+        creates: A person may have a missing candidate created.
+        max_length: Characters of a text.
+        minimum: Smallest number.
+        choices: Value to the other ways to write it.
+    """
+
+    name: str
+    title: str
+    target: str
+    kind: CellKind = CellKind.TEXT
+    required: bool = False
+    aliases: tuple[str, ...] = ()
+    beside: Mapping[str, str] = field(default_factory=dict[str, str])
+    examples: tuple[str, ...] = ()
+    resolver: str | None = None
+    creates: bool = False
+    max_length: int | None = None
+    minimum: int | None = None
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+
+    def __post_init__(self) -> None:
+        if (self.kind is CellKind.ENTITY) != (self.resolver is not None):
+            raise ValueError(f"{self.name}: a field of kind ENTITY has a resolver, and no other")
+
+    @property
+    def table(self) -> str:
+        """Table that its values go to."""
+        return self.target.partition(".")[0]
+
+    @property
+    def column(self) -> str:
+        """Column that its values go to."""
+        return self.target.partition(".")[2]
+
+    @cached_property
+    def own_headers(self) -> frozenset[str]:
+        """Squashed headers that are its own name."""
+        return _squashed((self.name, self.title))
+
+    @cached_property
+    def other_headers(self) -> frozenset[str]:
+        """Squashed headers that mean it as well."""
+        return _squashed(self.aliases) - self.own_headers
+
+    @cached_property
+    def headers_beside(self) -> Mapping[str, str]:
+        """Squashed header to the field that must be there as well."""
+        return {squash(header): other for header, other in self.beside.items()}
+
+    @cached_property
+    def wordings(self) -> Sequence[str]:
+        """Normalised headers, for comparing by likeness."""
+        headers = (self.name, self.title, *self.aliases, *self.beside)
+        return list(dict.fromkeys(normalise(form) for each in headers for form in written(each)))
+
+    @cached_property
+    def spec(self) -> FieldSpec:
+        """How the document imports would read it."""
+        return FieldSpec(
+            self.name,
+            _SPEC_KINDS[self.kind],
+            self.required,
+            max_length=self.max_length or _MOST_CHARACTERS.get(self.kind, TEXT_CHARACTERS),
+            minimum=self.minimum,
+            choices=self.choices,
+        )
+
+    @property
+    def facts(self) -> FieldFacts:
+        """What a run knows about it."""
+        return FieldFacts(
+            name=self.name, required=self.required, resolver=self.resolver, creates=self.creates
+        )
+
+
+def _squashed(headers: Iterable[str]) -> frozenset[str]:
+    return frozenset(squash(form) for header in headers for form in written(header))

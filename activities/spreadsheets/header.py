@@ -1,0 +1,111 @@
+"""Finds the header row of a spreadsheet, and the columns below it that hold anything."""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from activities.failures import InvalidDocument
+from activities.imports.values import readable
+from activities.spreadsheets.fields import SheetField
+from activities.spreadsheets.matching import column_name, header_key
+from adapters.ports import Cell
+
+HEADER_WITHIN: Final = 30
+"""Rows among which a header is looked for: titles and logos may stand above it."""
+HEADER_CHARACTERS: Final = 200
+_LONGEST_TITLE: Final = 80
+_MOSTLY: Final = 0.8
+_DATA: Final = re.compile(r"[-+\d\s.,:/%()]+|\S+@\S+\.\S+")
+"""Numbers, dates, times, phone numbers and mail addresses: no title looks like that."""
+
+
+class Header(NamedTuple):
+    """A header row."""
+
+    line: int
+    """As the user's program shows it, from 1."""
+    cells: Sequence[Cell]
+
+
+class _Rank(NamedTuple):
+    """How much a row looks like a header; the greatest is it, the first of equals."""
+
+    fields: int
+    """Fields that its cells name, if they are several: one may be chance."""
+    titles: bool
+    """It is wide enough and holds little but titles."""
+    field: bool
+    """Some cell names a field."""
+
+
+def find_header(
+    rows: Sequence[tuple[int, Sequence[Cell]]],
+    fields: Sequence[SheetField],
+    *,
+    header_line: int | None = None,
+) -> Header:
+    """Find the header among the first rows of a sheet.
+
+    It is the row whose cells name most fields. Where none names several, it is the first that
+    is about as wide as the others and holds little but titles.
+
+    Args:
+        rows: Line and cells, from the top; a given `header_line` among them.
+        fields: Fields of the import type.
+        header_line: Line that a person says it is.
+
+    Raises:
+        InvalidDocument: There are no rows, or nothing on the given line.
+    """
+    if header_line is not None:
+        for line, cells in rows:
+            if line == header_line:
+                return Header(line, cells)
+        raise InvalidDocument(f"line {header_line} holds nothing; choose the line of the headers")
+    if not rows:
+        raise InvalidDocument("the sheet holds no rows; choose another one or another file")
+    top = rows[:HEADER_WITHIN]
+    known = frozenset[str]().union(
+        *((*each.own_headers, *each.other_headers, *each.headers_beside) for each in fields)
+    )
+    width = max(_filled(cells) for _, cells in top)
+    ranks = [_rank(cells, known, width) for _, cells in top]
+    return Header(*top[ranks.index(max(ranks))])
+
+
+def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> list[tuple[int, str]]:
+    """Place and title of each column that has a header or a value.
+
+    A column with values and without a header is called by its letter: `Column F`.
+
+    Args:
+        header: Cells of the header row.
+        rows: Cells of the rows below it, as many as one cares to look at.
+    """
+    titles = {index: readable(cell, HEADER_CHARACTERS) for index, cell in enumerate(header)}
+    valued = {index for cells in rows for index, cell in enumerate(cells) if not _blank(cell)}
+    return [
+        (index, titles.get(index) or column_name(index))
+        for index in sorted(valued | titles.keys())
+        if titles.get(index) or index in valued
+    ]
+
+
+def _rank(cells: Sequence[Cell], known: Collection[str], width: int) -> _Rank:
+    titles = [cell for cell in cells if isinstance(cell, str) and _is_title(cell.strip())]
+    named = {key for title in titles if (key := header_key(title)) in known}
+    filled = _filled(cells)
+    looks_right = 2 * filled > width and len(titles) >= _MOSTLY * filled and bool(titles)
+    return _Rank(len(named) if len(named) > 1 else 0, looks_right, bool(named))
+
+
+def _is_title(text: str) -> bool:
+    return 0 < len(text) <= _LONGEST_TITLE and not _DATA.fullmatch(text)
+
+
+def _filled(cells: Sequence[Cell]) -> int:
+    return sum(not _blank(cell) for cell in cells)
+
+
+def _blank(cell: Cell) -> bool:
+    return not cell.strip() if isinstance(cell, str) else cell is None

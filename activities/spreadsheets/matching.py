@@ -1,0 +1,198 @@
+"""What the columns of a spreadsheet mean, as far as their headers tell."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from activities.imports.fields import normalise
+from activities.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
+from activities.spreadsheets.fields import SheetField, squash
+from activities.spreadsheets.likeness import Lookalikes
+from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingStatus
+
+_UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
+_HEADER_CHARACTERS: Final = 200
+
+
+class FieldLike(Protocol):
+    """What has the name of a field and may be required."""
+
+    @property
+    def name(self) -> str:
+        """Name of the field."""
+        ...
+
+    @property
+    def required(self) -> bool:
+        """A file without it is not complete."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProblems:
+    """Why columns cannot be confirmed as they are."""
+
+    missing: tuple[str, ...]
+    """Required fields that no column has."""
+    shared: Mapping[str, tuple[int, ...]]
+    """Fields that several columns have, with the ids of these columns."""
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.shared)
+
+
+class _Claim(NamedTuple):
+    """A column's claim to a field."""
+
+    score: float
+    place: int
+    field: int
+
+
+def column_name(index: int) -> str:
+    """What a column without a header is called: `Column F` for index 5."""
+    letters, rest = "", index + 1
+    while rest:
+        rest, letter = divmod(rest - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return f"Column {letters}"
+
+
+def header_key(header: str) -> str:
+    """What makes two headers the same: letters and digits; the signs of one that has neither."""
+    return squash(header) or header.strip().casefold()
+
+
+def match_columns(
+    headers: Sequence[tuple[int, str]],
+    fields: Sequence[SheetField],
+    remembered: Mapping[str, str],
+) -> tuple[ColumnMapping, ...]:
+    """Find out what columns mean: by name, by other names, by what people said before.
+
+    Likeness never decides, it only suggests. No two columns get one field: the better match has
+    it, of equals the first, and the other column has it as a suggestion.
+
+    Args:
+        headers: Place and header of each column, from left to right; ghost columns left out.
+        fields: Fields of the import type, custom lists included.
+        remembered: Header to field, of what people of the organisation decided before.
+    """
+    memory = {header_key(header): target for header, target in remembered.items()}
+    claims = sorted(
+        (
+            claim
+            for place, (_, header) in enumerate(headers)
+            for claim in _claims(place, header, fields, memory)
+        ),
+        key=lambda claim: (-claim.score, claim.place, claim.field),
+    )
+    taken: dict[int, _Claim] = {}
+    given: dict[int, _Claim] = {}
+    for claim in claims:
+        if claim.field not in given and claim.place not in taken:
+            taken[claim.place] = given[claim.field] = claim
+    for claim in _claims_in_company(headers, fields, given, taken):
+        taken[claim.place] = given[claim.field] = claim
+    likeness = _Likeness(fields)
+    # The ids stay below their limit, however far to the right a lonely column stands.
+    sparse = any(index >= COLUMNS for index, _ in headers)
+    return tuple(
+        _mapping(
+            place + 1 if sparse else index + 1,
+            index,
+            header,
+            fields,
+            taken.get(place),
+            [claim for claim in claims if claim.place == place],
+            likeness(header),
+        )
+        for place, (index, header) in enumerate(headers)
+    )
+
+
+def column_problems(
+    columns: Sequence[ColumnMapping], fields: Sequence[FieldLike]
+) -> ColumnProblems:
+    """What stands against confirming these columns."""
+    count = Counter(column.target for column in columns if column.target is not None)
+    return ColumnProblems(
+        tuple(field.name for field in fields if field.required and not count[field.name]),
+        {
+            name: tuple(column.id for column in columns if column.target == name)
+            for name, times in count.items()
+            if times > 1
+        },
+    )
+
+
+def _claims(
+    place: int, header: str, fields: Sequence[SheetField], memory: Mapping[str, str]
+) -> Iterator[_Claim]:
+    if _UNNAMED.fullmatch(header):
+        return
+    key = header_key(header)
+    for number, field in enumerate(fields):
+        if key in field.own_headers:
+            yield _Claim(EXACT, place, number)
+        elif key in field.other_headers:
+            yield _Claim(SPELLING, place, number)
+        elif memory.get(key) == field.name:
+            yield _Claim(REMEMBERED, place, number)
+
+
+def _claims_in_company(
+    headers: Sequence[tuple[int, str]],
+    fields: Sequence[SheetField],
+    given: Mapping[int, _Claim],
+    taken: Mapping[int, _Claim],
+) -> Iterator[_Claim]:
+    """Claims of headers that mean a field only where another field has a column."""
+    there = {fields[number].name for number in given}
+    for number, field in enumerate(fields):
+        for place, (_, header) in enumerate(headers):
+            free = number not in given and place not in taken
+            if free and field.headers_beside.get(header_key(header)) in there:
+                yield _Claim(SPELLING, place, number)
+
+
+def _mapping(
+    id: int,
+    index: int,
+    header: str,
+    fields: Sequence[SheetField],
+    claim: _Claim | None,
+    claims: Sequence[_Claim],
+    scores: dict[str, float],
+) -> ColumnMapping:
+    scores.update((fields[each.field].name, each.score) for each in claims)
+    if claim is not None:
+        scores.pop(fields[claim.field].name, None)
+    best = sorted(scores.items(), key=lambda scored: -scored[1])[:SUGGESTIONS]
+    return ColumnMapping(
+        id=id,
+        index=index,
+        header=header[:_HEADER_CHARACTERS],
+        target=None if claim is None else fields[claim.field].name,
+        status=MappingStatus.UNMATCHED if claim is None else MappingStatus.AUTO_MATCHED,
+        confidence=0.0 if claim is None else claim.score,
+        alternatives=tuple(Alternative(name=name, score=score) for name, score in best),
+    )
+
+
+class _Likeness:
+    """How much a header looks like each field, where that is worth showing."""
+
+    def __init__(self, fields: Sequence[SheetField]) -> None:
+        wordings = [(form, field.name) for field in fields for form in field.wordings]
+        self._names = [name for _, name in wordings]
+        self._lookalikes = Lookalikes([form for form, _ in wordings])
+
+    def __call__(self, header: str) -> dict[str, float]:
+        scores: dict[str, float] = {}
+        if not _UNNAMED.fullmatch(header):
+            for place, score in self._lookalikes.most_alike(normalise(header), None):
+                scores.setdefault(self._names[place], score)
+        return scores

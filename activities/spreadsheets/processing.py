@@ -1,0 +1,147 @@
+"""Writes the rows of a spreadsheet."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.aside import Aside, from_thread
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import sweep
+from activities.spreadsheets.book import ValueBook
+from activities.spreadsheets.contexts import fields_of, load_context
+from activities.spreadsheets.fields import SheetField
+from activities.spreadsheets.reading import CHUNK_ROWS, Plan, SheetReading
+from activities.spreadsheets.resolving import scope_of
+from activities.spreadsheets.staging import fetched_rows
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import Blobs, ParkedRow, SheetMark, SpreadsheetStore
+from contracts.spreadsheets import (
+    ProcessCursor,
+    Processed,
+    ProcessInput,
+    SpreadsheetOrder,
+)
+
+PARKED_PAGE: Final = 5_000
+
+
+class SpreadsheetRows:
+    """Rows of a spreadsheet into their tables.
+
+    Args:
+        store: Tables.
+        blobs: Where staged rows are.
+        types: The import types there are.
+        scratch: Folder for temporary files.
+        chunk_rows: Rows of one transaction.
+    """
+
+    def __init__(
+        self,
+        store: SpreadsheetStore,
+        blobs: Blobs,
+        types: SheetTypes,
+        scratch: Path,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._types = types
+        self._scratch = scratch
+        self._chunk_rows = chunk_rows
+        sweep(scratch)
+
+    @activity.defn(name="spreadsheets.process")
+    @translate_failures
+    async def process(self, work: ProcessInput) -> Processed:
+        """Go through the rows once: write the good ones, report the others, park those that wait.
+
+        Rows and progress mark share a transaction: a second run goes on behind the last chunk
+        that was written, and ends with the same rows and the same figures. Rows that went in
+        before are passed over for their natural keys, so that duplicates are found all the same.
+
+        Raises:
+            ApplicationError: See `activities.failures`.
+        """
+        uuid = work.order.uuid
+        async with Heartbeater() as heart:
+            mark = await self._store.mark(uuid)
+            if mark.round > work.round or (mark.round == work.round and mark.finished):
+                return await self._store.end_round(uuid, work.round)
+            if mark.round < work.round:
+                mark = SheetMark(round=work.round)
+            plan = await self._plan(work)
+            async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
+                await self._write(work, path, plan, mark, heart)
+            return await self._store.end_round(uuid, work.round)
+
+    async def _plan(self, work: ProcessInput) -> Plan:
+        order = work.order
+        fields = await fields_of(self._store, self._types, order)
+        # Made first, so that another spelling of a new name finds it.
+        made = await self._make_entities(order, fields)
+        mapped = {column.target for column in work.columns if column.target}
+        context = await load_context(self._store, self._types, order, _today(), only=mapped)
+        book = ValueBook(fields, context)
+        async for page in self._store.mappings(order.uuid):
+            book.load(
+                mapping.model_copy(update={"target_id": made[mapping.id]})
+                if mapping.id in made
+                else mapping
+                for mapping in page
+            )
+        return Plan(self._types.get(order.import_type), fields, work.columns, context, book)
+
+    async def _make_entities(
+        self, order: SpreadsheetOrder, fields: Sequence[SheetField]
+    ) -> Mapping[int, int]:
+        """Make what people asked for, but for a dry run; mapping to the row found or made."""
+        made: dict[int, int] = {}
+        if order.dry_run:
+            return made
+        bare = await load_context(self._store, self._types, order, _today(), only=())
+        scopes = {each.name: scope_of(each, bare) for each in fields if each.resolver is not None}
+        async for page in self._store.mappings(order.uuid):
+            for mapping in page:
+                if mapping.create and mapping.target_id is None and mapping.field in scopes:
+                    scope = scopes[mapping.field]
+                    made[mapping.id] = (await self._store.create_entity(scope, mapping.value)).id
+        return made
+
+    async def _write(
+        self, work: ProcessInput, path: Path, plan: Plan, mark: SheetMark, heart: Heartbeater
+    ) -> None:
+        uuid, total = work.order.uuid, work.staged.total
+        stopped = threading.Event()
+        parked = from_thread(self._parked(uuid, mark.offset), stopped) if work.round else None
+        reading = SheetReading(path, plan, mark, parked, self._chunk_rows)
+        async with Aside() as aside:
+            try:
+                await aside.run(reading.open)
+                while not await aside.run(reading.pass_over):
+                    pass
+                chunk = await aside.run(reading.next_chunk)
+                while chunk is not None:
+                    ahead = aside.start(reading.next_chunk)
+                    mark = await self._store.write(uuid, chunk, dry_run=work.order.dry_run)
+                    heart.beat(ProcessCursor(rows=mark.cursor, total=total))
+                    chunk = await asyncio.shield(ahead)
+            finally:
+                stopped.set()
+                await aside.run(reading.close)
+
+    async def _parked(self, uuid: str, after: int) -> AsyncIterator[Sequence[ParkedRow]]:
+        while page := await self._store.parked(uuid, after, PARKED_PAGE):
+            yield page
+            after = page[-1].line
+
+
+def _today() -> date:
+    # When the step was first scheduled: the same day at every attempt.
+    return activity.info().scheduled_time.date()

@@ -1,0 +1,99 @@
+"""The report: the user's own rows that did not go in, with comments on the cells that are wrong."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from temporalio import activity
+
+from activities.aside import Aside, from_thread
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import sweep
+from activities.imports.values import storable
+from activities.spreadsheets.staged import StagedRows
+from activities.spreadsheets.staging import fetched_rows
+from adapters.ports import Blobs, RejectedRow, ReportWriter, SpreadsheetStore
+from contracts.blobs import BlobRef
+from contracts.imports import Problem
+from contracts.spreadsheets import ColumnMapping, ReportInput
+
+_Errors = Iterator[tuple[int, Sequence[Problem]]]
+
+
+def report_name(uuid: str) -> str:
+    """Where the report of an import stands in the blob store."""
+    return f"spreadsheets/{uuid}/report.xlsx"
+
+
+class SpreadsheetReports:
+    """Writes reports.
+
+    Args:
+        store: Tables.
+        blobs: Where files are.
+        reports: Writes the spreadsheet.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self, store: SpreadsheetStore, blobs: Blobs, reports: ReportWriter, scratch: Path
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._reports = reports
+        self._scratch = scratch
+        sweep(scratch)
+
+    @activity.defn(name="spreadsheets.write_report")
+    @translate_failures
+    async def write_report(self, work: ReportInput) -> BlobRef | None:
+        """Write every row with outcome ERROR into a spreadsheet in the blob store.
+
+        Rows are streamed: memory stays bounded. A second run writes the same rows to the same
+        place.
+
+        Returns:
+            The report; None when there is no such row.
+        """
+        uuid = work.order.uuid
+        pages = self._store.errors(uuid)
+        first = await anext(pages, None)
+        if first is None:
+            return None
+        async with (
+            Heartbeater(),
+            fetched_rows(self._blobs, work.staged, self._scratch) as path,
+        ):
+            target = path.with_name("report.xlsx")
+            stopped = threading.Event()
+            errors = chain(first, from_thread(pages, stopped))
+            async with Aside() as aside:
+                try:
+                    await aside.run(lambda: self._write(path, target, work.columns, errors))
+                finally:
+                    stopped.set()
+            # Noted first: a blob that nobody knows of would outlive every purge.
+            noted = BlobRef(name=report_name(uuid), size=target.stat().st_size)
+            await self._store.save_file(uuid, noted)
+            return await self._blobs.upload(target, noted.name)
+
+    def _write(
+        self, path: Path, target: Path, columns: Sequence[ColumnMapping], errors: _Errors
+    ) -> None:
+        with StagedRows(path) as staged:
+            self._reports.write(target, _titles(columns), _rejected(staged, errors), comments=True)
+
+
+def _titles(columns: Sequence[ColumnMapping]) -> list[str]:
+    """Headers by their places in the file; what was left out of the mapping has none."""
+    titles = [""] * (1 + max((column.index for column in columns), default=-1))
+    for column in columns:
+        titles[column.index] = column.header
+    return titles
+
+
+def _rejected(staged: StagedRows, errors: _Errors) -> Iterator[RejectedRow]:
+    for row, problems in staged.pick(errors):
+        yield RejectedRow(row.line, storable(row.cells), problems)

@@ -1,0 +1,129 @@
+"""What the cells of a column refer to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from activities.spreadsheets.countries import country_spellings
+from activities.spreadsheets.entities import CANDIDATES, EntityIndex, ImportContext, Likeness
+from activities.spreadsheets.fields import SheetField
+from adapters.ports import Entity, EntityScope
+from contracts.spreadsheets import CellDecision
+
+COUNTRIES: Final = "countries"
+
+__all__ = [
+    "COUNTRIES",
+    "CellValueResolver",
+    "Entities",
+    "ImportContext",
+    "Resolution",
+    "check_decision",
+    "resolver_of",
+    "scope_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a value means."""
+
+    target: Entity | None
+    """None: nobody can tell."""
+    confidence: float = 0
+    alternatives: Sequence[Likeness] = ()
+    """The likeliest candidates, where `target` is None."""
+
+
+class CellValueResolver(Protocol):
+    """Finds the rows of one kind that cells refer to."""
+
+    def resolve(self, value: str, context: ImportContext) -> Resolution:
+        """What a value means; likeness alone never decides.
+
+        Args:
+            value: As a person sees it.
+            context: Surroundings of the import, with the candidates.
+        """
+        ...
+
+    def candidates(self, context: ImportContext, query: str) -> Sequence[Entity]:
+        """What a person may choose from, best matches of the query first, at most 50."""
+        ...
+
+
+class Entities:
+    """Resolves by names and spellings of the rows of one kind.
+
+    Args:
+        kind: Kind of the scope that the rows come from.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def _index(self, context: ImportContext) -> EntityIndex:
+        return context.index(self._kind)
+
+    def resolve(self, value: str, context: ImportContext) -> Resolution:
+        """By name, then by spelling, then by part of the name where only one has it."""
+        found = self._index(context).find(value)
+        if found is not None:
+            return Resolution(found.entity, found.score)
+        return Resolution(None, 0, self._index(context).likely(value))
+
+    def candidates(self, context: ImportContext, query: str) -> Sequence[Entity]:
+        """Rows to choose from."""
+        return self._index(context).search(query, CANDIDATES)
+
+
+class Countries(Entities):
+    """Resolves countries by ISO and Olympic codes and by their English and German names."""
+
+    def __init__(self) -> None:
+        super().__init__(COUNTRIES)
+
+    def _index(self, context: ImportContext) -> EntityIndex:
+        return context.index(COUNTRIES, lambda entity: country_spellings(entity.id))
+
+
+def resolver_of(name: str) -> CellValueResolver:
+    """The resolver that a field names: `countries`, or any other kind of rows by their names."""
+    return Countries() if name == COUNTRIES else Entities(name)
+
+
+def scope_of(field: SheetField, context: ImportContext) -> EntityScope:
+    """Which rows the cells of a field may refer to.
+
+    Raises:
+        ValueError: Cells of this field refer to nothing.
+    """
+    if field.resolver is None:
+        raise ValueError(f"{field.name} has no resolver")
+    return EntityScope(field.resolver, context.organisation_id, context.context_id)
+
+
+def check_decision(
+    field: SheetField, decision: CellDecision, entities: Mapping[int, Entity]
+) -> str | None:
+    """Why a decision about a value cannot be taken; None: it can, whatever the value is.
+
+    Args:
+        field: The field whose value it is.
+        decision: What a person says.
+        entities: The candidates of the field, by id.
+    """
+    said = (decision.target_id is not None, decision.confirm, decision.ignore, decision.create)
+    if sum(said) != 1:
+        return f"value {decision.id}: say exactly one of targetEntityId, confirm, ignore and create"
+    if decision.create and not field.creates:
+        return (
+            f"value {decision.id}: {field.title} takes what is there already; "
+            "choose a candidate or ignore the value"
+        )
+    if decision.target_id is not None and decision.target_id not in entities:
+        return (
+            f"value {decision.id}: there is no {field.title} {decision.target_id} to choose; "
+            "take one of the candidates"
+        )
+    return None

@@ -1,0 +1,78 @@
+"""Removes what is kept no longer."""
+
+from datetime import timedelta
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from adapters.ports import Blobs, SpreadsheetStore
+from contracts.spreadsheets import ExpiredInput, ExpiredPage, PurgeInput, PurgeResult
+
+UPLOAD_AGE: Final = timedelta(days=1)
+"""No upload takes this long: a file that is older and became no import never will."""
+
+
+class SpreadsheetRetaining:
+    """Purges imports, before-images and leftovers of uploads.
+
+    Args:
+        store: Tables.
+        blobs: Where files are.
+    """
+
+    def __init__(self, store: SpreadsheetStore, blobs: Blobs) -> None:
+        self._store = store
+        self._blobs = blobs
+
+    @activity.defn(name="spreadsheets.expired")
+    @translate_failures
+    async def expired(self, work: ExpiredInput) -> ExpiredPage:
+        """Name the imports that are due, the oldest first; changes nothing."""
+        return await self._store.expired(work.order, work.now)
+
+    @activity.defn(name="spreadsheets.purge")
+    @translate_failures
+    async def purge(self, work: PurgeInput) -> PurgeResult:
+        """Remove files, results and values of imports.
+
+        Of each import the files go first: as long as one is left, the rows still name it. A
+        second run goes on with the rest, and counts what was left for it.
+        """
+        purged = 0
+        async with Heartbeater() as heart:
+            for uuid in work.uuids:
+                for file in await self._store.files_of(uuid):
+                    await self._blobs.delete(file.name)
+                purged += await self._store.purge(uuid, work.now)
+                heart.beat(PurgeResult(purged=purged))
+        return PurgeResult(purged=purged)
+
+    @activity.defn(name="spreadsheets.purge_leftovers")
+    @translate_failures
+    async def purge_leftovers(self, work: ExpiredInput) -> PurgeResult:
+        """Remove before-images that nobody can use any more, and files that became no import.
+
+        Bounded by the order's `most`; a second run goes on with the rest, and counts what was
+        left for it.
+        """
+        order = work.order
+        journals = uploads = 0
+        async with Heartbeater() as heart:
+            old = work.now - timedelta(seconds=order.undo_after)
+            while found := await self._store.purge_journals(
+                old, min(order.page, order.most - journals)
+            ):
+                journals += found
+                heart.beat(PurgeResult(journals=journals))
+            stale = work.now - UPLOAD_AGE
+            while page := await self._store.stale_uploads(
+                stale, min(order.page, order.most - uploads)
+            ):
+                for _, name in page:
+                    await self._blobs.delete(name)
+                    await self._store.forget_upload(name)
+                uploads += len(page)
+                heart.beat(PurgeResult(journals=journals, uploads=uploads))
+        return PurgeResult(journals=journals, uploads=uploads)

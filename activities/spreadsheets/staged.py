@@ -1,0 +1,134 @@
+"""Rows put aside: one line of JSON each, readable from any row on.
+
+A line is `[number, cell, cell, ...]`: the row's number as the user's program shows it, then its
+cells. A date is `{"d":"2024-02-29"}`, a date with time `{"t":"2024-02-29T13:45:00"}`; every other
+cell is what JSON makes of it, so that each comes back as it was read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, cast
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from activities.spreadsheets.sifting import SourceRow
+from adapters.ports import Cell
+
+T = TypeVar("T")
+
+_DAYS: Final = frozenset({date, datetime})
+_DAY_MARK: Final = b'{"d":'
+_MOMENT_MARK: Final = b'{"t":'
+_BUFFER: Final = 1 << 20
+
+
+def staged_line(number: int, cells: Sequence[Cell]) -> bytes:
+    """A row as it is put aside.
+
+    Half a surrogate pair, which some encodings let through and none can write, becomes U+FFFD.
+    """
+    if not _DAYS.isdisjoint(map(type, cells)):
+        cells = cast("Sequence[Cell]", [_tagged(cell) for cell in cells])
+    try:
+        return to_json([number, *cells]) + b"\n"
+    except PydanticSerializationError:
+        return to_json([number, *map(_mended, cells)]) + b"\n"
+
+
+def is_blank(cells: Iterable[Cell]) -> bool:
+    """Whether a row holds nothing that anybody could see."""
+    return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
+
+
+def _tagged(cell: Cell) -> Cell | dict[str, str]:
+    if isinstance(cell, datetime):
+        return {"t": cell.isoformat()}
+    return {"d": cell.isoformat()} if isinstance(cell, date) else cell
+
+
+def _mended(cell: Cell) -> Cell:
+    if not isinstance(cell, str):
+        return cell
+    return cell.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _untagged(cell: dict[str, str]) -> Cell:
+    ((tag, text),) = cell.items()
+    return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
+
+
+class StagedRows:
+    """Reads rows that were put aside; blocking, and bounded in memory.
+
+    A context manager; may be handed from thread to thread, one at a time.
+
+    Attributes:
+        position: Byte behind the row that was read last.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=_BUFFER)
+        self.position = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def read(self, offset: int = 0) -> Iterator[SourceRow]:
+        """Rows from the one that begins at byte `offset` on."""
+        self._file.seek(offset)
+        self.position = offset
+        for line in self._file:
+            row = _row(line, self.position)
+            self.position += len(line)
+            yield row
+
+    def at(self, offsets: Iterable[int]) -> Iterator[SourceRow]:
+        """The rows that begin at these bytes."""
+        for offset in offsets:
+            self._file.seek(offset)
+            line = self._file.readline()
+            self.position = offset + len(line)
+            yield _row(line, offset)
+
+    def pick(self, wanted: Iterable[tuple[int, T]]) -> Iterator[tuple[SourceRow, T]]:
+        """Rows by number, each with what was given along; numbers rise."""
+        self._file.seek(0)
+        self.position = 0
+        numbers = iter(wanted)
+        asked = next(numbers, None)
+        for line in self._file:
+            number = int(line[1 : line.find(b",")])
+            while asked is not None and asked[0] < number:
+                asked = next(numbers, None)
+            if asked is None:
+                return
+            begins = self.position
+            self.position += len(line)
+            if asked[0] == number:
+                yield _row(line, begins), asked[1]
+
+
+def _row(line: bytes, offset: int) -> SourceRow:
+    number, *cells = cast("list[Any]", from_json(line))
+    # Quotes inside a text are escaped, so that a mark is never part of one.
+    if _DAY_MARK in line or _MOMENT_MARK in line:
+        tagged = cast("list[Cell | dict[str, str]]", cells)
+        cells = [_untagged(cell) if isinstance(cell, dict) else cell for cell in tagged]
+    return SourceRow(number, offset, cells)

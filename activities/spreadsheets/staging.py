@@ -1,0 +1,169 @@
+"""Puts the rows of a spreadsheet aside, once, in a form that can be read from any row on."""
+
+import hashlib
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.aside import Aside
+from activities.failures import Refused, translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import fetched, scratch_folder, sweep
+from activities.spreadsheets.staged import is_blank, staged_line
+from adapters.ports import Blobs, Cell, Documents, SpreadsheetStore
+from contracts.base import Contract
+from contracts.blobs import BlobRef
+from contracts.spreadsheets import Layout, Staged, StageInput
+
+STEP_SECONDS: Final = 0.3
+"""Rows are read for this long at a time: a wish to cancel waits no longer."""
+SAVE_SECONDS: Final = 1.0
+"""Between two notes of how many rows there are."""
+_ROWS_BETWEEN_LOOKS: Final = 200
+
+
+class RowsStaged(Contract):
+    """Heartbeat of `spreadsheets.stage`."""
+
+    rows: int
+
+
+def staged_name(uuid: str, layout: Layout) -> str:
+    """Where the rows of an import stand in the blob store, as this layout reads them."""
+    digest = hashlib.sha256(layout.model_dump_json().encode()).hexdigest()[:16]
+    return f"spreadsheets/{uuid}/rows-{digest}"
+
+
+@asynccontextmanager
+async def fetched_rows(blobs: Blobs, staged: Staged, scratch: Path) -> AsyncGenerator[Path]:
+    """Download staged rows for the length of the block.
+
+    A late attempt may put the same bytes in the same place again, so the bytes count and not the
+    version of the blob.
+
+    Raises:
+        BlobNotFound: They are not there.
+        Refused: They are not what was staged.
+    """
+    with scratch_folder(scratch) as folder:
+        path = folder / "rows"
+        found = await blobs.download(staged.rows.name, path)
+        if (found.size, found.sha256) != (staged.rows.size, staged.rows.sha256):
+            raise Refused(
+                f"{staged.rows.name} has changed since the rows were put aside; "
+                "upload the file again"
+            )
+        yield path
+
+
+class SpreadsheetStaging:
+    """Reads the whole of an uploaded file.
+
+    Args:
+        store: Tables.
+        blobs: Where files are.
+        documents: Opens files.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self, store: SpreadsheetStore, blobs: Blobs, documents: Documents, scratch: Path
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._documents = documents
+        self._scratch = scratch
+        sweep(scratch)
+
+    @activity.defn(name="spreadsheets.stage")
+    @translate_failures
+    async def stage(self, work: StageInput) -> Staged:
+        """Put every row below the header aside that holds anything.
+
+        A second run reads the file again and writes the same bytes to the same place.
+
+        Raises:
+            ApplicationError: `UnreadableDocument` when the file turns out damaged on the way;
+                see `activities.failures` for the others.
+        """
+        order = work.order
+        async with (
+            Heartbeater() as heart,
+            fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
+        ):
+            target = path.with_name("rows")
+            total = await self._write(work, path, target, heart)
+            await self._store.save_total(order.uuid, total)
+            name = staged_name(order.uuid, work.layout)
+            # Noted first: a blob that nobody knows of would outlive every purge.
+            noted = BlobRef(name=name, size=target.stat().st_size)
+            await self._store.save_file(order.uuid, noted)
+            rows = await self._blobs.upload(target, name)
+        return Staged(rows=rows, total=total)
+
+    async def _write(self, work: StageInput, path: Path, target: Path, heart: Heartbeater) -> int:
+        uuid = work.order.uuid
+        async with Aside() as aside:
+            writing = _Writing(self._documents, work, path, target)
+            try:
+                await aside.run(writing.open)
+                saved = time.monotonic()
+                while not await aside.run(writing.step):
+                    heart.beat(RowsStaged(rows=writing.rows))
+                    if time.monotonic() - saved > SAVE_SECONDS:
+                        await self._store.save_total(uuid, writing.rows)
+                        saved = time.monotonic()
+            finally:
+                await aside.run(writing.close)
+        return writing.rows
+
+
+class _Writing:
+    """A file on its way from its reader into another file; blocking.
+
+    Attributes:
+        rows: Rows put aside so far.
+    """
+
+    def __init__(self, documents: Documents, work: StageInput, path: Path, target: Path) -> None:
+        self._documents = documents
+        self._work = work
+        self._path = path
+        self._target = target
+        self._held = ExitStack()
+        self._source: Iterator[tuple[int, list[Cell]]] = iter(())
+        self.rows = 0
+
+    def open(self) -> None:
+        layout = self._work.layout
+        source = self._held.enter_context(
+            self._documents.open_table(
+                self._path,
+                filename=self._work.order.filename,
+                sheet=layout.sheet,
+                encoding=layout.encoding,
+                delimiter=layout.delimiter,
+            )
+        )
+        self._file = self._held.enter_context(self._target.open("wb"))
+        self._source = source.rows()
+
+    def step(self) -> bool:
+        """Go on for a moment; whether that was all."""
+        header = self._work.layout.header_line or 0
+        ends = time.monotonic() + STEP_SECONDS
+        write = self._file.write
+        for seen, (line, cells) in enumerate(self._source, start=1):
+            if line > header and not is_blank(cells):
+                write(staged_line(line, cells))
+                self.rows += 1
+            if seen % _ROWS_BETWEEN_LOOKS == 0 and time.monotonic() > ends:
+                return False
+        return True
+
+    def close(self) -> None:
+        self._held.close()

@@ -1,0 +1,64 @@
+"""Registrations for an event."""
+
+from typing import Final
+
+from activities.spreadsheets.types.base import (
+    CellKind,
+    ContextSpec,
+    SheetField,
+    SheetType,
+    Target,
+    surroundings,
+)
+from activities.spreadsheets.types.people import (
+    PERSON_FIELDS,
+    PERSONS,
+    check_person,
+    person_keys,
+)
+from activities.spreadsheets.types.shared import bib, category, notes
+
+_TABLE: Final = "event_participants"
+
+TYPE: Final = SheetType(
+    name="EVENT_PARTICIPANT",
+    title="Event participants",
+    context=ContextSpec("events", "Event"),
+    fields=(
+        *PERSON_FIELDS,
+        category(_TABLE, "event_categories", creates=True),
+        bib(_TABLE),
+        SheetField(
+            "TEAM",
+            "Team",
+            f"{_TABLE}.team",
+            aliases=("team name", "squad", "Mannschaft", "Teamname", "Mannschaftsname"),
+            examples=("Laufgruppe Nord",),
+        ),
+        SheetField(
+            "REGISTERED_ON",
+            "Registered on",
+            f"{_TABLE}.registered_on",
+            CellKind.DATE,
+            aliases=(
+                *("registered", "registration date", "date of registration", "signup date"),
+                *("Anmeldedatum", "angemeldet am", "Datum der Anmeldung", "Meldedatum"),
+            ),
+            examples=("2026-01-03",),
+        ),
+        notes(_TABLE),
+    ),
+    targets=(
+        PERSONS,
+        Target(
+            _TABLE,
+            ("event_id", "person_id"),
+            made={"event_id": surroundings},
+            references={"person_id": PERSONS.table},
+        ),
+    ),
+    main=_TABLE,
+    keys=person_keys,
+    check=check_person,
+    custom_lists=_TABLE,
+)

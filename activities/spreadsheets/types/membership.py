@@ -1,0 +1,117 @@
+"""Memberships of a membership period."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.types.base import (
+    CellKind,
+    ContextSpec,
+    Fault,
+    SheetField,
+    SheetRows,
+    SheetType,
+    Target,
+    surroundings,
+)
+from activities.spreadsheets.types.people import (
+    PERSON_FIELDS,
+    PERSONS,
+    check_person,
+    person_keys,
+)
+from activities.spreadsheets.types.shared import notes
+
+_TABLE: Final = "memberships"
+
+_JOINED: Final = SheetField(
+    "JOINED_ON",
+    "Joined on",
+    f"{_TABLE}.joined_on",
+    CellKind.DATE,
+    aliases=(
+        *("joined", "join date", "date joined", "entry date", "member since", "start date"),
+        *("Eintritt", "Eintrittsdatum", "eingetreten am", "Mitglied seit", "Beitrittsdatum"),
+    ),
+    examples=("2024-01-01",),
+)
+_LEFT: Final = SheetField(
+    "LEFT_ON",
+    "Left on",
+    f"{_TABLE}.left_on",
+    CellKind.DATE,
+    aliases=(
+        *("left", "leaving date", "date left", "exit date", "end date", "member until"),
+        *("Austritt", "Austrittsdatum", "ausgetreten am", "Mitglied bis"),
+    ),
+    examples=("2026-12-31",),
+)
+
+
+def _check(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
+    yield from check_person(rows, context)
+    for row, (joined, left) in enumerate(zip(rows[_JOINED.name], rows[_LEFT.name], strict=True)):
+        if joined is not None and left is not None and left < joined:
+            yield Fault(row, _LEFT.name, f"is before {_JOINED.title} {joined.isoformat()}")
+
+
+TYPE: Final = SheetType(
+    name="MEMBERSHIP",
+    title="Memberships",
+    context=ContextSpec("membership_periods", "Membership period"),
+    fields=(
+        *PERSON_FIELDS,
+        SheetField(
+            "MEMBERSHIP_TYPE_ID",
+            "Membership type",
+            f"{_TABLE}.membership_type_id",
+            CellKind.ENTITY,
+            required=True,
+            aliases=(
+                *("membership", "member type", "type of membership", "membership category"),
+                *("Mitgliedschaft", "Mitgliedsart", "Mitgliedstyp", "Beitragsgruppe"),
+                *("Art der Mitgliedschaft", "Mitgliedschaftsart", "Beitragsklasse"),
+            ),
+            examples=("Adult", "Family"),
+            resolver="membership_types",
+        ),
+        SheetField(
+            "MEMBER_NO",
+            "Member no.",
+            f"{_TABLE}.member_no",
+            CellKind.CODE,
+            aliases=(
+                *("member number", "membership number", "membership no", "member id"),
+                *("Mitgliedsnummer", "Mitgliedsnr.", "Mitglieds-Nr.", "MgNr"),
+            ),
+            examples=("M-00417",),
+        ),
+        _JOINED,
+        _LEFT,
+        SheetField(
+            "FEE",
+            "Fee",
+            f"{_TABLE}.fee",
+            CellKind.DECIMAL,
+            aliases=(
+                *("membership fee", "annual fee", "dues", "amount"),
+                *("Beitrag", "Jahresbeitrag", "Mitgliedsbeitrag"),
+            ),
+            examples=("120.00",),
+            minimum=0,
+        ),
+        notes(_TABLE),
+    ),
+    targets=(
+        PERSONS,
+        Target(
+            _TABLE,
+            ("membership_period_id", "person_id"),
+            made={"membership_period_id": surroundings},
+            references={"person_id": PERSONS.table},
+        ),
+    ),
+    main=_TABLE,
+    keys=person_keys,
+    check=_check,
+)

@@ -1,0 +1,62 @@
+"""The import types there are."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
+
+import activities.spreadsheets.types as package
+from activities.failures import Refused
+from activities.spreadsheets.types.base import SheetType
+
+
+@cache
+def discover() -> Mapping[str, SheetType]:
+    """Every import type of this package by name: the `TYPE` of each module that has one.
+
+    Raises:
+        ValueError: Two modules declare a type of the same name.
+    """
+    modules = (
+        importlib.import_module(f"{package.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(package.__path__)
+    )
+    declared = [getattr(module, "TYPE", None) for module in modules]
+    return MappingProxyType(_by_name(each for each in declared if isinstance(each, SheetType)))
+
+
+def _by_name(types: Iterable[SheetType]) -> dict[str, SheetType]:
+    named: dict[str, SheetType] = {}
+    for each in types:
+        if named.setdefault(each.name, each) is not each:
+            raise ValueError(f"two import types are called {each.name}")
+    return named
+
+
+class SheetTypes:
+    """The import types that an installation knows.
+
+    Args:
+        types: All of them; those of this package when absent.
+    """
+
+    def __init__(self, types: Iterable[SheetType] | None = None) -> None:
+        self._types = discover() if types is None else _by_name(types)
+
+    def __iter__(self) -> Iterator[SheetType]:
+        return iter(self._types.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._types
+
+    def get(self, name: str) -> SheetType:
+        """The type of this name.
+
+        Raises:
+            Refused: There is none.
+        """
+        if name not in self._types:
+            known = ", ".join(sorted(self._types))
+            raise Refused(f"there is no import type {name}; there are {known}")
+        return self._types[name]

@@ -1,0 +1,275 @@
+"""The values that refer to rows of other tables: which there are, and what people decide."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.aside import Aside
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import sweep
+from activities.spreadsheets.book import ValueBook, value_text
+from activities.spreadsheets.contexts import fields_of, load_context
+from activities.spreadsheets.fields import SheetField
+from activities.spreadsheets.resolving import check_decision
+from activities.spreadsheets.sifting import SourceRow
+from activities.spreadsheets.staged import StagedRows
+from activities.spreadsheets.staging import fetched_rows
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import Blobs, Cell, Entity, FoundValue, SpreadsheetStore
+from contracts.base import Contract
+from contracts.errors import INVALID_DECISION
+from contracts.spreadsheets import (
+    CellDecision,
+    CellMapping,
+    CellSummary,
+    CollectInput,
+    DecideCells,
+    MappingStatus,
+)
+
+DISTINCT_VALUES: Final = 10_000
+"""Values of a field that are collected ahead; further ones are met while rows are processed."""
+STEP_SECONDS: Final = 0.3
+"""Rows and values are looked at for this long at a time: a wish to cancel waits no longer."""
+_ROWS_OF_A_LOOK: Final = 2_000
+_VALUES_OF_A_LOOK: Final = 50
+_SAVED_TOGETHER: Final = 1_000
+_REASONS_NAMED: Final = 5
+
+
+class ValuesCollected(Contract):
+    """Heartbeat of `spreadsheets.collect_values`."""
+
+    rows: int
+    values: int
+
+
+class SpreadsheetValues:
+    """Collects values and takes decisions about them.
+
+    Args:
+        store: Tables.
+        blobs: Where staged rows are.
+        types: The import types there are.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self, store: SpreadsheetStore, blobs: Blobs, types: SheetTypes, scratch: Path
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._types = types
+        self._scratch = scratch
+        sweep(scratch)
+
+    @activity.defn(name="spreadsheets.collect_values")
+    @translate_failures
+    async def collect_values(self, work: CollectInput) -> CellSummary:
+        """Find the distinct values of the columns that refer to other tables, and resolve them.
+
+        A second run finds the same values; decisions that were taken in between stay.
+
+        Returns:
+            Figures, and the first values that nobody knows.
+
+        Raises:
+            ApplicationError: See `activities.failures`.
+        """
+        order = work.order
+        fields = {each.name: each for each in await fields_of(self._store, self._types, order)}
+        places = {
+            column.target: column.index
+            for column in work.columns
+            if column.target in fields
+            and column.status is not MappingStatus.IGNORED
+            and fields[column.target].resolver is not None
+        }
+        async with Heartbeater() as heart:
+            if places:
+                context = await load_context(self._store, self._types, order, _today(), only=places)
+                book = ValueBook(list(fields.values()), context)
+                async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
+                    found = await _collect(path, places, book, heart)
+                for start in range(0, len(found), _SAVED_TOGETHER):
+                    await self._store.save_values(
+                        order.uuid, found[start : start + _SAVED_TOGETHER]
+                    )
+            return await self._store.cell_summary(order.uuid)
+
+    @activity.defn(name="spreadsheets.decide_cells")
+    @translate_failures
+    async def decide_cells(self, decide: DecideCells) -> CellSummary:
+        """Take decisions about values, all of them or none.
+
+        A second run of the same version changes nothing and answers the same.
+
+        Returns:
+            Figures after the decisions, and the first values that are still open.
+
+        Raises:
+            ApplicationError: `InvalidDecision` names every decision that cannot be taken; see
+                `activities.failures` for the others.
+        """
+        return await self._store.decide_cells(decide, await self._targets(decide))
+
+    async def _targets(self, decide: DecideCells) -> Mapping[int, Entity]:
+        """Check decisions; what was chosen for each mapping.
+
+        Raises:
+            ApplicationError: `InvalidDecision`.
+        """
+        order = decide.order
+        ids = [decision.id for decision in decide.decisions]
+        found = await self._store.cell_mapping(order.uuid, ids)
+        mappings = {mapping.id: mapping for mapping in found}
+        fields = {each.name: each for each in await fields_of(self._store, self._types, order)}
+        context = await load_context(
+            self._store,
+            self._types,
+            order,
+            decide.at.date(),
+            only={mapping.field for mapping in found},
+        )
+        candidates = {
+            kind: {entity.id: entity for entity in entities}
+            for kind, entities in context.entities.items()
+        }
+        reasons: list[str] = []
+        targets: dict[int, Entity] = {}
+        counts = Counter(ids)
+        for decision in decide.decisions:
+            mapping = mappings.get(decision.id)
+            field = None if mapping is None else fields.get(mapping.field)
+            if mapping is None or field is None or field.resolver is None:
+                reasons.append(f"there is no value {decision.id} in this import")
+                continue
+            choices = candidates[field.resolver]
+            if counts[decision.id] > 1:
+                reasons.append(f"value {decision.id} is decided twice")
+            elif reason := _refusal(field, mapping, decision, choices):
+                reasons.append(reason)
+            elif chosen := _chosen(mapping, decision, choices):
+                targets[decision.id] = chosen
+        if reasons:
+            raise _invalid(reasons)
+        return targets
+
+
+def _refusal(
+    field: SheetField, mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
+) -> str | None:
+    reason = check_decision(field, decision, choices)
+    if reason is not None or not decision.confirm:
+        return reason
+    if mapping.target_id in choices or mapping.create:
+        return None
+    return (
+        f"value {decision.id} ({mapping.value!r}) has no match to confirm; "
+        "choose a candidate or ignore it"
+    )
+
+
+def _chosen(
+    mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
+) -> Entity | None:
+    id = mapping.target_id if decision.confirm else decision.target_id
+    return None if id is None else choices.get(id)
+
+
+def _invalid(reasons: Sequence[str]) -> ApplicationError:
+    named = "; ".join(dict.fromkeys(reasons[:_REASONS_NAMED]))
+    more = len(reasons) - _REASONS_NAMED
+    message = f"{named}; and {more} more" if more > 0 else named
+    return ApplicationError(message, type=INVALID_DECISION, non_retryable=True)
+
+
+async def _collect(
+    path: Path, places: Mapping[str, int], book: ValueBook, heart: Heartbeater
+) -> Sequence[FoundValue]:
+    async with Aside() as aside:
+        collecting = _Collecting(path, places, book)
+        try:
+            while not await aside.run(collecting.step):
+                heart.beat(ValuesCollected(rows=collecting.rows, values=collecting.resolved))
+        finally:
+            await aside.run(collecting.close)
+    return book.take_found()
+
+
+class _Collecting:
+    """Counts distinct values, then resolves them; blocking.
+
+    Attributes:
+        rows: Rows looked at so far.
+        resolved: Values resolved so far.
+    """
+
+    def __init__(self, path: Path, places: Mapping[str, int], book: ValueBook) -> None:
+        self._staged = StagedRows(path)
+        self._source = self._staged.read()
+        self._places = places
+        self._book = book
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in places}
+        self._pending: Iterator[tuple[str, str, int]] | None = None
+        self.rows = 0
+        self.resolved = 0
+
+    def step(self) -> bool:
+        """Go on for a moment; whether that was all."""
+        ends = time.monotonic() + STEP_SECONDS
+        while time.monotonic() < ends:
+            if self._pending is None:
+                rows = list(islice(self._source, _ROWS_OF_A_LOOK))
+                self._count(rows)
+                if not rows:
+                    self._pending = self._values()
+            else:
+                values = list(islice(self._pending, _VALUES_OF_A_LOOK))
+                for name, text, count in values:
+                    self._book.meaning(name, text, count)
+                self.resolved += len(values)
+                if not values:
+                    return True
+        return False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._staged.close()
+
+    def _count(self, rows: Sequence[SourceRow]) -> None:
+        self.rows += len(rows)
+        for name, place in self._places.items():
+            known = self._counts[name]
+            met = _distinct([row.cells[place] for row in rows if len(row.cells) > place])
+            for text, count in met.items():
+                if text in known or len(known) < DISTINCT_VALUES:
+                    known[text] += count
+
+    def _values(self) -> Iterator[tuple[str, str, int]]:
+        for name, counts in self._counts.items():
+            for text, count in counts.items():
+                yield name, text, count
+
+
+def _distinct(cells: Sequence[Cell]) -> Counter[str]:
+    """Texts of cells, and how many there are of each; blanks left out."""
+    counts: Counter[str] = Counter()
+    # True equals 1: only together with its type a cell stands for itself.
+    for (_, cell), count in Counter((type(cell), cell) for cell in cells).items():
+        if text := value_text(cell):
+            counts[text] += count
+    return counts
+
+
+def _today() -> date:
+    # When the step was first scheduled: the same day at every attempt.
+    return activity.info().scheduled_time.date()

@@ -1,0 +1,139 @@
+"""The meaning of values: decided, resolved, remembered or open."""
+
+from collections.abc import Sequence
+from datetime import date
+
+import pytest
+
+from activities.spreadsheets import book as book_module
+from activities.spreadsheets.book import IGNORED, OPEN, TO_CREATE, ValueBook, value_text
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.resolving import Resolution
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import Cell, Entity, FoundValue
+from contracts.spreadsheets import CellMapping, MappingStatus
+from tests.support.sheets import JUNIOR, MASTERS, SENIOR, SHIRTS, surroundings
+
+FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
+CATEGORY = "EVENT_CATEGORY_NAME"
+SHIRT = "CUSTOM_LIST_T_SHIRT"
+
+
+def decided(value: str, status: MappingStatus, **more: int | bool) -> CellMapping:
+    return CellMapping.model_validate(
+        {"id": 1, "field": CATEGORY, "value": value, "status": status, **more}
+    )
+
+
+def new_book(remembered: dict[str, dict[str, int]] | None = None) -> ValueBook:
+    return ValueBook(FIELDS, surroundings(remembered))
+
+
+def test_what_is_decided_stands() -> None:
+    book = new_book()
+    book.load(
+        [
+            decided("Junior", MappingStatus.MANUAL_MATCHED, target_id=SENIOR),
+            decided("Senior", MappingStatus.IGNORED),
+            decided("Kids", MappingStatus.MANUAL_MATCHED, create=True),
+            decided("Teens", MappingStatus.MANUAL_MATCHED, create=True, target_id=77),
+            decided("Masters", MappingStatus.UNMATCHED),
+            decided("Old", MappingStatus.AUTO_MATCHED, target_id=MASTERS),
+            CellMapping(id=2, field="GONE", value="x", status=MappingStatus.UNMATCHED),
+        ]
+    )
+    values = ["Junior", "Senior", "Kids", "Teens", "Masters", "Old", None, "  "]
+    assert book.meanings(CATEGORY, values) == [
+        *(SENIOR, IGNORED, TO_CREATE, 77, OPEN, MASTERS, None, None),
+    ]
+    assert book.take_found() == []
+
+
+def test_what_is_found_is_reported_with_its_rows_once() -> None:
+    book = new_book()
+    cells: list[Cell] = ["junior", "Kidz", "junior ", "Kidz", None, "Junior (U18)"]
+    assert book.meanings(CATEGORY, cells) == [JUNIOR, OPEN, JUNIOR, OPEN, None, JUNIOR]
+    junior, kids, full = book.take_found()
+    assert junior == FoundValue(CATEGORY, "junior", 2, JUNIOR, "Junior (U18)", 0.95)
+    assert (full.value, full.rows, full.confidence) == ("Junior (U18)", 1, 1.0)
+    assert (kids.value, kids.rows, kids.target_id, kids.confidence) == ("Kidz", 2, None, 0)
+    assert book.take_found() == []
+    book.meaning(CATEGORY, "Kidz")
+    assert [(each.value, each.rows) for each in book.take_found()] == [("Kidz", 1)]
+
+
+def test_rows_that_were_counted_before_are_not_reported() -> None:
+    book = new_book()
+    assert book.meanings(CATEGORY, ["Kidz", "U18"], counted=True) == [OPEN, JUNIOR]
+    assert book.take_found() == []
+
+
+def test_alternatives_are_reported() -> None:
+    book = new_book()
+    book.meaning(CATEGORY, "Junoir")
+    (found,) = book.take_found()
+    assert found.alternatives[0][:2] == (JUNIOR, "Junior (U18)")
+    assert len(found.alternatives) <= 3
+
+
+def test_what_people_said_before_comes_after_names_and_spellings() -> None:
+    book = new_book({CATEGORY: {"kidz": JUNIOR, "senior": MASTERS, "teens": 999}})
+    assert [book.meaning(CATEGORY, text) for text in ("KIDZ", "Senior", "teens")] == [
+        *(JUNIOR, SENIOR, OPEN),
+    ]
+    kids, senior, teens = book.take_found()
+    assert (kids.confidence, kids.target_name) == (0.9, "Junior (U18)")
+    assert (senior.confidence, teens.target_id) == (0.95, None)
+
+
+def test_fields_do_not_mix() -> None:
+    book = new_book({SHIRT: {"kidz": 71}})
+    assert book.meaning(CATEGORY, "Kidz") is OPEN
+    assert book.meaning(SHIRT, "Kidz") == 71
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("  Junior\n (U18) ", "Junior (U18)"),
+        (40, "40"),
+        (40.0, "40"),
+        (True, "TRUE"),
+        (date(2026, 6, 1), "2026-06-01"),
+        ("a\u0000b", "a\ufffdb"),
+        ("x" * 500, "x" * 199 + "\u2026"),
+        ("=1+1", "=1+1"),
+    ],
+)
+def test_values_as_people_see_them(cell: Cell, text: str) -> None:
+    assert value_text(cell) == text
+
+
+def test_cells_of_any_kind_refer() -> None:
+    entities = {"event_categories": [Entity(1, "1"), Entity(2, "TRUE"), Entity(3, "40")]}
+    book = ValueBook(FIELDS, surroundings(entities=entities))
+    assert book.meanings(CATEGORY, [1, True, 40.0, "40", 1.0, False]) == [1, 2, 3, 3, 1, OPEN]
+
+
+def test_values_beyond_memory_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book_module, "OPEN_KEPT", 2)
+    book = new_book()
+    book.load([decided(f"v{i}", MappingStatus.UNMATCHED) for i in range(4)])
+    book.load([decided("v9", MappingStatus.IGNORED)])
+    values = ["v0", "v3", "v9", "n1", "n2"]
+    for _ in range(2):
+        assert book.meanings(CATEGORY, values) == [OPEN, OPEN, IGNORED, OPEN, OPEN]
+        assert [each.value for each in book.take_found()] == ["v3", "n1", "n2"]
+
+
+def test_a_resolver_of_ones_own() -> None:
+    class Parity:
+        def resolve(self, value: str, context: ImportContext) -> Resolution:
+            even = context.entities["event_categories"][int(value) % 2]
+            return Resolution(even, 1.0)
+
+        def candidates(self, context: ImportContext, query: str) -> Sequence[Entity]:
+            return context.entities["event_categories"][:2]
+
+    book = ValueBook(FIELDS, surroundings(), {"event_categories": Parity()})
+    assert book.meanings(CATEGORY, ["7", "8"]) == [SENIOR, JUNIOR]

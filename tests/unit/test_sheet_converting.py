@@ -1,0 +1,141 @@
+"""Mail addresses and lengths of time; the rest is the document imports' business."""
+
+from datetime import date, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.imports.converting import Flaw
+from activities.imports.notations import Notation, Unreadable
+from activities.spreadsheets.converting import convert, notations_of, read_duration
+from activities.spreadsheets.fields import CellKind, SheetField
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import Cell
+
+MAIL = SheetField("MAIL", "Mail", "t.mail", CellKind.MAIL)
+TIME = SheetField("TIME", "Time", "t.time", CellKind.DURATION)
+DAY = SheetField("DAY", "Day", "t.day", CellKind.DATE)
+FEE = SheetField("FEE", "Fee", "t.fee", CellKind.DECIMAL)
+HOUR = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("cell", "milliseconds"),
+    [
+        ("01:23:45", 5_025_000),
+        ("1:23:45", 5_025_000),
+        (" 01:23:45.678 ", 5_025_678),
+        ("01:23:45,6", 5_025_600),
+        ("01:23:45.0005", 5_025_001),
+        ("18:45", 1_125_000),
+        ("118:45.3", 7_125_300),
+        ("100:00:00", 100 * HOUR),
+        ("0:00:00", 0),
+        ("5025.5", 5_025_500),
+        ("5025,5", 5_025_500),
+        (5025, 5_025_000),
+        (5025.25, 5_025_250),
+        (0.5, 12 * HOUR),
+        (0.1, 8_640_000),
+        (datetime(1900, 1, 1, 2, 30), 26 * HOUR + 30 * 60_000),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_lengths_of_time(cell: Cell, milliseconds: int | None) -> None:
+    assert convert(TIME, [cell], None) == ([milliseconds], False)
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("soon", "is not a time; write it as 01:23:45"),
+        ("1:60:00", "has more than 59 minutes to the hour"),
+        ("1:23:60", "is not a time"),
+        ("-1:00:00", "is not a time"),
+        ("\u0661:\u0662\u0663:\u0664\u0665", "is not a time"),
+        ("=1+1", "is not a time"),
+        ("501:00:00", "is not between 0 and 500 hours"),
+        (-5, "is not between"),
+        (1e300, "is not between"),
+        (float("nan"), "is not a time"),
+        (float("inf"), "is not a time"),
+        (True, "is not a time"),
+        (date(2026, 6, 1), "is not a time"),
+        (datetime(2026, 6, 1, 8, 0), "is not between"),
+        (10**400, "is not between"),
+    ],
+)
+def test_what_is_no_length_of_time(cell: Cell, reason: str) -> None:
+    (flaw,), refused = convert(TIME, [cell], None)
+    assert refused
+    assert isinstance(flaw, Flaw)
+    assert reason in flaw.reason
+
+
+def test_true_is_not_one_second() -> None:
+    values, refused = convert(TIME, [1, True], None)
+    assert (values[0], refused) == (1000, True)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 500 * HOUR))
+def test_every_length_of_time_is_read_as_it_is_written(milliseconds: int) -> None:
+    seconds, rest = divmod(milliseconds, 1000)
+    clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}"
+    assert read_duration(clock) == milliseconds
+    assert read_duration(f"{seconds}.{rest:03}") == milliseconds
+
+
+@settings(deadline=None)
+@given(st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.datetimes(), st.dates()))
+def test_any_cell_is_a_length_of_time_or_a_clear_refusal(
+    cell: str | int | float | bool | date,
+) -> None:
+    try:
+        assert 0 <= read_duration(cell) <= 500 * HOUR
+    except Unreadable as refusal:
+        assert str(refusal).isprintable()
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        *("anna@example.org", "a.b+c@mail.example.co.uk", "jürgen@exämple.de", "o'neill@x.io"),
+    ],
+)
+def test_plausible_mail_addresses(mail: str) -> None:
+    assert convert(MAIL, [mail, f" {mail} ", None], None) == ([mail, mail, None], False)
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        *("anna", "anna@", "@example.org", "anna@example", "anna@example.", "a b@example.org"),
+        *("anna@@example.org", "a@b.de, c@d.de", "Anna <anna@example.org>", "a@.org", "a@b..de"),
+        *("a" * 250 + "@b.de", "anna@exam\u0000ple.org", "=1+1"),
+    ],
+)
+def test_implausible_mail_addresses(mail: str) -> None:
+    (good, flaw), refused = convert(MAIL, ["anna@example.org", mail], None)
+    assert refused
+    assert good == "anna@example.org"
+    assert isinstance(flaw, Flaw)
+
+
+def test_columns_decide_how_they_write_dates_and_numbers() -> None:
+    head: list[list[Cell]] = [["03/04/2026", "1.234,50"], ["25/04/2026", "2"]]
+    notations = notations_of({0: DAY, 1: FEE}, head)
+    assert notations == {"DAY": Notation.DAY_FIRST, "FEE": Notation.COMMA}
+    assert convert(DAY, ["03/04/2026"], notations["DAY"])[0] == [date(2026, 4, 3)]
+    assert notations_of({}, head) == {}
+
+
+def test_every_field_of_every_type_takes_any_cell() -> None:
+    cells: list[Cell] = [None, "", "=1+1", "#N/A", True, 10**400, 1e300, date(1, 1, 1), "\ud800"]
+    for sheet_type in SheetTypes():
+        for field in sheet_type.fields:
+            if field.resolver is None:
+                values, _ = convert(field, cells, None)
+                assert len(values) == len(cells)

@@ -1,0 +1,80 @@
+"""The header row is found wherever it stands."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.failures import InvalidDocument
+from activities.spreadsheets.header import HEADER_WITHIN, column_titles, find_header
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import Cell
+
+FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields
+PEOPLE: list[list[Cell]] = [
+    ["Anna", "Schmidt", "anna@example.org", 34],
+    ["Bert", "Maier", "bert@example.org", 41],
+]
+
+
+def line_of(rows: list[list[Cell]], header_line: int | None = None) -> int:
+    return find_header(list(enumerate(rows, 1)), FIELDS, header_line=header_line).line
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([["First name", "Last name", "Email", "Age"], *PEOPLE], 1),
+        ([["Registrations"], ["2026-06-01", 12], ["Vorname", "Name", "E-Mail", "Alter"]], 3),
+        ([["Team", "City Marathon"], ["Prénom", "Nom", "Courriel", "Âge"], *PEOPLE], 2),
+        ([["Prénom", "Nom", "Courriel", "Âge"], *PEOPLE], 1),
+        ([["Prénom", "Nom", 2024, "Courriel", "Âge", "Ville"], *PEOPLE], 1),
+        ([["Printed", None, None, "06/2026"], ["First name", None, None, "Age"], *PEOPLE], 2),
+        ([["Email"], ["anna@example.org"], ["bert@example.org"]], 1),
+        ([["List of"], ["Email"], ["anna@example.org"]], 2),
+        (PEOPLE, 1),
+        ([[1, 2, 3], [4, 5, 6]], 1),
+        ([["First name", "Last name"], ["First name", "Last name"]], 1),
+    ],
+)
+def test_where_the_header_is(rows: list[list[Cell]], line: int) -> None:
+    assert line_of(rows) == line
+
+
+def test_a_person_knows_better() -> None:
+    rows: list[list[Cell]] = [["First name", "Last name"], ["a", "b"], ["c", "d"]]
+    assert line_of(rows, header_line=2) == 2
+    with pytest.raises(InvalidDocument, match="line 9 holds nothing; choose the line of"):
+        line_of(rows, header_line=9)
+
+
+def test_an_empty_sheet_has_none() -> None:
+    with pytest.raises(InvalidDocument, match="the sheet holds no rows; choose another"):
+        line_of([])
+
+
+def test_it_is_looked_for_at_the_top_only() -> None:
+    above: list[list[Cell]] = [[f"Note {i}", "x"] for i in range(HEADER_WITHIN)]
+    assert line_of([*above[1:], ["First name", "Last name"]]) == HEADER_WITHIN
+    assert line_of([*above, ["First name", "Last name"]]) == 1
+
+
+def test_ghost_columns_are_left_out_and_nameless_ones_called_by_their_letter() -> None:
+    header: list[Cell] = ["First\n name", None, "  ", "Email", None]
+    rows: list[list[Cell]] = [["a", None, "", "x"], ["b", " ", None, None, None, 0], []]
+    assert column_titles(header, rows) == [(0, "First name"), (3, "Email"), (5, "Column F")]
+    assert column_titles([], []) == []
+
+
+CELLS = st.one_of(
+    *(st.none(), st.text(), st.booleans(), st.integers(), st.floats(), st.dates()),
+    st.sampled_from(["First name", "Email", "Name", "Cat."]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(CELLS, max_size=5), min_size=1, max_size=8))
+def test_any_cells_have_a_header_and_titles(rows: list[list[Cell]]) -> None:
+    header = find_header(list(enumerate(rows, 1)), FIELDS)
+    titles = column_titles(header.cells, rows)
+    assert all(title and len(title) <= 200 for _, title in titles)
+    assert [index for index, _ in titles] == sorted({index for index, _ in titles})

@@ -1,0 +1,181 @@
+"""Columns match by what is certain; likeness only suggests."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.spreadsheets.fields import SheetField, squash
+from activities.spreadsheets.matching import column_name, column_problems, match_columns
+from activities.spreadsheets.types import SheetTypes
+from contracts.spreadsheets import ColumnMapping, FieldFacts, MappingStatus
+from tests.support.sheets import SHIRTS
+
+PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
+MEMBERSHIP = SheetTypes().get("MEMBERSHIP").fields
+RESULT = SheetTypes().get("RESULT").fields
+
+
+def match(
+    *headers: str,
+    fields: tuple[SheetField, ...] = PARTICIPANT,
+    remembered: dict[str, str] | None = None,
+) -> tuple[ColumnMapping, ...]:
+    return match_columns(list(enumerate(headers)), fields, remembered or {})
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "confidence"),
+    [
+        ("FIRST_NAME", "FIRST_NAME", 1.0),
+        ("  first-name *", "FIRST_NAME", 1.0),
+        ("Firstname", "FIRST_NAME", 1.0),
+        ("Vorname", "FIRST_NAME", 0.95),
+        ("Surname", "LAST_NAME", 0.95),
+        ("Nachname:", "LAST_NAME", 0.95),
+        ("E-Mail", "EMAIL", 1.0),
+        ("E-Mail-Adresse", "EMAIL", 0.95),
+        ("Geb.-Datum", "BIRTHDATE", 0.95),
+        ("geb. am", "BIRTHDATE", 0.95),
+        ("DOB", "BIRTHDATE", 0.95),
+        ("m/w/d", "GENDER", 0.95),
+        ("Straße", "STREET", 0.95),
+        ("STRASSE", "STREET", 0.95),
+        ("PLZ", "POSTCODE", 0.95),
+        ("Nationalität", "ID_COUNTRY", 0.95),
+        ("Nationalitaet", "ID_COUNTRY", 0.95),
+        ("Staatsangehörigkeit", "ID_COUNTRY", 0.95),
+        ("Category", "EVENT_CATEGORY_NAME", 1.0),
+        ("EVENT CATEGORY NAME", "EVENT_CATEGORY_NAME", 1.0),
+        ("Altersklasse", "EVENT_CATEGORY_NAME", 0.95),
+        ("Startnr.", "BIB", 0.95),
+        ("Verein", "CLUB", 0.95),
+        ("T-Shirt", "CUSTOM_LIST_T_SHIRT", 1.0),
+        ("Custom List T Shirt", "CUSTOM_LIST_T_SHIRT", 1.0),
+    ],
+)
+def test_headers_that_are_certain(header: str, field: str, confidence: float) -> None:
+    (column,) = match(header)
+    assert (column.target, column.status, column.confidence) == (
+        field,
+        MappingStatus.AUTO_MATCHED,
+        confidence,
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "likeliest"),
+    [
+        ("Cat.", "EVENT_CATEGORY_NAME"),
+        ("Categry", "EVENT_CATEGORY_NAME"),
+        ("Name", "LAST_NAME"),
+        ("Mail 2", "EMAIL"),
+        ("Birthdat", "BIRTHDATE"),
+        ("T-Shirt size", "CUSTOM_LIST_T_SHIRT"),
+    ],
+)
+def test_likeness_suggests_and_does_not_match(header: str, likeliest: str) -> None:
+    (column,) = match(header)
+    assert (column.target, column.status, column.confidence) == (None, MappingStatus.UNMATCHED, 0)
+    assert column.alternatives[0].name == likeliest
+    assert 0.6 <= column.alternatives[0].score <= 1
+
+
+@pytest.mark.parametrize("header", ["DRAGGING", "#", "***", "\u00bf?", "x" * 5000, "Column F"])
+def test_headers_that_look_like_nothing(header: str) -> None:
+    (column,) = match(header)
+    assert column.target is None
+    assert column.alternatives == ()
+    assert column.header == header[:200]
+
+
+def test_name_is_the_last_name_beside_a_first_name() -> None:
+    first, last = match("Name", "Vorname")
+    assert (first.target, first.confidence) == ("LAST_NAME", 0.95)
+    assert last.target == "FIRST_NAME"
+    assert [column.target for column in match("Name", "Vorname", "Nachname")] == [
+        None,
+        "FIRST_NAME",
+        "LAST_NAME",
+    ]
+
+
+def test_what_people_said_before_comes_after_names_and_aliases() -> None:
+    memory = {"Klub-Nr.": "BIB", "vorname": "LAST_NAME", "Hose": "NO_SUCH_FIELD", "★": "TEAM"}
+    club, first, trousers, star = match("KLUB NR", "Vorname", "Hose", "★", remembered=memory)
+    assert (club.target, club.confidence, club.status) == ("BIB", 0.9, MappingStatus.AUTO_MATCHED)
+    assert (first.target, first.confidence) == ("FIRST_NAME", 0.95)
+    assert trousers.target is None
+    assert star.target == "TEAM"
+
+
+def test_the_better_column_has_the_field_and_of_equals_the_first() -> None:
+    alias, exact = match("Surname", "Last name")
+    assert (alias.target, exact.target) == (None, "LAST_NAME")
+    assert (alias.alternatives[0].name, alias.alternatives[0].score) == ("LAST_NAME", 0.95)
+    first, second = match("Time", "Zeit", fields=RESULT)
+    assert (first.target, second.target) == ("FINISH_TIME", None)
+
+
+def test_a_column_that_loses_a_field_takes_what_it_was_before() -> None:
+    exact, alias = match("Last name", "Surname", remembered={"Surname": "TEAM"})
+    assert (exact.target, alias.target, alias.confidence) == ("LAST_NAME", "TEAM", 0.9)
+
+
+def test_places_and_ids_of_columns() -> None:
+    columns = match_columns([(0, "Email"), (3, "Bib")], PARTICIPANT, {})
+    assert [(column.id, column.index) for column in columns] == [(1, 0), (4, 3)]
+    columns = match_columns([(0, "Email"), (16_383, "Bib")], PARTICIPANT, {})
+    assert [(column.id, column.index) for column in columns] == [(1, 0), (2, 16_383)]
+
+
+def test_columns_without_a_header_are_called_by_their_letter() -> None:
+    assert [column_name(index) for index in (0, 5, 25, 26, 701, 702, 16_383)] == [
+        *("Column A", "Column F", "Column Z", "Column AA", "Column ZZ", "Column AAA"),
+        "Column XFD",
+    ]
+
+
+def test_what_stands_against_confirming() -> None:
+    columns = [
+        ColumnMapping(id=1, index=0, header="A", target="EMAIL"),
+        ColumnMapping(id=2, index=1, header="B"),
+        ColumnMapping(id=3, index=2, header="C", target="EMAIL"),
+    ]
+    problems = column_problems(columns, PARTICIPANT)
+    assert problems.missing == ("FIRST_NAME", "LAST_NAME")
+    assert problems.shared == {"EMAIL": (1, 3)}
+    assert problems
+    assert not column_problems(columns[:2], [FieldFacts(name="EMAIL", required=True)])
+
+
+HEADERS = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(
+        [form for field in (*PARTICIPANT, *MEMBERSHIP, *RESULT) for form in field.wordings]
+    ),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(HEADERS, max_size=12),
+    st.sampled_from([PARTICIPANT, MEMBERSHIP, RESULT]),
+    st.dictionaries(HEADERS, st.sampled_from([field.name for field in PARTICIPANT]), max_size=4),
+)
+def test_no_two_columns_share_a_field(
+    headers: list[str], fields: tuple[SheetField, ...], remembered: dict[str, str]
+) -> None:
+    columns = match_columns(list(enumerate(headers)), fields, remembered)
+    assert [column.header for column in columns] == headers
+    assert not column_problems(columns, ()).shared
+    for column in columns:
+        assert (column.target is None) == (column.confidence == 0)
+        assert column.confidence in (0, 0.9, 0.95, 1)
+        assert column.target not in {each.name for each in column.alternatives}
+
+
+@settings(deadline=None)
+@given(st.text(max_size=50))
+def test_squashing_twice_changes_nothing_more(text: str) -> None:
+    assert squash(squash(text)) == squash(text)
+    assert " " not in squash(text)

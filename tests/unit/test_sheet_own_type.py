@@ -1,0 +1,113 @@
+"""A type of one's own, from its headers to the rows that are written."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from activities.imports.seen import SeenKeys
+from activities.spreadsheets.book import ValueBook
+from activities.spreadsheets.entities import ImportContext
+from activities.spreadsheets.header import column_titles, find_header
+from activities.spreadsheets.matching import column_problems, match_columns
+from activities.spreadsheets.resolving import scope_of
+from activities.spreadsheets.sifting import Sieve, SourceRow
+from activities.spreadsheets.types import SheetTypes
+from activities.spreadsheets.types.base import (
+    CellKind,
+    Fault,
+    SheetField,
+    SheetRows,
+    SheetType,
+    Target,
+    organisation,
+)
+from adapters.ports import Cell, Entity, EntityScope, ParkedRow, TargetRows
+
+TYPE = SheetType(
+    name="VOLUNTEER",
+    title="Volunteers",
+    context=None,
+    fields=(
+        SheetField("BADGE", "Badge", "volunteers.badge", CellKind.CODE, required=True),
+        SheetField("HOURS", "Hours", "volunteers.hours", CellKind.DECIMAL, aliases=("Stunden",)),
+        SheetField(
+            "SHIFT",
+            "Shift",
+            "assignments.shift_id",
+            CellKind.ENTITY,
+            aliases=("Schicht",),
+            resolver="shifts",
+            creates=True,
+        ),
+    ),
+    targets=(
+        Target("volunteers", ("organisation_id", "badge"), made={"organisation_id": organisation}),
+        Target(
+            "assignments",
+            ("volunteer_id", "shift_id"),
+            references={"volunteer_id": "volunteers"},
+        ),
+    ),
+    main="volunteers",
+    keys=lambda rows: rows["BADGE"],
+    check=lambda rows, context: too_long(rows, context),
+)
+
+
+def too_long(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
+    for row, hours in enumerate(rows["HOURS"]):
+        if hours is not None and hours > 12:
+            yield Fault(row, "HOURS", "is more than a day's work")
+
+
+FILE: Sequence[tuple[int, list[Cell]]] = (
+    (1, ["Helpers of the marathon"]),
+    (3, ["Badge", "Stunden", None, "Schicht"]),
+    (4, ["B-1", "3,5", None, "morning"]),
+    (5, ["B-2", "14", None, "Morning"]),
+    (6, ["B-3", "1,5", None, "Midnight"]),
+    (7, ["B-1", "1", None, None]),
+    (8, [1200.0, None, None, "Evening"]),
+)
+
+
+def test_from_headers_to_rows() -> None:
+    mine = SheetTypes([TYPE]).get("VOLUNTEER")
+    fields = mine.fields_for([])
+    header = find_header(FILE, fields)
+    assert header.line == 3
+    below = [(line, cells) for line, cells in FILE if line > header.line]
+    columns = match_columns(column_titles(header.cells, [cells for _, cells in below]), fields, {})
+    assert [(column.index, column.target) for column in columns] == [
+        (0, "BADGE"),
+        (1, "HOURS"),
+        (3, "SHIFT"),
+    ]
+    assert not column_problems(columns, fields)
+
+    shifts = {"shifts": [Entity(1, "Morning"), Entity(2, "Evening")]}
+    context = ImportContext(9, None, date(2026, 6, 1), shifts)
+    assert scope_of(fields[2], context) == EntityScope("shifts", 9, None)
+    rows = [SourceRow(line, 10 * line, cells) for line, cells in below]
+    with SeenKeys() as seen:
+        sifted = Sieve(mine, fields, columns, context, ValueBook(fields, context), seen, rows).sift(
+            rows
+        )
+
+    assert sifted.lines == [4, 8]
+    assert sifted.parked == [ParkedRow(6, 60)]
+    assert [(line, problem.reason) for line, (problem,) in sifted.errors] == [
+        (5, "is more than a day's work"),
+        (7, "duplicate of row 4"),
+    ]
+    volunteers, assignments = sifted.targets
+    assert volunteers == TargetRows(
+        "volunteers",
+        ("organisation_id", "badge", "hours"),
+        [(9, "B-1", volunteers.rows[0][2]), (9, "1200", None)],
+        range(2),
+    )
+    assert str(volunteers.rows[0][2]) == "3.5"
+    assert (assignments.rows, assignments.references) == (
+        [(1,), (2,)],
+        {"volunteer_id": "volunteers"},
+    )

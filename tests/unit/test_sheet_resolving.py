@@ -1,0 +1,224 @@
+"""Values refer to what they name; likeness only suggests."""
+
+from collections.abc import Sequence
+
+import pycountry
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.spreadsheets import entities
+from activities.spreadsheets.countries import country_spellings
+from activities.spreadsheets.entities import EntityIndex, ImportContext, Likeness, value_key
+from activities.spreadsheets.resolving import check_decision, resolver_of, scope_of
+from activities.spreadsheets.types import SheetTypes
+from adapters.ports import Entity, EntityScope
+from contracts.spreadsheets import CellDecision
+from tests.support.sheets import CATEGORIES, JUNIOR, MASTERS, SENIOR, SHIRTS, TODAY, surroundings
+
+ALL_COUNTRIES = surroundings(
+    entities={"countries": [Entity(int(each.numeric), each.name) for each in pycountry.countries]}
+)
+FIELDS = {field.name: field for field in SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])}
+
+
+def listed(*names: str) -> ImportContext:
+    return surroundings(
+        entities={"event_categories": [Entity(id, name) for id, name in enumerate(names, 1)]}
+    )
+
+
+def meaning(value: str, context: ImportContext) -> int | None:
+    found = resolver_of("event_categories").resolve(value, context)
+    return None if found.target is None else found.target.id
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        *(("Germany", 276), ("GERMANY", 276), (" germany ", 276), ("DE", 276), ("deu", 276)),
+        *(("276", 276), ("GER", 276), ("Deutschland", 276), ("Bundesrepublik Deutschland", 276)),
+        *(("Österreich", 40), ("OESTERREICH", 40), ("osterreich", 40), ("040", 40), ("40", 40)),
+        *(("SUI", 756), ("Schweiz", 756), ("Suisse", 756), ("NED", 528), ("Holland", 528)),
+        *(("UK", 826), ("U.K.", 826), ("Großbritannien", 826), ("Grossbritannien", 826)),
+        *(("USA", 840), ("U.S.A.", 840), ("United States of America", 840), ("US", 840)),
+        *(("Turkey", 792), ("Türkei", 792), ("TÜRKİYE", 792), ("Russia", 643), ("Iran", 364)),
+        *(("South Korea", 410), ("Südkorea", 410), ("Suedkorea", 410), ("Bolivien", 68)),
+        *(("Cote d'Ivoire", 384), ("Elfenbeinküste", 384), ("Czech Republic", 203)),
+        *(("Tschechien", 203), ("Island", 352), ("Iceland", 352), ("NA", 516), ("NO", 578)),
+        *(("Niger", 562), ("NIG", 562), ("Nigeria", 566), ("NGR", 566), ("Kongo", 178)),
+        *(("Vietnam", 704), ("Viet Nam", 704), ("St. Lucia", 662), ("BRN", 96)),
+    ],
+)
+def test_countries(value: str, number: int) -> None:
+    found = resolver_of("countries").resolve(value, ALL_COUNTRIES)
+    assert found.target is not None
+    assert found.target.id == number
+    assert found.confidence in (1.0, 0.95)
+
+
+def test_every_code_and_name_of_every_country() -> None:
+    resolver = resolver_of("countries")
+    for country in pycountry.countries:
+        for value in (country.alpha_2, country.alpha_3, country.numeric, country.name):
+            found = resolver.resolve(value, ALL_COUNTRIES).target
+            assert found is not None and found.id == int(country.numeric), value
+    assert country_spellings(999) == ()
+
+
+def test_german_names_do_not_hang_on_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGUAGE", "fr")
+    monkeypatch.setenv("LC_ALL", "C")
+    assert "Deutschland" in country_spellings(276)
+    assert "Allemagne" not in country_spellings(276)
+
+
+@pytest.mark.parametrize("value", ["Deutschlnd", "XX", "Virgin Islands", "Germany or Austria"])
+def test_countries_that_nobody_can_tell(value: str) -> None:
+    found = resolver_of("countries").resolve(value, ALL_COUNTRIES)
+    assert found.target is None
+    assert found.confidence == 0
+    assert len(found.alternatives) <= 3
+
+
+def test_a_misspelt_country_is_suggested() -> None:
+    found = resolver_of("countries").resolve("Deutschlnd", ALL_COUNTRIES)
+    assert found.alternatives[0].entity.id == 276
+
+
+@pytest.mark.parametrize(
+    ("value", "id", "confidence"),
+    [
+        ("Junior (U18)", JUNIOR, 1.0),
+        ("junior u18", JUNIOR, 1.0),
+        ("JUNIOR  (U 18)", JUNIOR, 1.0),
+        ("junior", JUNIOR, 0.95),
+        ("U18", JUNIOR, 0.95),
+        ("U 18", JUNIOR, 0.95),
+        ("u-18", JUNIOR, 0.95),
+        ("Senior", SENIOR, 0.95),
+        ("18+", SENIOR, 0.95),
+        ("18", None, 0),
+        ("veterans", MASTERS, 0.95),
+        ("Junoir", None, 0),
+        ("Masters or Senior", None, 0),
+        ("", None, 0),
+        ("???", None, 0),
+    ],
+)
+def test_categories(value: str, id: int | None, confidence: float) -> None:
+    found = resolver_of("event_categories").resolve(value, surroundings())
+    assert (found.target and found.target.id, found.confidence) == (id, confidence)
+
+
+def test_what_two_rows_are_called_is_neither() -> None:
+    context = listed("Junior (U18)", "Junior (U16)", "U16", "Elite", "elite")
+    assert meaning("Junior", context) is None
+    assert meaning("u18", context) == 1
+    assert meaning("U16", context) == 3
+    assert meaning("Elite", context) is None
+    alternatives = resolver_of("event_categories").resolve("Elite", context).alternatives
+    assert {each.entity.id for each in alternatives} >= {4, 5}
+
+
+def test_signs_make_a_difference() -> None:
+    context = listed("A+", "A-", "0+")
+    assert [meaning(value, context) for value in ("a+", "A-", "A", "0-", "0 +")] == [
+        *(1, 2, None, None, 3),
+    ]
+
+
+def test_a_name_goes_before_a_spelling() -> None:
+    context = surroundings(
+        entities={"event_categories": [Entity(1, "Men", ("M", "Open")), Entity(2, "Open")]}
+    )
+    assert [meaning(value, context) for value in ("open", "m", "men")] == [2, 1, 1]
+
+
+def test_candidates_are_ranked() -> None:
+    resolver = resolver_of("countries")
+    names = [each.name for each in resolver.candidates(ALL_COUNTRIES, "ger")]
+    assert names[0] == "Germany"
+    assert "Niger" in names
+    assert len(names) == len(set(names)) <= 50
+    first = resolver.candidates(ALL_COUNTRIES, " ")
+    assert [each.name for each in first[:2]] == ["Afghanistan", "Åland Islands"]
+    assert len(first) == 50
+    assert resolver.candidates(ALL_COUNTRIES, "Schwiez")[0].name == "Switzerland"
+
+
+def test_candidates_of_a_few() -> None:
+    resolver = resolver_of("event_categories")
+    context = surroundings()
+    assert list(resolver.candidates(context, "")) == [*CATEGORIES[:1], *CATEGORIES[:0:-1]]
+    assert [each.id for each in resolver.candidates(context, "vet")] == [MASTERS]
+    assert resolver.candidates(context, "zzz") == []
+    assert resolver_of("nothing/1").candidates(context, "a") == []
+
+
+def test_suggestions_end_before_they_cost_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entities, "COMPARISONS", 4)
+    index = EntityIndex([Entity(1, "Junior"), Entity(2, "Senior")])
+    assert [len(index.likely("Junoir")) > 0 for _ in range(3)] == [True, True, False]
+
+
+def test_scopes() -> None:
+    context = surroundings()
+    assert scope_of(FIELDS["CUSTOM_LIST_T_SHIRT"], context) == EntityScope("custom_list/7", 1, 5)
+    with pytest.raises(ValueError, match="EMAIL has no resolver"):
+        scope_of(FIELDS["EMAIL"], context)
+
+
+@pytest.mark.parametrize(
+    ("field", "decision", "refusal"),
+    [
+        ("EVENT_CATEGORY_NAME", CellDecision(id=3, target_id=JUNIOR), None),
+        ("EVENT_CATEGORY_NAME", CellDecision(id=3, create=True), None),
+        ("EVENT_CATEGORY_NAME", CellDecision(id=3, ignore=True), None),
+        ("EVENT_CATEGORY_NAME", CellDecision(id=3, target_id=999), "value 3: there is no Category"),
+        ("EVENT_CATEGORY_NAME", CellDecision(id=3), "value 3: say exactly one"),
+        (
+            "EVENT_CATEGORY_NAME",
+            CellDecision(id=3, ignore=True, confirm=True),
+            "value 3: say exactly one",
+        ),
+        ("ID_COUNTRY", CellDecision(id=4, create=True), "value 4: Country takes what is there"),
+        ("ID_COUNTRY", CellDecision(id=4, confirm=True), None),
+    ],
+)
+def test_decisions_are_checked(field: str, decision: CellDecision, refusal: str | None) -> None:
+    candidates = {each.id: each for each in CATEGORIES}
+    said = check_decision(FIELDS[field], decision, candidates)
+    assert (said is None) == (refusal is None)
+    assert said is None or said.startswith(refusal or "")
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_value_keys_are_stable(text: str) -> None:
+    key = value_key(text)
+    assert value_key(f"  {text} ") == key
+    assert bool(key) == bool(text.strip())
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text(max_size=12), max_size=8, unique=True),
+    st.text(max_size=12),
+)
+def test_any_list_and_any_value(names: Sequence[str], value: str) -> None:
+    index = EntityIndex([Entity(id, name) for id, name in enumerate(names, 1)])
+    found = index.find(value)
+    assert found is None or found.score in (1.0, 0.95)
+    assert all(0.6 <= each.score <= 1 for each in index.likely(value))
+    assert len(index.search(value)) <= 50
+    spelled = [name.strip().casefold() for name in names]
+    for id, name in enumerate(names, 1):
+        if name.strip() and spelled.count(name.strip().casefold()) == 1:
+            assert index.find(name) == Likeness(index.by_id[id], 1.0)
+
+
+def test_the_context_is_made_findable_once() -> None:
+    context = surroundings()
+    assert context.index("countries") is context.index("countries")
+    assert context.today == TODAY

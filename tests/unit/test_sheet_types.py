@@ -1,0 +1,180 @@
+"""The import types: complete, unambiguous, and of one mind with the tables they fill."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import activities.spreadsheets.types as package
+from activities.failures import Refused
+from activities.spreadsheets.converting import convert
+from activities.spreadsheets.fields import CellKind, SheetField
+from activities.spreadsheets.types import SheetTypes, discover
+from activities.spreadsheets.types.base import SheetType, Target
+from activities.spreadsheets.types.people import EMAIL, PERSONS
+from adapters.database.models.base import metadata
+from adapters.database.models.people import TARGETS
+from adapters.ports import CustomList
+from contracts.spreadsheets import FIELDS
+from tests.support.sheets import SHIRTS, sieve, source
+
+TYPES = tuple(SheetTypes())
+every_type = pytest.mark.parametrize("sheet_type", TYPES, ids=lambda each: each.name)
+
+
+def test_the_three_types_are_found() -> None:
+    assert set(discover()) == {"EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"}
+
+
+def test_a_file_is_all_that_a_type_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "referee.py").write_text(
+        "from activities.spreadsheets.types.base import SheetField, SheetType, Target\n"
+        "TYPE = SheetType('REFEREE', 'Referees', None,\n"
+        "    (SheetField('LICENCE', 'Licence', 'referees.licence', required=True),),\n"
+        "    (Target('referees', ('licence',)),), 'referees', lambda rows: rows['LICENCE'])\n"
+    )
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    assert discover.__wrapped__().keys() - discover().keys() == {"REFEREE"}
+
+
+def test_an_unknown_type_is_refused_with_those_there_are() -> None:
+    with pytest.raises(Refused, match="no import type PARTY; there are EVENT_PARTICIPANT, MEMB"):
+        SheetTypes().get("PARTY")
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    mine = SheetType("RESULT", "Mine", None, (), (Target("t", ("id",)),), "t", lambda rows: ())
+    with pytest.raises(ValueError, match="two import types are called RESULT"):
+        SheetTypes([SheetTypes().get("RESULT"), mine])
+
+
+def test_a_type_whose_declaration_contradicts_itself_is_refused() -> None:
+    target = Target("t", ("id",))
+    lost = SheetField("A", "A", "elsewhere.a")
+    with pytest.raises(ValueError, match="T: no target takes the values of A"):
+        SheetType("T", "T", None, (lost,), (target,), "t", lambda rows: ())
+    with pytest.raises(ValueError, match="main target other is none"):
+        SheetType("T", "T", None, (), (target,), "other", lambda rows: ())
+    twice = (SheetField("A", "A", "t.a"),) * 2
+    with pytest.raises(ValueError, match="two fields have the same name"):
+        SheetType("T", "T", None, twice, (target,), "t", lambda rows: ())
+    with pytest.raises(ValueError, match="A: a field of kind ENTITY has a resolver, and no other"):
+        SheetField("A", "A", "t.a", CellKind.ENTITY)
+
+
+@every_type
+def test_no_header_means_two_fields(sheet_type: SheetType) -> None:
+    headers = Counter(
+        header
+        for field in sheet_type.fields
+        for header in (*field.own_headers, *field.other_headers, *field.headers_beside)
+    )
+    assert [header for header, times in headers.items() if times > 1] == []
+
+
+@every_type
+def test_every_column_written_is_there(sheet_type: SheetType) -> None:
+    for target in sheet_type.targets:
+        columns = metadata.tables[target.table].columns.keys()
+        mine = [field.column for field in sheet_type.fields if field.table == target.table]
+        assert {*mine, *target.made, *target.references} <= set(columns)
+        assert len(set(mine)) == len(mine)
+        assert set(target.key) <= {*target.made, *target.references}
+
+
+@every_type
+def test_natural_keys_are_those_of_the_tables(sheet_type: SheetType) -> None:
+    assert {target.table: target.key for target in sheet_type.targets}.items() <= TARGETS.items()
+    assert sheet_type.natural_key == TARGETS[sheet_type.main]
+    earlier: set[str] = set()
+    for target in sheet_type.targets:
+        assert set(target.references.values()) <= earlier
+        earlier.add(target.table)
+
+
+@every_type
+def test_the_context_is_a_table_that_the_main_target_belongs_to(sheet_type: SheetType) -> None:
+    assert sheet_type.context is not None
+    owned = metadata.tables[sheet_type.main].foreign_keys
+    assert sheet_type.context.table in {key.column.table.name for key in owned}
+
+
+@every_type
+def test_cells_refer_to_the_table_that_the_column_refers_to(sheet_type: SheetType) -> None:
+    tables = {"race_categories": "event_categories"}
+    for field in sheet_type.fields:
+        keys = metadata.tables[field.table].columns[field.column].foreign_keys
+        referred = {key.column.table.name for key in keys}
+        kind = field.resolver
+        assert referred == (set() if kind is None else {tables.get(kind, kind)}), field.name
+
+
+@every_type
+def test_examples_are_right(sheet_type: SheetType) -> None:
+    for field in sheet_type.fields:
+        assert field.examples, field.name
+        if field.resolver is None:
+            values, refused = convert(field, field.examples, None)
+            assert not refused, (field.name, values)
+
+
+@every_type
+def test_headers_are_known_in_english_and_german(sheet_type: SheetType) -> None:
+    for field in sheet_type.fields:
+        assert len(field.own_headers | field.other_headers) >= 4, field.name
+
+
+def test_a_field_for_each_custom_list() -> None:
+    participants = SheetTypes().get("EVENT_PARTICIPANT")
+    closed = CustomList(8, "MEAL", "Meal", open=False)
+    *_, shirt, meal = participants.fields_for([SHIRTS, closed])
+    assert shirt.facts.model_dump() == {
+        "name": "CUSTOM_LIST_T_SHIRT",
+        "required": False,
+        "resolver": "custom_list/7",
+        "creates": True,
+    }
+    assert (meal.name, meal.creates) == ("CUSTOM_LIST_MEAL", False)
+    assert SheetTypes().get("RESULT").fields_for([SHIRTS]) == SheetTypes().get("RESULT").fields
+
+
+def test_custom_lists_that_make_no_field_are_left_out() -> None:
+    participants = SheetTypes().get("EVENT_PARTICIPANT")
+    odd = [CustomList(1, key, "Odd", open=True) for key in ("size", "", "A B", "X" * 53)]
+    assert participants.fields_for(odd) == participants.fields
+    many = [CustomList(id, f"L{id}", f"List {id}", open=True) for id in range(1, 300)]
+    assert len(participants.fields_for(many)) == FIELDS
+
+
+HEADERS = ("First name", "Last name", "Email", "Date of birth")
+
+
+def keys_of(*rows: tuple[str | None, ...]) -> list[str]:
+    sifted = sieve(SheetTypes().get("RESULT"), (*HEADERS, "Status"), source(rows), seen=None)
+    persons = sifted.sift(source([(*row, "DNF") for row in rows])).targets[0]
+    assert persons.table == PERSONS.table
+    return [row[persons.columns.index("person_key")] for row in persons.rows]
+
+
+def test_people_are_told_apart_by_mail_then_by_name_and_birthdate() -> None:
+    assert keys_of(
+        ("Anna", "Schmidt", "Anna.S@Example.org", "1990-05-31"),
+        ("ANNA", "Müller-Lüdenscheidt", None, "31.05.1990"),
+        ("anna", "Muller Ludenscheidt", None, None),
+        ("李", "王", None, None),
+        ("-", "\u2013", None, None),
+    ) == [
+        "email:anna.s@example.org",
+        "name:muller ludenscheidt|anna|1990-05-31",
+        "name:muller ludenscheidt|anna|",
+        "name:王|李|",
+        "name:\u2013|-|",
+    ]
+
+
+def test_mail_addresses_alone_make_keys_as_well() -> None:
+    assert EMAIL.kind is CellKind.MAIL
+    assert keys_of(("A", "B", "a@b.de", None), ("C", "D", "C@D.de", None)) == [
+        "email:a@b.de",
+        "email:c@d.de",
+    ]
