@@ -1,7 +1,8 @@
 """Blocking work beside the event loop."""
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -56,3 +57,23 @@ class Aside:
         await asyncio.gather(*self._started, return_exceptions=True)
         if self._pool is not None:
             self._pool.shutdown()
+
+
+def from_thread(pages: AsyncIterator[Sequence[T]], stopped: threading.Event) -> Iterator[T]:
+    """What stands on pages that the event loop fetches, for a reader in another thread.
+
+    Call it in the event loop; once `stopped` is set, no further page is asked for.
+    """
+    loop = asyncio.get_running_loop()
+
+    async def next_page() -> Sequence[T] | None:
+        return await anext(pages, None)
+
+    def items() -> Iterator[T]:
+        while not stopped.is_set():
+            page = asyncio.run_coroutine_threadsafe(next_page(), loop).result()
+            if page is None:
+                return
+            yield from page
+
+    return items()

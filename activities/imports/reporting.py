@@ -1,13 +1,12 @@
 """The report of rejected rows: the user's own rows, each with what is wrong with it."""
 
-import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from activities.aside import Aside
+from activities.aside import Aside, from_thread
 from activities.imports.fetching import scratch_folder
-from adapters.ports import Blobs, ImportStore, RejectedRow, ReportWriter, TaskKey
+from adapters.ports import Blobs, ImportStore, ReportWriter, TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
 
@@ -44,28 +43,9 @@ async def write_report(
         target = folder / "report.xlsx"
         stopped = threading.Event()
         async with Aside() as aside:
-            rows = _from_thread(store.rejects(key), stopped)
+            rows = from_thread(store.rejects(key), stopped)
             try:
                 await aside.run(lambda: reports.write(target, header, rows))
             finally:
                 stopped.set()
         return await blobs.upload(target, report_name(key))
-
-
-def _from_thread(
-    pages: AsyncIterator[Sequence[RejectedRow]], stopped: threading.Event
-) -> Iterator[RejectedRow]:
-    """Rows of pages that the event loop fetches, for a reader in another thread."""
-    loop = asyncio.get_running_loop()
-
-    async def next_page() -> Sequence[RejectedRow] | None:
-        return await anext(pages, None)
-
-    def rows() -> Iterator[RejectedRow]:
-        while not stopped.is_set():
-            page = asyncio.run_coroutine_threadsafe(next_page(), loop).result()
-            if page is None:
-                return
-            yield from page
-
-    return rows()

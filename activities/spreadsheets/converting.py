@@ -31,6 +31,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
 _EPOCH: Final = datetime(1899, 12, 31)
 """Day 0 of a spreadsheet's calendar, for a length of time shown as a date."""
 _DAY: Final = Decimal(86_400_000)
+_DAYS_AND_BLANKS: Final = {date, type(None)}
 
 
 def notations_of(fields: Mapping[int, SheetField], head: Sequence[Sequence[Cell]]) -> Notations:
@@ -59,6 +60,8 @@ def convert(
             return _mails(field, cells)
         case CellKind.DURATION:
             return _durations(field, cells)
+        case CellKind.DATE:
+            return _dates(field, cells, notation)
         case _:
             return convert_column(field.spec, cells, notation)
 
@@ -72,6 +75,19 @@ def _mails(field: SheetField, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
         return values, refused
     flaw = Flaw("is not a mail address; write one like name@example.org")
     return [flaw if value in implausible else value for value in values], True
+
+
+def _dates(
+    field: SheetField, cells: Sequence[Cell], notation: Notation | None
+) -> tuple[list[Any], bool]:
+    types = set(map(type, cells))
+    if types == {date} or (types == _DAYS_AND_BLANKS and not field.required):
+        days = [cell for cell in cells if isinstance(cell, date)]
+        # What lies between two days that can be kept can be kept as well.
+        _, refused = convert_column(field.spec, (min(days), max(days)), notation)
+        if not refused:
+            return [*cells], False
+    return convert_column(field.spec, cells, notation)
 
 
 def _durations(field: SheetField, cells: Sequence[Cell]) -> tuple[list[Any], bool]:

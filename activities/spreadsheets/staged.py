@@ -54,7 +54,7 @@ def _mended(cell: Cell) -> Cell:
     return cell.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _untagged(cell: dict[str, str]) -> Cell:
+def _untagged(cell: Any) -> Cell:
     ((tag, text),) = cell.items()
     return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
 
@@ -126,9 +126,11 @@ class StagedRows:
 
 
 def _row(line: bytes, offset: int) -> SourceRow:
-    number, *cells = cast("list[Any]", from_json(line))
+    # Most texts are met once in a file: nothing is gained by looking for their like.
+    number, *cells = cast("list[Any]", from_json(line, cache_strings="keys"))
     # Quotes inside a text are escaped, so that a mark is never part of one.
     if _DAY_MARK in line or _MOMENT_MARK in line:
-        tagged = cast("list[Cell | dict[str, str]]", cells)
-        cells = [_untagged(cell) if isinstance(cell, dict) else cell for cell in tagged]
+        for place, cell in enumerate(cells):
+            if type(cell) is dict:
+                cells[place] = _untagged(cell)
     return SourceRow(number, offset, cells)

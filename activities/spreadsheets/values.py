@@ -1,10 +1,8 @@
 """The values that refer to rows of other tables: which there are, and what people decide."""
 
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -15,15 +13,14 @@ from activities.aside import Aside
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import sweep
-from activities.spreadsheets.book import ValueBook, value_text
+from activities.spreadsheets.book import ValueBook
+from activities.spreadsheets.collecting import Collecting
 from activities.spreadsheets.contexts import fields_of, load_context
 from activities.spreadsheets.fields import SheetField
 from activities.spreadsheets.resolving import check_decision
-from activities.spreadsheets.sifting import SourceRow
-from activities.spreadsheets.staged import StagedRows
 from activities.spreadsheets.staging import fetched_rows
 from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Blobs, Cell, Entity, FoundValue, SpreadsheetStore
+from adapters.ports import Blobs, Entity, SpreadsheetStore
 from contracts.base import Contract
 from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import (
@@ -35,12 +32,6 @@ from contracts.spreadsheets import (
     MappingStatus,
 )
 
-DISTINCT_VALUES: Final = 10_000
-"""Values of a field that are collected ahead; further ones are met while rows are processed."""
-STEP_SECONDS: Final = 0.3
-"""Rows and values are looked at for this long at a time: a wish to cancel waits no longer."""
-_ROWS_OF_A_LOOK: Final = 2_000
-_VALUES_OF_A_LOOK: Final = 50
 _SAVED_TOGETHER: Final = 1_000
 _REASONS_NAMED: Final = 5
 
@@ -98,7 +89,8 @@ class SpreadsheetValues:
                 context = await load_context(self._store, self._types, order, _today(), only=places)
                 book = ValueBook(list(fields.values()), context)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
-                    found = await _collect(path, places, book, heart)
+                    await _collect(Collecting(path, places, book), heart)
+                found = book.take_found()
                 for start in range(0, len(found), _SAVED_TOGETHER):
                     await self._store.save_values(
                         order.uuid, found[start : start + _SAVED_TOGETHER]
@@ -192,82 +184,13 @@ def _invalid(reasons: Sequence[str]) -> ApplicationError:
     return ApplicationError(message, type=INVALID_DECISION, non_retryable=True)
 
 
-async def _collect(
-    path: Path, places: Mapping[str, int], book: ValueBook, heart: Heartbeater
-) -> Sequence[FoundValue]:
+async def _collect(collecting: Collecting, heart: Heartbeater) -> None:
     async with Aside() as aside:
-        collecting = _Collecting(path, places, book)
         try:
             while not await aside.run(collecting.step):
                 heart.beat(ValuesCollected(rows=collecting.rows, values=collecting.resolved))
         finally:
             await aside.run(collecting.close)
-    return book.take_found()
-
-
-class _Collecting:
-    """Counts distinct values, then resolves them; blocking.
-
-    Attributes:
-        rows: Rows looked at so far.
-        resolved: Values resolved so far.
-    """
-
-    def __init__(self, path: Path, places: Mapping[str, int], book: ValueBook) -> None:
-        self._staged = StagedRows(path)
-        self._source = self._staged.read()
-        self._places = places
-        self._book = book
-        self._counts: dict[str, Counter[str]] = {name: Counter() for name in places}
-        self._pending: Iterator[tuple[str, str, int]] | None = None
-        self.rows = 0
-        self.resolved = 0
-
-    def step(self) -> bool:
-        """Go on for a moment; whether that was all."""
-        ends = time.monotonic() + STEP_SECONDS
-        while time.monotonic() < ends:
-            if self._pending is None:
-                rows = list(islice(self._source, _ROWS_OF_A_LOOK))
-                self._count(rows)
-                if not rows:
-                    self._pending = self._values()
-            else:
-                values = list(islice(self._pending, _VALUES_OF_A_LOOK))
-                for name, text, count in values:
-                    self._book.meaning(name, text, count)
-                self.resolved += len(values)
-                if not values:
-                    return True
-        return False
-
-    def close(self) -> None:
-        """Close the file."""
-        self._staged.close()
-
-    def _count(self, rows: Sequence[SourceRow]) -> None:
-        self.rows += len(rows)
-        for name, place in self._places.items():
-            known = self._counts[name]
-            met = _distinct([row.cells[place] for row in rows if len(row.cells) > place])
-            for text, count in met.items():
-                if text in known or len(known) < DISTINCT_VALUES:
-                    known[text] += count
-
-    def _values(self) -> Iterator[tuple[str, str, int]]:
-        for name, counts in self._counts.items():
-            for text, count in counts.items():
-                yield name, text, count
-
-
-def _distinct(cells: Sequence[Cell]) -> Counter[str]:
-    """Texts of cells, and how many there are of each; blanks left out."""
-    counts: Counter[str] = Counter()
-    # True equals 1: only together with its type a cell stands for itself.
-    for (_, cell), count in Counter((type(cell), cell) for cell in cells).items():
-        if text := value_text(cell):
-            counts[text] += count
-    return counts
 
 
 def _today() -> date:

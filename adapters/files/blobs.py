@@ -4,12 +4,14 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
+from adapters.blocks import in_blocks
 from adapters.ports import BlobNotFound, PortError, Unavailable
 from contracts.blobs import BlobName, BlobRef
 
@@ -50,6 +52,26 @@ class FolderBlobs:
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Copy a file into a blob."""
         return await asyncio.to_thread(self._upload, source, name, overwrite)
+
+    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Write bytes beside the blob as they arrive, and rename them when all are there."""
+        path = self._path(name)
+        part = self._part()
+        digest = hashlib.sha256()
+        try:
+            with self._translated(name, overwrite=False):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                sink = part.open("xb")
+            with sink:
+                async for block in in_blocks(chunks, _BLOCK):
+                    with self._translated(name, overwrite=False):
+                        await asyncio.to_thread(_append, sink, block, digest.update)
+                with self._translated(name, overwrite=False):
+                    return await asyncio.to_thread(
+                        self._publish, sink, path, name, digest.hexdigest(), overwrite=False
+                    )
+        finally:
+            await asyncio.to_thread(part.unlink, missing_ok=True)
 
     async def copy(self, source: str, target: str) -> BlobRef:
         """Copy a blob onto another."""
@@ -99,30 +121,46 @@ class FolderBlobs:
 
     def _store(self, file: BinaryIO, name: str, overwrite: bool) -> BlobRef:
         path = self._path(name)
-        part = self._folder / f".{uuid.uuid4().hex}{_PART}"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        part = self._part()
+        with self._translated(name, overwrite=overwrite):
+            self._folder.mkdir(parents=True, exist_ok=True)
             try:
                 with part.open("xb") as sink:
                     digest = _pour(file, sink, lambda written: None)
-                    sink.flush()
-                    os.fsync(sink.fileno())
-                    reference = _reference(name, sink, digest)
-                if overwrite:
-                    part.replace(path)
-                else:
-                    os.link(part, path)
+                    return self._publish(sink, path, name, digest, overwrite=overwrite)
             finally:
                 part.unlink(missing_ok=True)
+
+    def _part(self) -> Path:
+        return self._folder / f".{uuid.uuid4().hex}{_PART}"
+
+    def _publish(
+        self, sink: BinaryIO, path: Path, name: str, digest: str, *, overwrite: bool
+    ) -> BlobRef:
+        """Give a file that is written its name."""
+        sink.flush()
+        os.fsync(sink.fileno())
+        reference = _reference(name, sink, digest)
+        part = Path(sink.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if overwrite:
+            part.replace(path)
+        else:
+            os.link(part, path)
+        return reference
+
+    @contextmanager
+    def _translated(self, name: str, *, overwrite: bool) -> Generator[None]:
+        try:
+            yield
         except FileExistsError as error:
-            if overwrite:
+            if overwrite or not self._path(name).is_file():
                 raise PortError(f"blob {name!r}: a part of its name is a blob already") from error
             raise FileExistsError(f"there is a blob {name!r} already") from error
         except (NotADirectoryError, IsADirectoryError) as error:
             raise PortError(f"blob {name!r}: a part of its name is a blob already") from error
         except OSError as error:
             raise Unavailable(f"blob {name!r} cannot be written: {error.strerror}") from error
-        return reference
 
     def _delete(self, name: str, etag: str | None) -> bool:
         path = self._path(name)
@@ -150,6 +188,11 @@ def _pour(source: BinaryIO, sink: BinaryIO, tell: Callable[[int], None]) -> str:
             told = written
     tell(written)
     return digest.hexdigest()
+
+
+def _append(sink: BinaryIO, block: bytes, take_in: Callable[[bytes], None]) -> None:
+    sink.write(block)
+    take_in(block)
 
 
 def _reference(name: str, file: BinaryIO, sha256: str | None = None) -> BlobRef:

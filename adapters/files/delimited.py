@@ -20,6 +20,7 @@ _BLOCK = 1 << 20
 _SAMPLE = 1 << 16
 _BATCH = 1 << 16
 _DELIMITERS = ",;\t|"
+_NO_DELIMITERS = '"\r\n\0'
 _FALLBACK = "cp1252"
 _OF_OFFICES = ("cp1252", "cp1250")
 _EVIDENCE = 0.08  # what detection reaches on a few words of another script
@@ -37,28 +38,38 @@ _MARKS = (
 
 
 @contextmanager
-def open_delimited(path: Path, encoding: str | None = None) -> Generator[Table]:
+def open_delimited(
+    path: Path, encoding: str | None = None, delimiter: str | None = None
+) -> Generator[Table]:
     """Open a text table. Empty fields come as empty strings.
 
     Args:
         path: The file.
         encoding: Its encoding; found out when absent: byte order mark, UTF-8 if all of the
             file is valid, else a guess from a sample, else cp1252.
+        delimiter: What stands between fields; found out when absent: the `sep=` of the first
+            line, else the one that fits a sample best.
 
     Raises:
-        UnreadableDocument: It is no text, or not in the encoding asked for.
+        UnreadableDocument: It is no text, or not in the encoding asked for; or nothing can be
+            delimited so.
     """
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in _NO_DELIMITERS):
+        raise UnreadableDocument(
+            f"{delimiter!r} cannot stand between fields; name one character, as ';' or a tab"
+        )
     chosen = _known(encoding) if encoding else _find_encoding(path)
     _check_text(path, chosen)
     with path.open(encoding=chosen, newline="") as file:
         sample = file.read(_SAMPLE)
         file.seek(0)
         names_delimiter = sample[:4].lower() == "sep=" and sample[5:6] in ("\r", "\n")
-        if names_delimiter:
+        if delimiter is None and names_delimiter:
             delimiter = sample[4]
-        else:
+        elif delimiter is None:
             delimiter = find_delimiter(sample, complete=len(sample) < _SAMPLE)
-        yield Table("csv", None, chosen, _records(file, delimiter, int(names_delimiter)))
+        rows = _records(file, delimiter, int(names_delimiter))
+        yield Table("csv", None, chosen, rows, delimiter)
 
 
 def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]:

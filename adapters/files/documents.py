@@ -1,10 +1,11 @@
 """The one place where activities find readers for files of every format."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from adapters.files.schedules import open_schedule
-from adapters.files.tables import open_table
+from adapters.files.tables import open_table, sheets_of
 from adapters.ports import ScheduleSource, TableSource
 
 
@@ -18,9 +19,16 @@ class FileDocuments:
         filename: str | None = None,
         sheet: str | None = None,
         encoding: str | None = None,
+        delimiter: str | None = None,
     ) -> AbstractContextManager[TableSource]:
         """Open a table by what the file holds."""
-        return open_table(path, filename=filename, sheet=sheet, encoding=encoding)
+        return open_table(
+            path, filename=filename, sheet=sheet, encoding=encoding, delimiter=delimiter
+        )
+
+    def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
+        """Names of a workbook's sheets in its order; none for a text table."""
+        return sheets_of(path, filename=filename)
 
     def open_schedule(
         self, path: Path, *, filename: str | None = None, encoding: str | None = None

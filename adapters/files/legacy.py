@@ -40,6 +40,23 @@ def open_legacy(path: Path, kind: Kind, sheet: str | None = None) -> Generator[T
     Raises:
         UnreadableDocument: The file is damaged or hostile, too large, or has no such sheet.
     """
+    with _child(path, kind, "rows", sheet or "") as frames:
+        (name,) = next(frames)
+        yield Table(kind.value, name, None, _rows(frames))
+
+
+def legacy_sheets(path: Path, kind: Kind) -> list[str]:
+    """Names of the sheets of an XLS or ODS file in its order.
+
+    Raises:
+        UnreadableDocument: The file is damaged or hostile, or too large.
+    """
+    with _child(path, kind, "sheets") as frames:
+        return next(frames)
+
+
+@contextmanager
+def _child(path: Path, kind: Kind, task: str, sheet: str = "") -> Generator[Iterator[list[Any]]]:
     size = path.stat().st_size
     if size > limits.LEGACY_FILE_BYTES:
         raise UnreadableDocument(
@@ -48,7 +65,7 @@ def open_legacy(path: Path, kind: Kind, sheet: str | None = None) -> Generator[T
         )
     limit = [str(limits.LEGACY_MEMORY_BYTES), str(limits.LEGACY_CPU_SECONDS)]
     child = subprocess.Popen(  # noqa: S603 - our own module, arguments are not parsed by a shell
-        [sys.executable, "-m", _CHILD, *limit, str(path.absolute()), sheet or ""],
+        [sys.executable, "-m", _CHILD, *limit, task, str(path.absolute()), sheet],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -57,9 +74,7 @@ def open_legacy(path: Path, kind: Kind, sheet: str | None = None) -> Generator[T
     )
     assert child.stdout is not None
     try:
-        frames = _frames(child, child.stdout, kind)
-        opened = next(frames)
-        yield Table(kind.value, opened[0], None, _rows(frames))
+        yield _frames(child, child.stdout, kind)
     finally:
         child.stdout.close()
         with contextlib.suppress(ProcessLookupError):
@@ -82,7 +97,7 @@ def _cell(value: Any) -> Cell:
 
 
 def _frames(child: subprocess.Popen[bytes], pipe: IO[bytes], kind: Kind) -> Iterator[list[Any]]:
-    """What the child says: the sheet's name, then rows, then nothing."""
+    """What the child says: names of sheets, then rows, then nothing."""
     while True:
         head = pipe.read(_LENGTH.size)
         length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0

@@ -1,8 +1,9 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.legacy_child`.
 
-Arguments: memory limit in bytes, processor time in seconds, path, sheet name or ''. Writes
-frames to standard output: the length as 4 bytes, little endian, then a marshalled pair of
-('sheet', [name]), ('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None).
+Arguments: memory limit in bytes, processor time in seconds, 'sheets' or 'rows', path, sheet name
+or ''. Writes frames to standard output: the length as 4 bytes, little endian, then a marshalled
+pair of ('sheets', names), ('rows', [(line, cells), ...]), ('unreadable', message) or
+('end', None). For 'rows' the only name is that of the sheet that is read.
 """
 
 import marshal
@@ -28,7 +29,7 @@ class _Refused(Exception):
 
 def main() -> None:
     """Read the file that the arguments name."""
-    memory, seconds, path, wanted = sys.argv[1:]
+    memory, seconds, task, path, wanted = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -36,7 +37,11 @@ def main() -> None:
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
     try:
-        _read(CalamineWorkbook.from_path(path), wanted)
+        workbook = CalamineWorkbook.from_path(path)
+        if task == "sheets":
+            _say("sheets", workbook.sheet_names[: limits.SHEETS])
+        else:
+            _read(workbook, wanted)
     except PasswordError:
         _say("unreadable", "the file is protected by a password; remove it and send again")
     except _Refused as error:
@@ -53,7 +58,7 @@ def _read(workbook: "CalamineWorkbook", wanted: str) -> None:
         raise _Refused(
             f"the sheet is {sheet.width:,} columns wide; at most {limits.COLUMNS:,} are read"
         )
-    _say("sheet", [sheet.name])
+    _say("sheets", [sheet.name])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
     for line, cells in _rows(sheet):

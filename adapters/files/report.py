@@ -10,10 +10,15 @@ from xlsxwriter.worksheet import Worksheet
 
 from adapters.files import limits
 from adapters.ports import Cell, RejectedRow
+from contracts.imports import Problem
 
 WHAT_IS_WRONG: Final = "what is wrong"
 """Header of the first column; a reader of the report leaves this column out."""
 
+COMMENTS: Final = 50_000
+"""Comments of one report: they are kept in memory until all rows are written."""
+
+_COMMENT_CHARACTERS = 500
 _LONGEST_TEXT = 32_767  # of a cell, in Excel
 _CUT = " [cut: too long for a spreadsheet]"
 _EXACT = 10**15  # beyond it Excel changes digits
@@ -23,11 +28,19 @@ _FIRST_DAY = date(1900, 3, 1)  # before it, Excel's calendar is a day off
 class XlsxReportWriter:
     """Writes reports as XLSX; a `ReportWriter`."""
 
-    def write(self, target: Path, header: Sequence[str], rows: Iterator[RejectedRow]) -> None:
+    def write(
+        self,
+        target: Path,
+        header: Sequence[str],
+        rows: Iterator[RejectedRow],
+        *,
+        comments: bool = False,
+    ) -> None:
         """Write the header, then a row for each rejected one; memory stays bounded.
 
         A worksheet that is full is followed by another with the same header. Text stays text,
         whatever it looks like; a number that a spreadsheet would round is written as text.
+        Problems beyond the first `COMMENTS` stand in the first column only.
         """
         options = {
             "constant_memory": True,
@@ -43,6 +56,7 @@ class XlsxReportWriter:
                 workbook.add_format({"num_format": "yyyy-mm-dd"}),
                 workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss.000"}),
             )
+            notes = _Comments(header, COMMENTS if comments else 0)
             sheet: Worksheet | None = None
             line = 0
             for row in rows:
@@ -52,6 +66,7 @@ class XlsxReportWriter:
                 sheet.write_string(line, 0, _fitting(_what_is_wrong(row)), wrong)
                 for column, value in enumerate(row.cells, start=1):
                     writer.write(sheet, line, column, value)
+                notes.write(sheet, line, row.problems)
                 line += 1
             if sheet is None:
                 self._new_sheet(workbook, bold, header)
@@ -87,6 +102,27 @@ class _Cells:
                 sheet.write_datetime(line, column, midnight, self._date_format)
             case _:
                 sheet.write_string(line, column, _fitting(str(value)))
+
+
+class _Comments:
+    """Writes problems onto the cells they are about."""
+
+    def __init__(self, header: Sequence[str], most: int) -> None:
+        # The first of two columns of one title is the one that the problems mean.
+        self._places = {title: column for column, title in reversed([*enumerate(header, start=1)])}
+        self._left = most
+
+    def write(self, sheet: Worksheet, line: int, problems: Sequence[Problem]) -> None:
+        by_column: dict[int, list[str]] = {}
+        for problem in problems:
+            if problem.column in self._places:
+                by_column.setdefault(self._places[problem.column], []).append(problem.reason)
+        for column, reasons in by_column.items():
+            if self._left == 0:
+                return
+            self._left -= 1
+            text = "; ".join(reasons)[:_COMMENT_CHARACTERS]
+            sheet.write_comment(line, column, text, {"author": "docflow"})
 
 
 def _fitting(text: str) -> str:

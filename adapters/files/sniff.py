@@ -2,6 +2,7 @@
 
 from enum import Enum
 from pathlib import Path
+from typing import Final
 
 from adapters.files.package import Package, open_package
 from adapters.ports import UnreadableDocument
@@ -16,7 +17,8 @@ class Kind(Enum):
     TEXT = "csv"
 
 
-_HEAD = 4096
+HEAD_BYTES: Final = 4096
+"""The first bytes of a file, which tell most formats apart."""
 _ZIP = b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -51,15 +53,32 @@ def sniff(path: Path, filename: str | None = None) -> Kind:
     Raises:
         UnreadableDocument: It is no table; the message says what it seems to be.
     """
-    name = repr(filename) if filename else "the file"
+    name = _named(filename)
     with path.open("rb") as file:
-        head = file.read(_HEAD)
-    if not head:
-        raise UnreadableDocument(f"{name} is empty; upload it again")
+        head = file.read(HEAD_BYTES)
+    refuse_head(head, filename)
     if head.startswith((_ZIP, _EMPTY_ZIP)):
         return _package_kind(path, name)
     if head.startswith(_COMPOUND):
         return _compound_kind(path, name)
+    return Kind.TEXT
+
+
+def refuse_head(head: bytes, filename: str | None = None) -> None:
+    """Refuse what is no table by its first bytes.
+
+    Packages and old Office files pass: only all of their bytes tell which kind they are.
+
+    Args:
+        head: The first `HEAD_BYTES` of the file, or all of a shorter one.
+        filename: The name its owner knows it by, for the message.
+
+    Raises:
+        UnreadableDocument: It is no table; the message says what it seems to be.
+    """
+    name = _named(filename)
+    if not head:
+        raise UnreadableDocument(f"{name} is empty; upload it again")
     for magic, what in _OTHERS.items():
         if head.startswith(magic):
             raise UnreadableDocument(f"{name} is {what}, not a table; {_ADVICE}")
@@ -68,7 +87,10 @@ def sniff(path: Path, filename: str | None = None) -> Kind:
         raise UnreadableDocument(
             f"{name} is an XML or HTML document, not a table; open it in Excel, save it as XLSX"
         )
-    return Kind.TEXT
+
+
+def _named(filename: str | None) -> str:
+    return repr(filename) if filename else "the file"
 
 
 def _package_kind(path: Path, name: str) -> Kind:

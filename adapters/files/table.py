@@ -17,6 +17,7 @@ class Table:
     sheet: str | None
     encoding: str | None
     _rows: Iterator[Row]
+    delimiter: str | None = None
 
     def rows(self) -> Iterator[Row]:
         """Rows that hold anything, each with its line number as the user's program shows it."""

@@ -1,13 +1,13 @@
 """Tables of every format docflow reads, opened by what the file holds."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from adapters.files.delimited import open_delimited
-from adapters.files.legacy import open_legacy
+from adapters.files.legacy import legacy_sheets, open_legacy
 from adapters.files.sniff import Kind, sniff
-from adapters.files.xlsx import open_xlsx
+from adapters.files.xlsx import open_xlsx, xlsx_sheets
 from adapters.ports import TableSource
 
 
@@ -18,6 +18,7 @@ def open_table(
     filename: str | None = None,
     sheet: str | None = None,
     encoding: str | None = None,
+    delimiter: str | None = None,
 ) -> Generator[TableSource]:
     """Open a table; the name is used in messages only.
 
@@ -26,6 +27,7 @@ def open_table(
         filename: The name its owner knows it by.
         sheet: Sheet of a workbook; the first that holds anything when absent.
         encoding: Encoding of a text file; found out when absent.
+        delimiter: Between the fields of a text file; found out when absent.
 
     Raises:
         UnreadableDocument: No table can be read from it; the message says why.
@@ -37,6 +39,26 @@ def open_table(
         case Kind.XLS | Kind.ODS:
             opened = open_legacy(path, kind, sheet)
         case Kind.TEXT:
-            opened = open_delimited(path, encoding)
+            opened = open_delimited(path, encoding, delimiter)
     with opened as table:
         yield table
+
+
+def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:
+    """Names of a workbook's sheets in its order; none for a text table.
+
+    Args:
+        path: The file.
+        filename: The name its owner knows it by, for messages.
+
+    Raises:
+        UnreadableDocument: No table can be read from it; the message says why.
+    """
+    kind = sniff(path, filename)
+    match kind:
+        case Kind.XLSX:
+            return xlsx_sheets(path)
+        case Kind.XLS | Kind.ODS:
+            return legacy_sheets(path, kind)
+        case Kind.TEXT:
+            return ()

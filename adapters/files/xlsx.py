@@ -49,6 +49,16 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
         yield Table("xlsx", name, None, rows)
 
 
+def xlsx_sheets(path: Path) -> list[str]:
+    """Names of a workbook's worksheets in its order.
+
+    Raises:
+        UnreadableDocument: The workbook is damaged or hostile.
+    """
+    with open_package(path) as package:
+        return list(_Parts.read(package).sheets)
+
+
 def read_rows(
     blocks: Iterable[bytes], workbook: Workbook, *, use_grammar: bool = True
 ) -> Iterator[Row]:

@@ -182,7 +182,11 @@ class SpreadsheetStore(Protocol):
         """Rows of the file, as far as they are counted."""
         ...
 
-    async def save_columns(self, save: SaveColumns, organisation_id: int, import_type: str) -> None:
+    async def save_file(self, uuid: str, blob: BlobRef) -> None:
+        """Note a blob that is made for an import, so that it goes when the import is purged."""
+        ...
+
+    async def save_columns(self, save: SaveColumns) -> None:
         """Write column mappings with their trail; remember people's decisions if asked to."""
         ...
 
@@ -269,7 +273,10 @@ class SpreadsheetStore(Protocol):
         ...
 
     async def begin_undo(self, order: UndoOrder) -> str | None:
-        """Mark an import as being undone; None, or why it cannot be."""
+        """Mark an import as being undone; None, or why it cannot be.
+
+        The order that was carried out already is no reason: its attempt did not learn of it.
+        """
         ...
 
     async def undo_chunk(self, uuid: str) -> bool:
@@ -285,7 +292,7 @@ class SpreadsheetStore(Protocol):
         ...
 
     async def files_of(self, uuid: str) -> Sequence[BlobRef]:
-        """Blobs of an import: source, staged rows, report."""
+        """Blobs of an import: source, staged rows, report; none while it is PROCESSING."""
         ...
 
     async def purge(self, uuid: str, now: datetime) -> bool:

@@ -16,6 +16,7 @@ import pytest
 import xlsxwriter
 
 from adapters.files import legacy, limits
+from adapters.files.documents import FileDocuments
 from adapters.files.table import Row
 from adapters.files.tables import open_table
 from adapters.ports import UnreadableDocument
@@ -78,6 +79,30 @@ def test_a_sheet_is_found_by_its_name(tmp_path: Path, format: str) -> None:
     assert read(path, "data ")[1] == "Data"
     with pytest.raises(UnreadableDocument, match=r"no sheet 'Other'; it has .*'Data'"):
         read(path, "Other")
+
+
+def test_sheets_are_listed_in_their_order(tmp_path: Path) -> None:
+    workbook = tmp_path / "t.xlsx"
+    with xlsxwriter.Workbook(str(workbook)) as book:
+        for name in ("Zeiten", "Data", "Ärger <1>"):
+            book.add_worksheet(name)
+        book.add_chartsheet("Chart")
+    assert FileDocuments().sheets(workbook) == ["Zeiten", "Data", "Ärger <1>"]
+
+
+@pytest.mark.parametrize(
+    ("format", "sheets"), [("csv", []), ("xls", ["Data"]), ("ods", ["Empty", "Data"])]
+)
+def test_sheets_of_other_formats(tmp_path: Path, format: str, sheets: list[str]) -> None:
+    assert list(FileDocuments().sheets(write(tmp_path / "data", format))) == sheets
+
+
+@pytest.mark.parametrize("content", [b"%PDF-1.7", xls([["a"]])[:2000]])
+def test_what_is_no_table_has_no_sheets(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableDocument):
+        FileDocuments().sheets(path, filename="report.xls")
 
 
 def test_cells_of_every_type(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 import zipfile
 from datetime import date, datetime
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from adapters.files import limits
+from adapters.files import limits, report
 from adapters.files.report import WHAT_IS_WRONG, XlsxReportWriter
 from adapters.files.tables import open_table
 from adapters.ports import Cell, RejectedRow
@@ -88,3 +89,50 @@ def test_a_report_without_rows_has_its_header(tmp_path: Path) -> None:
     XlsxReportWriter().write(path, ["a"], iter([]))
     assert read(path) == [[WHAT_IS_WRONG, "a"]]
     assert [found.name for found in tmp_path.iterdir()] == ["report.xlsx"]
+
+
+def comments(path: Path) -> dict[str, str]:
+    """Text by cell."""
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    with zipfile.ZipFile(path) as archive:
+        parts = [name for name in archive.namelist() if name.startswith("xl/comments")]
+        trees = [ElementTree.fromstring(archive.read(name)) for name in parts]
+    return {
+        comment.attrib["ref"]: "".join(text.text or "" for text in comment.iter(f"{space}t"))
+        for tree in trees
+        for comment in tree.iter(f"{space}comment")
+    }
+
+
+def problem(column: str | None, reason: str) -> Problem:
+    return Problem(line=2, column=column, reason=reason)
+
+
+def test_a_problem_is_a_comment_on_its_cell(tmp_path: Path) -> None:
+    path = tmp_path / "report.xlsx"
+    problems = (
+        problem("qty", "is no number"),
+        problem("qty", '=HYPERLINK("http://x") & <b>\x01 is no unit'),
+        problem("colour", "is not known"),
+        problem(None, "is there twice"),
+    )
+    XlsxReportWriter().write(
+        path, ["code", "qty", "qty"], iter([RejectedRow(2, ["A"], problems)]), comments=True
+    )
+    shown = comments(path)
+    assert list(shown) == ["C2"]
+    assert shown["C2"].startswith('is no number; =HYPERLINK("http://x") & <b>')
+    assert read(path)[1][1:] == ["A"]
+    XlsxReportWriter().write(path, ["qty"], iter([RejectedRow(2, ["A"], problems)]))
+    assert comments(path) == {}
+
+
+def test_comments_are_bounded_and_rows_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "COMMENTS", 3)
+    path = tmp_path / "report.xlsx"
+    rows = (RejectedRow(n, [n], [problem("qty", "x" * 500)]) for n in range(9))
+    XlsxReportWriter().write(path, ["qty"], rows, comments=True)
+    assert list(comments(path)) == ["B2", "B3", "B4"]
+    assert len(read(path)) == 10

@@ -11,7 +11,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.imports.registry import REGISTRY
 from adapters.files.report import XlsxReportWriter
-from adapters.files.tables import open_table
+from adapters.files.tables import open_table, sheets_of
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import LoadMark, RejectedRow, RowChunk, TableSource, TaskKey
 from contracts.blobs import BlobRef
@@ -213,8 +213,14 @@ class FileTables:
         filename: str | None = None,
         sheet: str | None = None,
         encoding: str | None = None,
+        delimiter: str | None = None,
     ) -> AbstractContextManager[TableSource]:
-        return open_table(path, filename=filename, sheet=sheet, encoding=encoding)
+        return open_table(
+            path, filename=filename, sheet=sheet, encoding=encoding, delimiter=delimiter
+        )
+
+    def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
+        return sheets_of(path, filename=filename)
 
     def open_schedule(self, path: Path, **named: Any) -> Any:
         raise NotImplementedError

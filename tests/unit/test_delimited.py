@@ -57,6 +57,37 @@ def test_another_script_is_recognised(tmp_path: Path) -> None:
     assert rows[1][1] == ["A", name]
 
 
+@pytest.mark.parametrize(
+    ("content", "asked", "used", "first"),
+    [
+        (b"a;b,c\n1;2,3\n", None, ",", ["a;b", "c"]),
+        (b"a;b,c\n1;2,3\n", ";", ";", ["a", "b,c"]),
+        (b"sep=|\na|b;c\n", None, "|", ["a", "b;c"]),
+        (b"sep=|\na|b;c\n", ";", ";", ["a|b", "c"]),
+        (b"a b\tc\n", " ", " ", ["a", "b\tc"]),
+    ],
+)
+def test_the_delimiter_asked_for_is_used(
+    tmp_path: Path, content: bytes, asked: str | None, used: str, first: list[str]
+) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(content)
+    with open_delimited(path, delimiter=asked) as table:
+        assert table.delimiter == used
+        assert next(table.rows())[1] == first
+
+
+@pytest.mark.parametrize("delimiter", ["", '"', "\n", "\r", "\0", ";;"])
+def test_what_cannot_delimit_is_refused(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"a;b\n")
+    with (
+        pytest.raises(UnreadableDocument, match="cannot stand between fields"),
+        open_delimited(path, delimiter=delimiter),
+    ):
+        pass
+
+
 def test_utf8_must_hold_to_the_end(tmp_path: Path) -> None:
     """A sample of the beginning would say UTF-8, and the load would fail half-way."""
     content = b"code,name\n" + b"A,plain\n" * 200_000 + "B,Größe\n".encode("cp1252")

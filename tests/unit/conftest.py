@@ -1,0 +1,28 @@
+"""A club in a database of its own, for tests of the spreadsheets pipeline."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from adapters.database import upgrade
+from tests.support.sheet_world import SheetWorld, sheet_world
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database file to copy."""
+    path = tmp_path_factory.mktemp("migrated") / "docflow.db"
+    asyncio.run(upgrade(f"sqlite:///{path}"))
+    return path
+
+
+@pytest.fixture
+async def club(migrated: Path, tmp_path: Path) -> AsyncGenerator[SheetWorld]:
+    """A club with an event, and nobody registered yet."""
+    path = tmp_path / "docflow.db"
+    shutil.copy(migrated, path)
+    async with sheet_world(f"sqlite:///{path}", tmp_path) as world:
+        yield world

@@ -1,0 +1,296 @@
+"""The top of a file: header, columns, preview."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xlsxwriter
+from temporalio.exceptions import ApplicationError
+
+from activities.spreadsheets.analysing import PREVIEW_ROWS
+from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
+from contracts.spreadsheets import (
+    ColumnMapping,
+    FieldFacts,
+    Layout,
+    MappingStatus,
+    SaveColumns,
+    SpreadsheetOrder,
+)
+from tests.support.activities import environment
+from tests.support.open_documents import ods
+from tests.support.sheet_world import ORGANISATION, SheetWorld, table
+from tests.support.workbooks import sheet_xml, write_workbook
+
+HEADER = ["Vorname", "Nachname", "E-Mail-Adresse", "Straße", "Größe"]
+ROWS = [["Jörg", "Müller", "joerg@example.org", "Übelstraße 1", "groß"]]
+
+
+def workbook(folder: Path, **sheets: list[list[Any]]) -> bytes:
+    path = folder / "made.xlsx"
+    with xlsxwriter.Workbook(str(path), {"default_date_format": "yyyy-mm-dd"}) as book:
+        for name, rows in sheets.items():
+            sheet = book.add_worksheet(name)
+            for line, row in enumerate(rows):
+                sheet.write_row(line, 0, row)
+    return path.read_bytes()
+
+
+def targets(columns: tuple[ColumnMapping, ...]) -> dict[str, str | None]:
+    return {column.header: column.target for column in columns}
+
+
+async def preview(club: SheetWorld, order: SpreadsheetOrder) -> dict[str, Any]:
+    rows = await club.select("spreadsheet_imports", "uuid preview")
+    return json.loads(dict(rows)[order.uuid])
+
+
+async def samples(club: SheetWorld) -> list[str]:
+    return [row[0] for row in await club.select("spreadsheet_columns", "samples")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "named", "found"),
+    [
+        ("utf-8", None, "utf-8"),
+        ("utf-8-sig", None, "utf-8-sig"),
+        ("utf-16", None, "utf-16"),
+        ("utf-16-le", None, "utf-16-le"),
+        ("cp1252", None, "windows-1252"),
+        ("cp850", "cp850", "cp850"),
+        ("mac_roman", "macintosh", "mac-roman"),
+    ],
+)
+async def test_files_in_many_encodings(
+    club: SheetWorld, encoding: str, named: str | None, found: str
+) -> None:
+    order = await club.upload(table(HEADER, *ROWS, encoding=encoding, delimiter=";"))
+    analysis = await club.analyse(order, Layout(encoding=named))
+    assert analysis.layout == Layout(encoding=found, delimiter=";", header_line=1)
+    assert targets(analysis.columns) == {
+        "Vorname": "FIRST_NAME",
+        "Nachname": "LAST_NAME",
+        "E-Mail-Adresse": "EMAIL",
+        "Straße": "STREET",
+        "Größe": None,
+    }
+    seen = await preview(club, order)
+    assert seen["rows"] == [[1, HEADER], [2, ROWS[0]]]
+
+
+async def test_the_layout_as_found_reads_the_same(club: SheetWorld) -> None:
+    order = await club.upload(table(["x"], HEADER, *ROWS, encoding="cp1252", delimiter="\t"))
+    first = await club.analyse(order)
+    seen = await preview(club, order)
+    again = await club.analyse(order, first.layout)
+    assert first.layout.header_line == 2
+    assert again.columns == first.columns
+    assert await preview(club, order) == seen
+
+
+async def test_a_delimiter_may_be_named(club: SheetWorld) -> None:
+    order = await club.upload(b"First name|Last name,Email\nAnna,A|B,a@example.org\n")
+    analysis = await club.analyse(order, Layout(delimiter="|"))
+    assert [column.header for column in analysis.columns] == ["First name", "Last name,Email"]
+
+
+async def test_the_header_may_stand_on_line_4(club: SheetWorld) -> None:
+    title = [["City Marathon 2025"], [], ["printed", "", "", "2025-03-04"]]
+    order = await club.upload(table(*title, HEADER, *ROWS))
+    analysis = await club.analyse(order)
+    assert analysis.layout.header_line == 4
+    assert (await preview(club, order))["rows"][0] == [4, HEADER]
+
+
+async def test_a_person_may_name_the_line_of_the_header(club: SheetWorld) -> None:
+    filler = [["a", "b"]] * 50
+    order = await club.upload(table(HEADER, *filler, ["First name", "Last name"], ["Anna", "A"]))
+    analysis = await club.analyse(order, Layout(header_line=52))
+    assert targets(analysis.columns) == {"First name": "FIRST_NAME", "Last name": "LAST_NAME"}
+    with pytest.raises(ApplicationError, match="line 90 holds nothing") as caught:
+        await club.analyse(order, Layout(header_line=90))
+    assert (caught.value.type, caught.value.non_retryable) == (INVALID_DOCUMENT, True)
+
+
+async def test_ghost_columns_and_rows_are_ignored(club: SheetWorld) -> None:
+    order = await club.upload(
+        table(
+            ["First name", "", "Last name", " ", "", ""],
+            ["Anna", "", "A", "", "\t", ""],
+            ["", " ", "", "", "", ""],
+            ["Bob", "", "B", "", "", "seen"],
+        )
+    )
+    analysis = await club.analyse(order)
+    assert [(column.id, column.index, column.header) for column in analysis.columns] == [
+        (1, 0, "First name"),
+        (3, 2, "Last name"),
+        (6, 5, "Column F"),
+    ]
+    assert analysis.columns[2].status is MappingStatus.UNMATCHED
+    assert [row[0] for row in (await preview(club, order))["rows"]] == [1, 2, 4]
+    assert await samples(club) == ['["Anna", "Bob"]', '["A", "B"]', '["seen"]']
+
+
+async def test_the_first_sheet_with_anything_or_the_one_asked_for(club: SheetWorld) -> None:
+    content = workbook(
+        club.folder,
+        Empty=[],
+        Members=[["First name", "Last name"], ["Anna", "A"]],
+        Others=[["Surname"], ["B"]],
+    )
+    order = await club.upload(content, filename="members.xlsx")
+    analysis = await club.analyse(order)
+    assert analysis.layout == Layout(sheet="Members", header_line=1)
+    seen = await preview(club, order)
+    assert (seen["format"], seen["sheets"]) == ("xlsx", ["Empty", "Members", "Others"])
+    other = await club.analyse(order, Layout(sheet="others"), version=2)
+    assert other.layout.sheet == "Others"
+    assert targets(other.columns) == {"Surname": "LAST_NAME"}
+    with pytest.raises(ApplicationError, match="no sheet 'Third'; it has 'Empty'") as caught:
+        await club.analyse(order, Layout(sheet="Third"), version=3)
+    assert caught.value.type == UNREADABLE_DOCUMENT
+
+
+async def test_a_sheet_whose_name_is_too_long_to_ask_for_is_read_as_the_first(
+    club: SheetWorld,
+) -> None:
+    order = await club.upload(ods("N" * 150, [["First name"], ["Anna"]]), filename="t.ods")
+    analysis = await club.analyse(order)
+    assert analysis.layout == Layout(header_line=1)
+    assert (await club.analyse(order, analysis.layout)).columns == analysis.columns
+
+
+async def test_dates_and_formulas_are_shown_as_text(club: SheetWorld) -> None:
+    rows = [["First name", "Birthdate", "Notes"], ["Anna", date(1990, 5, 31), "'=1+1"]]
+    order = await club.upload(workbook(club.folder, S=rows), filename="t.xlsx")
+    await club.analyse(order)
+    assert (await preview(club, order))["rows"][1] == [2, ["Anna", "1990-05-31", "'=1+1"]]
+
+
+async def test_the_preview_is_short_and_samples_are_few(club: SheetWorld) -> None:
+    rows = [[f"Anna{i % 7}", "x" * 1000] for i in range(100)]
+    order = await club.upload(table(["First name", "Notes"], *rows))
+    await club.analyse(order)
+    shown = (await preview(club, order))["rows"]
+    assert [line for line, _ in shown] == list(range(1, PREVIEW_ROWS + 1))
+    assert max(len(cell) for _, cells in shown for cell in cells) == 200
+    assert (await samples(club))[0] == '["Anna0", "Anna1", "Anna2", "Anna3", "Anna4"]'
+
+
+async def test_more_columns_than_can_be_mapped_are_named(club: SheetWorld) -> None:
+    order = await club.upload(table([f"H{i}" for i in range(263)], [str(i) for i in range(264)]))
+    with pytest.raises(ApplicationError) as caught:
+        await club.analyse(order)
+    assert caught.value.type == INVALID_DOCUMENT
+    assert "264 columns hold something, and at most 256 can be mapped" in str(caught.value)
+    assert "'H256' (Column IW), 'H257' (Column IX)" in str(caught.value)
+    assert str(caught.value).endswith("and 3 more")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"%PDF-1.7 ...", "a PDF document"),
+        (b"PK\x03\x04" + b"\0" * 100, "cut off|damaged"),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600,
+            "an old Office file without a workbook",
+        ),
+        (b"<!DOCTYPE html><table><tr><td>1</td></tr></table>", "HTML"),
+        (b'First name\n"Anna\nBob\n', "a quote is opened and never closed"),
+        (b"a\0b\n", "NUL"),
+    ],
+)
+async def test_what_is_no_table_fails_with_the_reason(
+    club: SheetWorld, content: bytes, reason: str
+) -> None:
+    order = await club.upload(content)
+    with pytest.raises(ApplicationError, match=reason) as caught:
+        await club.analyse(order)
+    assert (caught.value.type, caught.value.non_retryable) == (UNREADABLE_DOCUMENT, True)
+
+
+async def test_a_zip_bomb_is_not_unpacked(club: SheetWorld) -> None:
+    bomb = write_workbook(
+        club.folder / "bomb",
+        {"S": sheet_xml('<row r="1"><c r="A1"><v>1</v></c></row>')},
+        extra={"xl/media/image1.png": b"\0" * (200 << 20)},
+    )
+    order = await club.upload(bomb.read_bytes(), filename="registrations.xlsx")
+    with pytest.raises(ApplicationError, match="bomb") as caught:
+        await club.analyse(order)
+    assert caught.value.type == UNREADABLE_DOCUMENT
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"context_id": None}, "type EVENT_PARTICIPANT needs its Event"),
+        ({"context_id": 8}, "there is no Event 8 in this organisation"),
+        ({"context_id": 99}, "there is no Event 99 in this organisation"),
+        ({"import_type": "HORSES"}, "there is no import type HORSES; there are EVENT_PARTICIPANT"),
+    ],
+)
+async def test_a_type_or_context_that_is_not_there_is_refused(
+    club: SheetWorld, fields: dict[str, Any], reason: str
+) -> None:
+    order = await club.upload(table(HEADER, *ROWS), **fields)
+    with pytest.raises(ApplicationError, match=reason) as caught:
+        await club.analyse(order)
+    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
+
+
+async def test_a_file_that_was_replaced_is_refused(club: SheetWorld) -> None:
+    order = await club.upload(table(HEADER, *ROWS))
+    path = club.folder / "other"
+    path.write_bytes(table(["a"], ["b"]))
+    await club.blobs.upload(path, order.source.name)
+    with pytest.raises(ApplicationError, match="was replaced"):
+        await club.analyse(order)
+
+
+async def test_what_people_said_before_counts(club: SheetWorld) -> None:
+    order = await club.upload(table(["Rufzeichen", "Nachname"], ["Anna", "A"]))
+    (first, last) = (await club.analyse(order)).columns
+    assert first.target is None
+    decided = first.model_copy(
+        update={"target": "FIRST_NAME", "status": MappingStatus.MANUAL_MATCHED, "confidence": 1.0}
+    )
+    save = SaveColumns(
+        uuid=order.uuid,
+        organisation_id=ORGANISATION,
+        import_type=order.import_type,
+        version=2,
+        columns=(decided, last),
+        remember=True,
+    )
+    await environment().run(club.lifecycle.save_columns, save)
+    other = await club.upload(table(["RUFZEICHEN ", "Nachname"], ["Bob", "B"]))
+    found = (await club.analyse(other)).columns[0]
+    assert (found.target, found.status, found.confidence) == (
+        "FIRST_NAME",
+        MappingStatus.AUTO_MATCHED,
+        0.9,
+    )
+
+
+async def test_fields_of_custom_lists_belong_to_the_run(club: SheetWorld) -> None:
+    order = await club.upload(table([*HEADER, "T-Shirt"], [*ROWS[0], "M"]))
+    analysis = await club.analyse(order)
+    assert analysis.columns[-1].target == "CUSTOM_LIST_T_SHIRT"
+    assert analysis.fields[-1] == FieldFacts(
+        name="CUSTOM_LIST_T_SHIRT", resolver=analysis.fields[-1].resolver, creates=True
+    )
+
+
+async def test_an_attempt_that_comes_late_changes_nothing(club: SheetWorld) -> None:
+    order = await club.upload(table(HEADER, *ROWS, delimiter=";"))
+    await club.analyse(order, version=2)
+    saved = await preview(club, order)
+    await club.analyse(order, Layout(delimiter="|"), version=1)
+    assert await preview(club, order) == saved
+    assert len(await samples(club)) == len(HEADER)

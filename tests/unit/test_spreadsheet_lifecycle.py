@@ -1,0 +1,104 @@
+"""First and last steps of an import, and notices."""
+
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.spreadsheets.notifying import SpreadsheetNotices
+from adapters.memory.notices import MemoryNotices
+from adapters.ports import Unavailable
+from contracts.errors import TRANSIENT
+from contracts.spreadsheets import (
+    ColumnMapping,
+    MappingStatus,
+    Notice,
+    RowCounts,
+    SaveColumns,
+    SpreadsheetState,
+)
+from tests.support.activities import environment
+from tests.support.sheet_world import MIXED, NOW, Prepared, SheetWorld, table
+
+
+async def states(club: SheetWorld) -> list[tuple[Any, ...]]:
+    return await club.select("spreadsheet_imports", "state sequence")
+
+
+async def test_an_import_begins_once(club: SheetWorld) -> None:
+    order = await club.upload(table(*MIXED))
+    env = environment(workflow_id=f"spreadsheet/{order.uuid}")
+    await env.run(club.lifecycle.begin, order)
+    rows = await club.select("spreadsheet_imports", "uuid state filename created_at")
+    assert rows == [(order.uuid, "UPLOADED", "registrations.csv", env.info.scheduled_time)]
+
+
+async def test_records_come_in_order_or_not_at_all(club: SheetWorld) -> None:
+    prepared = await club.prepare(table(*MIXED))
+    for state, sequence in (
+        (SpreadsheetState.CELL_MAPPING, 2),
+        (SpreadsheetState.COLUMN_MAPPING, 1),
+        (SpreadsheetState.PROCESSING, 2),
+    ):
+        await environment().run(club.lifecycle.record, prepared.record(state, sequence))
+    assert await states(club) == [("CELL_MAPPING", 2)]
+
+
+async def test_the_end_is_written_once_and_answers_the_counts(club: SheetWorld) -> None:
+    prepared = await club.finished()
+    assert await prepared.finish(SpreadsheetState.FAILED) == RowCounts(created=3, error=2)
+    assert await states(club) == [("COMPLETED", 1)]
+
+
+async def test_columns_are_saved_once(club: SheetWorld) -> None:
+    prepared = await club.prepare(table(*MIXED))
+
+    def save(version: int, status: MappingStatus) -> SaveColumns:
+        columns: tuple[ColumnMapping, ...] = tuple(
+            column.model_copy(update={"status": status}) for column in prepared.columns
+        )
+        return SaveColumns(
+            uuid=prepared.order.uuid,
+            organisation_id=1,
+            import_type="EVENT_PARTICIPANT",
+            version=version,
+            columns=columns,
+        )
+
+    for version, status in ((3, MappingStatus.MANUAL_MATCHED), (2, MappingStatus.IGNORED)):
+        await environment().run(club.lifecycle.save_columns, save(version, status))
+    rows = await club.select("spreadsheet_columns", "status")
+    assert {row[0] for row in rows} == {"MANUAL_MATCHED"}
+
+
+def notice(prepared: Prepared) -> Notice:
+    return Notice(
+        kind="reminder",
+        uuid=prepared.order.uuid,
+        organisation_id=1,
+        import_type="EVENT_PARTICIPANT",
+        filename="registrations.csv",
+        state=SpreadsheetState.COLUMN_MAPPING,
+        assignee="anna",
+        waiting_since=NOW,
+        open="required fields have no column yet: LAST_NAME",
+    )
+
+
+async def test_a_notice_has_one_key_however_often_it_is_sent(club: SheetWorld) -> None:
+    told = notice(await club.prepare(table(*MIXED)))
+    memory = MemoryNotices()
+    send = SpreadsheetNotices(memory).notify
+    for step in (
+        {"activity_id": "7", "attempt": 1},
+        {"activity_id": "7", "attempt": 2},
+        {"activity_id": "8"},
+        {"activity_id": "7", "workflow_run_id": "another run"},
+    ):
+        await environment(workflow_id="spreadsheet/x", **step).run(send, told)
+    assert len(memory.sent) == 3
+    assert set(memory.sent.values()) == {told}
+    memory.failure = Unavailable("the mail server is away")
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(send, told)
+    assert caught.value.type == TRANSIENT

@@ -1,0 +1,62 @@
+"""The report of rows that did not go in."""
+
+import zipfile
+
+from contracts.blobs import BlobRef
+from contracts.spreadsheets import (
+    ReportInput,
+)
+from tests.support.activities import environment
+from tests.support.sheet_world import HEADER, MIXED, Prepared, SheetWorld, table
+
+
+async def report_of(club: SheetWorld, prepared: Prepared) -> BlobRef | None:
+    work = ReportInput(
+        order=prepared.order,
+        staged=prepared.staged,
+        layout=prepared.analysis.layout,
+        columns=prepared.columns,
+    )
+    return await environment().run(club.reports.write_report, work)
+
+
+async def test_the_report_holds_the_rows_that_are_wrong(club: SheetWorld) -> None:
+    prepared = await club.prepare(table(*MIXED))
+    await prepared.process()
+    report = await report_of(club, prepared)
+    assert report is not None
+    assert report.name == f"spreadsheets/{prepared.order.uuid}/report.xlsx"
+    header, *rows = await club.read(report.name)
+    assert header == ["what is wrong", *HEADER]
+    assert [row[1:] for row in rows] == [
+        ["Bob", "B", "no mail", "=HYPERLINK(1)"],
+        [None, None, "neither"],
+    ]
+    assert str(rows[0][0]).startswith("Email: ")
+    path = club.folder / "report"
+    await club.blobs.download(report.name, path)
+    with zipfile.ZipFile(path) as archive:
+        comments = archive.read("xl/comments1.xml").decode()
+        assert b"<f>" not in archive.read("xl/worksheets/sheet1.xml")
+    assert 'ref="D2"' in comments and 'ref="B3"' in comments
+    again = await report_of(club, prepared)
+    assert again is not None and again.name == report.name
+    noted = {blob.name for blob in await club.store.files_of(prepared.order.uuid)}
+    assert report.name in noted
+
+
+async def test_columns_that_nobody_mapped_stay_in_the_report(club: SheetWorld) -> None:
+    content = table(["x", "", "First name", "Last name"], ["1", "", "", "A"], ["2", "", "", "B"])
+    prepared = await club.prepare(content)
+    await prepared.process()
+    report = await report_of(club, prepared)
+    assert report is not None
+    header, *rows = await club.read(report.name)
+    assert header == ["what is wrong", "x", None, "First name", "Last name"]
+    assert [row[1] for row in rows] == ["1", "2"]
+
+
+async def test_no_report_without_errors(club: SheetWorld) -> None:
+    prepared = await club.prepare(table(HEADER, ["Anna", "A", "", ""]))
+    await prepared.process()
+    assert await report_of(club, prepared) is None

@@ -1,0 +1,103 @@
+"""What is kept no longer."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from activities.spreadsheets.retaining import UPLOAD_AGE, SpreadsheetRetaining
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
+from adapters.ports import BlobNotFound
+from contracts.spreadsheets import (
+    ExpiredInput,
+    PurgeInput,
+    PurgeResult,
+    RetentionOrder,
+    SpreadsheetState,
+)
+from tests.support.activities import Killed, environment
+from tests.support.sheet_world import MIXED, NOW, Failing, SheetWorld, table
+
+
+def due(days: float, **order: Any) -> ExpiredInput:
+    return ExpiredInput(order=RetentionOrder(**order), now=NOW + timedelta(days=days))
+
+
+async def test_what_is_due_is_purged_with_its_files(club: SheetWorld) -> None:
+    prepared = await club.finished()
+    waiting = await club.prepare(table(*MIXED))
+    retaining = SpreadsheetRetaining(club.store, club.blobs)
+    assert (await environment().run(retaining.expired, due(6))).uuids == ()
+    page = await environment().run(retaining.expired, due(8))
+    assert page.uuids == (prepared.order.uuid,)
+    purge = PurgeInput(uuids=page.uuids, now=NOW + timedelta(days=8))
+    assert await environment().run(retaining.purge, purge) == PurgeResult(purged=1)
+    assert await environment().run(retaining.purge, purge) == PurgeResult()
+    for name in (prepared.order.source.name, prepared.staged.rows.name):
+        with pytest.raises(BlobNotFound):
+            await club.blobs.stat(name)
+    await club.blobs.stat(waiting.order.source.name)
+    assert await club.count("spreadsheet_results") == 0
+    assert dict(await club.select("spreadsheet_imports", "uuid filename")) == {
+        prepared.order.uuid: "",
+        waiting.order.uuid: "registrations.csv",
+    }
+
+
+async def test_a_purge_goes_on_where_a_worker_died(club: SheetWorld) -> None:
+    prepared = [await club.finished(), await club.finished()]
+    purge = PurgeInput(
+        uuids=tuple(each.order.uuid for each in prepared), now=NOW + timedelta(days=8)
+    )
+
+    def die(number: int) -> None:
+        if number == 2:
+            raise Killed
+
+    dying: Any = Failing(club.store, "purge", before=die)
+    with pytest.raises(Killed):
+        await environment().run(SpreadsheetRetaining(dying, club.blobs).purge, purge)
+    retaining = SpreadsheetRetaining(club.store, club.blobs)
+    assert await environment().run(retaining.purge, purge) == PurgeResult(purged=1)
+    assert {row[0] for row in await club.select("spreadsheet_imports", "filename")} == {""}
+
+
+async def test_rows_that_are_being_processed_are_never_purged(club: SheetWorld) -> None:
+    prepared = await club.prepare(table(*MIXED))
+    under_way = prepared.record(SpreadsheetState.PROCESSING)
+    await environment().run(club.lifecycle.record, under_way)
+    retaining = SpreadsheetRetaining(club.store, club.blobs)
+    assert (await environment().run(retaining.expired, due(1000))).uuids == ()
+    purge = PurgeInput(uuids=(prepared.order.uuid,), now=NOW + timedelta(days=1000))
+    assert await environment().run(retaining.purge, purge) == PurgeResult()
+    await club.blobs.stat(prepared.order.source.name)
+
+
+async def test_leftovers_go_bounded(club: SheetWorld) -> None:
+    for _ in range(3):
+        await club.finished()
+    views = SqlSpreadsheetViews(club.database)
+    path = club.folder / "leftover"
+    path.write_bytes(b"x")
+    for i in range(3):
+        name = f"spreadsheets/left-{i}/file"
+        await club.blobs.upload(path, name)
+        await views.note_upload(f"left-{i}", name, "anna", NOW - UPLOAD_AGE * (2 - i))
+    leftovers = SpreadsheetRetaining(club.store, club.blobs).purge_leftovers
+    bounds = {"page": 1, "most": 1}
+    assert await environment().run(leftovers, due(29.5, **bounds)) == PurgeResult(uploads=1)
+    assert await environment().run(leftovers, due(31, **bounds)) == PurgeResult(
+        journals=1, uploads=1
+    )
+    assert await environment().run(leftovers, due(31)) == PurgeResult(journals=2, uploads=1)
+    assert await environment().run(leftovers, due(31)) == PurgeResult()
+    assert await club.count("spreadsheet_journal") == 0
+    with pytest.raises(BlobNotFound):
+        await club.blobs.stat("spreadsheets/left-0/file")
+
+
+async def test_a_fresh_upload_stays(club: SheetWorld) -> None:
+    views = SqlSpreadsheetViews(club.database)
+    await views.note_upload("fresh", "spreadsheets/fresh/file", "anna", NOW)
+    leftovers = SpreadsheetRetaining(club.store, club.blobs).purge_leftovers
+    assert await environment().run(leftovers, due(0.9)) == PurgeResult()

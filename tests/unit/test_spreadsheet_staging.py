@@ -1,0 +1,169 @@
+"""The whole of a file, put aside."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xlsxwriter
+from temporalio.exceptions import ApplicationError
+
+from activities.spreadsheets import staging
+from activities.spreadsheets.staged import StagedRows
+from activities.spreadsheets.staging import fetched_rows, staged_name
+from adapters.ports import Cell, TableSource
+from contracts.errors import UNREADABLE_DOCUMENT
+from contracts.spreadsheets import Layout, SpreadsheetOrder, Staged, StageInput
+from tests.support.activities import environment
+from tests.support.sheet_world import SheetWorld, table
+
+
+async def staged_rows(club: SheetWorld, staged: Staged) -> list[tuple[int, list[Cell]]]:
+    path = club.folder / "fetched"
+    await club.blobs.download(staged.rows.name, path)
+    with StagedRows(path) as rows:
+        return [(row.line, list(row.cells)) for row in rows.read()]
+
+
+async def test_rows_below_the_header_that_hold_anything(club: SheetWorld) -> None:
+    order = await club.upload(
+        table(["title"], ["a", "b"], ["1", ""], ["", " "], [], ["", "=1+1"], ["\u00a0"])
+    )
+    staged = await club.stage(order, Layout(header_line=2))
+    assert staged.total == 2
+    assert await staged_rows(club, staged) == [(3, ["1"]), (6, ["", "=1+1"])]
+    assert await club.select("spreadsheet_imports", "total") == [(2,)]
+
+
+async def test_cells_of_a_workbook_keep_their_types(club: SheetWorld) -> None:
+    path = club.folder / "made.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        sheet = book.add_worksheet()
+        day = book.add_format({"num_format": "yyyy-mm-dd"})
+        moment = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+        clock = book.add_format({"num_format": "hh:mm:ss"})
+        sheet.write_row(0, 0, ["header"])
+        sheet.write_row(1, 0, [1, 1.5, True, "00012"])
+        sheet.write_datetime(1, 4, datetime(2024, 2, 29), day)
+        sheet.write_datetime(1, 5, datetime(2024, 2, 29, 13, 45, 1), moment)
+        sheet.write_number(1, 6, 0.5, clock)
+        sheet.write_formula(1, 7, "=1+1", None, 2)
+        sheet.write_string(1, 8, "=cmd|' /C calc'!A0")
+    order = await club.upload(path.read_bytes(), filename="t.xlsx")
+    staged = await club.stage(order, Layout(header_line=1))
+    ((_, cells),) = await staged_rows(club, staged)
+    expected: list[Cell] = [
+        *(1, 1.5, True, "00012", date(2024, 2, 29), datetime(2024, 2, 29, 13, 45, 1)),
+        *("12:00:00", 2, "=cmd|' /C calc'!A0"),
+    ]
+    assert cells == expected
+    assert [type(cell) for cell in cells] == [type(cell) for cell in expected]
+
+
+async def test_a_second_run_writes_the_same_bytes_to_the_same_place(club: SheetWorld) -> None:
+    order = await club.upload(table(["a"], *([str(i)] for i in range(1000))))
+    layout = Layout(header_line=1, encoding="utf-8", delimiter=",")
+    first, second = await club.stage(order, layout), await club.stage(order, layout)
+    assert first.rows.name == staged_name(order.uuid, layout)
+    assert second.rows.model_copy(update={"etag": first.rows.etag}) == first.rows
+    async with fetched_rows(club.blobs, first, club.scratch) as path:
+        assert path.stat().st_size == first.rows.size
+    assert list(club.scratch.glob("docflow-*")) == []
+
+
+async def test_another_layout_goes_to_another_place(club: SheetWorld) -> None:
+    order = await club.upload(table(["a;b", "c"], ["1;2", "3"]))
+    comma = await club.stage(order, Layout(header_line=1, delimiter=","))
+    semicolon = await club.stage(order, Layout(header_line=1, delimiter=";"))
+    assert comma.rows.name != semicolon.rows.name
+    assert await staged_rows(club, comma) == [(2, ["1;2", "3"])]
+    assert await staged_rows(club, semicolon) == [(2, ["1", "2,3"])]
+    noted = {blob.name for blob in await club.store.files_of(order.uuid)}
+    assert {order.source.name, comma.rows.name, semicolon.rows.name} == noted
+
+
+async def test_rows_that_somebody_tampered_with_are_refused(club: SheetWorld) -> None:
+    order = await club.upload(table(["a"], ["1"]))
+    staged = await club.stage(order, Layout(header_line=1))
+    path = club.folder / "other"
+    path.write_bytes(b'[2,"2"]\n')
+    await club.blobs.upload(path, staged.rows.name)
+    with pytest.raises(Exception, match="has changed since the rows were put aside"):
+        async with fetched_rows(club.blobs, staged, club.scratch):
+            pass
+
+
+async def test_a_file_that_turns_out_damaged_on_the_way(club: SheetWorld) -> None:
+    rows = "".join(f"{i},x\n" for i in range(5000))
+    order = await club.upload(f'a,b\n{rows}"open,x\n'.encode())
+    with pytest.raises(ApplicationError, match="line 5,002: a quote is opened") as caught:
+        await club.stage(order, Layout(header_line=1))
+    assert (caught.value.type, caught.value.non_retryable) == (UNREADABLE_DOCUMENT, True)
+
+
+@dataclass
+class Endless:
+    """A table without an end."""
+
+    format: str = "csv"
+    sheet: str | None = None
+    encoding: str | None = "utf-8"
+    delimiter: str | None = ","
+    closed: bool = False
+
+    def rows(self) -> Iterator[tuple[int, list[Cell]]]:
+        return ((line, ["x"]) for line in count(1))
+
+    @contextmanager
+    def opened(self) -> Iterator[TableSource]:
+        yield self
+        self.closed = True
+
+
+@dataclass
+class EndlessDocuments:
+    """Opens nothing else."""
+
+    table: Endless
+
+    def open_table(self, path: Path, **named: Any) -> AbstractContextManager[TableSource]:
+        return self.table.opened()
+
+
+async def test_staging_is_cancelled_within_a_second_and_tells_how_far_it_is(
+    club: SheetWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "STEP_SECONDS", 0.05)
+    monkeypatch.setattr(staging, "SAVE_SECONDS", 0.0)
+    order = await club.upload(b"x")
+    endless = Endless()
+    activity = staging.SpreadsheetStaging(
+        club.store,
+        club.blobs,
+        EndlessDocuments(endless),  # type: ignore[arg-type]
+        club.scratch,
+    )
+    env = environment()
+    running = asyncio.create_task(
+        env.run(activity.stage, StageInput(order=order, layout=Layout(header_line=1)))
+    )
+    while not (await total(club, order) or 0) > 1000:
+        assert not running.done()
+        await asyncio.sleep(0.01)
+    began = time.monotonic()
+    env.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert time.monotonic() - began < 1
+    assert endless.closed
+    assert list(club.scratch.glob("docflow-*")) == []
+
+
+async def total(club: SheetWorld, order: SpreadsheetOrder) -> int | None:
+    return dict(await club.select("spreadsheet_imports", "uuid total"))[order.uuid]

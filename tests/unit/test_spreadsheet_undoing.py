@@ -1,0 +1,87 @@
+"""Rows of an import, taken back."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.spreadsheets.undoing import SpreadsheetUndoing
+from contracts.errors import PERMANENT
+from contracts.spreadsheets import (
+    UndoCounts,
+    UndoOrder,
+    UndoResult,
+    UndoState,
+)
+from tests.support.activities import Killed, environment
+from tests.support.sheet_world import NOW, Failing, Prepared, SheetWorld
+
+
+def undo_of(prepared: Prepared, **fields: Any) -> UndoOrder:
+    order = UndoOrder(
+        uuid=prepared.order.uuid,
+        organisation_id=1,
+        by="anna",
+        filename="registrations.csv",
+        requested_at=NOW + timedelta(days=1),
+    )
+    return order.model_copy(update=fields)
+
+
+async def test_undo_takes_everything_back(club: SheetWorld) -> None:
+    club.chunk_rows = 2
+    prepared = await club.finished()
+    undo = SpreadsheetUndoing(club.store).undo
+    result = await environment().run(undo, undo_of(prepared))
+    # A registration and a person for each row that went in.
+    assert result == UndoResult(
+        uuid=prepared.order.uuid, state=UndoState.UNDONE, counts=UndoCounts(deleted=6)
+    )
+    assert await club.count("persons") == await club.count("event_participants") == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "call"),
+    [("begin_undo", 1), ("undo_chunk", 1), ("undo_chunk", 2), ("undo_chunk", 3), ("end_undo", 1)],
+)
+async def test_undo_goes_on_where_a_worker_died(club: SheetWorld, method: str, call: int) -> None:
+    club.chunk_rows = 2
+    prepared = await club.finished()
+
+    def die(number: int) -> None:
+        if number == call:
+            raise Killed
+
+    dying: Any = Failing(club.store, method, after=die)
+    with pytest.raises(Killed):
+        await environment().run(SpreadsheetUndoing(dying).undo, undo_of(prepared))
+    result = await environment().run(SpreadsheetUndoing(club.store).undo, undo_of(prepared))
+    assert (result.state, result.counts) == (UndoState.UNDONE, UndoCounts(deleted=6))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"organisation_id": 2}, "there is no such import"),
+        ({"requested_at": NOW + timedelta(days=31)}, "can be undone for 30 days"),
+    ],
+)
+async def test_what_cannot_be_undone_is_refused(
+    club: SheetWorld, fields: dict[str, Any], reason: str
+) -> None:
+    prepared = await club.finished()
+    with pytest.raises(ApplicationError, match=reason) as caught:
+        await environment().run(SpreadsheetUndoing(club.store).undo, undo_of(prepared, **fields))
+    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
+    assert await club.count("persons") == 3
+
+
+async def test_nothing_is_undone_twice(club: SheetWorld) -> None:
+    prepared = await club.finished()
+    undo = SpreadsheetUndoing(club.store).undo
+    await environment().run(undo, undo_of(prepared))
+    later = undo_of(prepared, requested_at=NOW + timedelta(days=2))
+    with pytest.raises(ApplicationError, match="was undone") as caught:
+        await environment().run(undo, later)
+    assert caught.value.type == PERMANENT
