@@ -147,6 +147,38 @@ def hired() -> Rows:
     ]
 
 
+GIVEN = ("Anna", "Björn", "Chiara", "David", "Éloïse", "Farid", "Grete", "Hugo", "Ida", "Jan")
+FAMILY = ("Albrecht", "Bauer", "Conti", "Dubois", "Egger", "Fuchs")
+COUNTRIES = ("Germany", "AUT", "Switzerland", "FR", "Italy", "GER")
+GROUPS = ("Senior (18+)", "Junior", "Elite", "Masters (40+)", "Golden age")
+
+
+def registrations() -> Rows:
+    """Sixty people for one event: a column and two of its values that nobody knows, three
+    people who cannot go in."""
+    header = ["First name", "Surname", "E-mail", "Date of birth", "Gender", "Country", "Club"]
+    rows: list[list[Any]] = [["City Marathon, registrations"], [*header, "Race group", "Bib"]]
+    for n in range(60):
+        given, family = GIVEN[n % 10], FAMILY[n // 10]
+        rows.append(
+            [
+                given,
+                family,
+                f"runner{n + 1:02d}@example.org",
+                f"{1 + n % 28:02d}.{1 + n % 12:02d}.{1960 + n * 3 % 45}",
+                "f" if n % 10 in (0, 2, 4, 6, 8) else "m",
+                COUNTRIES[n % len(COUNTRIES)],
+                None if n % 4 else "SC Charlottenburg",
+                GROUPS[n % len(GROUPS)],
+                101 + n,
+            ]
+        )
+    rows[20][1] = None
+    rows[33][3] = "31.02.1990"
+    rows[47][2] = rows[12][2]
+    return rows
+
+
 def write_xlsx(name: str, sheet: str, rows: Rows) -> None:
     """Write rows into the first sheet of a workbook; text stays text."""
     options = {"strings_to_formulas": False, "strings_to_urls": False}
@@ -208,6 +240,7 @@ def main() -> None:
     write_xlsx("estimate.xlsx", "Estimate", estimate())
     write_xlsx("materials.xlsx", "Material", materials())
     write_xlsx("crews.xlsx", "Crews", crews())
+    write_xlsx("registrations.xlsx", "Registrations", registrations())
     write_ods("equipment_hired.ods", "Hired", hired())
 
 

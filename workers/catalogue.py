@@ -9,9 +9,21 @@ from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.imports.uploads import UploadImports
-from contracts.imports import TASK_QUEUE
+from activities.spreadsheets.analysing import SpreadsheetAnalysis
+from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
+from activities.spreadsheets.notifying import SpreadsheetNotices
+from activities.spreadsheets.processing import SpreadsheetRows
+from activities.spreadsheets.reporting import SpreadsheetReports
+from activities.spreadsheets.retaining import SpreadsheetRetaining
+from activities.spreadsheets.staging import SpreadsheetStaging
+from activities.spreadsheets.undoing import SpreadsheetUndoing
+from activities.spreadsheets.values import SpreadsheetValues
+from contracts import imports, spreadsheets
 from workers.resources import Resources
 from workflows.imports import DocumentImport
+from workflows.spreadsheet_retention import SpreadsheetRetention
+from workflows.spreadsheet_undo import SpreadsheetUndo
+from workflows.spreadsheets import SpreadsheetImport
 
 Activities = Sequence[Callable[..., Any]]
 
@@ -50,13 +62,47 @@ def _imports(resources: Resources) -> Activities:
     ]
 
 
+def _spreadsheets(resources: Resources) -> Activities:
+    store, blobs, scratch = resources.spreadsheets, resources.blobs, resources.scratch
+    types, documents = resources.sheet_types, resources.documents
+    lifecycle = SpreadsheetLifecycle(store)
+    values = SpreadsheetValues(store, blobs, types, scratch)
+    retaining = SpreadsheetRetaining(store, blobs)
+    return [
+        lifecycle.begin,
+        lifecycle.record,
+        lifecycle.finish,
+        lifecycle.save_columns,
+        SpreadsheetAnalysis(store, blobs, documents, types, scratch).analyse,
+        SpreadsheetStaging(store, blobs, documents, scratch).stage,
+        values.collect_values,
+        values.decide_cells,
+        SpreadsheetRows(store, blobs, types, scratch).process,
+        SpreadsheetReports(store, blobs, resources.reports, scratch).write_report,
+        SpreadsheetUndoing(store).undo,
+        retaining.expired,
+        retaining.purge,
+        retaining.purge_leftovers,
+        SpreadsheetNotices(resources.notices).notify,
+    ]
+
+
 CATALOGUE: Mapping[str, Pipeline] = {
     "imports": Pipeline(
-        task_queue=TASK_QUEUE,
+        task_queue=imports.TASK_QUEUE,
         workflows=(DocumentImport,),
         activities=_imports,
         activity_slots=4,
         local_slots=16,
+    ),
+    "spreadsheets": Pipeline(
+        task_queue=spreadsheets.TASK_QUEUE,
+        workflows=(SpreadsheetImport, SpreadsheetUndo, SpreadsheetRetention),
+        activities=_spreadsheets,
+        activity_slots=4,
+        local_slots=16,
+        # Most of them wait for a person for days: they need no place in memory.
+        cached_runs=200,
     ),
 }
 """Pipeline name to its row."""

@@ -16,6 +16,7 @@ from workers.collector import tune_collector
 from workers.connect import connect
 from workers.health import Health, serve_health
 from workers.resources import Resources, open_resources
+from workers.schedules import Change, reconcile
 from workers.settings import QueueSettings, SettingsError
 from workers.signals import stop_on_signals
 
@@ -59,7 +60,7 @@ async def run_worker(
     Raises:
         SettingsError: A setting is missing or makes no sense, or a port is taken.
         SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Temporal does not answer.
+        TemporalUnreachable: Temporal does not answer, or refuses us its schedules.
     """
     unknown = sorted(set(pipelines) - set(CATALOGUE))
     if unknown:
@@ -76,6 +77,7 @@ async def run_worker(
             await stack.enter_async_context(serve_health(health, health_port, host))
         for name in pipelines:
             await stack.enter_async_context(build_worker(client, CATALOGUE[name], resources))
+        await _reconcile_schedules(client, pipelines)
         tune_collector()
         health.ready = True
         logger.info("working on %s", ", ".join(pipelines))
@@ -101,6 +103,12 @@ async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> 
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect()
         return await _bridge(queue, client, resources).run(stop, drain=drain)
+
+
+async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None:
+    for id, change in (await reconcile(client, pipelines)).items():
+        if change is not Change.NONE:
+            logger.info("schedule %s: %s", id, change)
 
 
 def _bridge(queue: QueueSettings, client: Client, resources: Resources) -> ServiceBusBridge:

@@ -6,16 +6,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from activities.spreadsheets.types import SheetTypes
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import Database, open_database, require_current
 from adapters.database.imports import SqlImportStore
 from adapters.database.rejected import SqlRejectedMessages
+from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.tasks import SqlImportTasks
 from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.report import XlsxReportWriter
-from adapters.ports import Blobs
-from workers.settings import BlobSettings, DatabaseSettings, RunSettings
+from adapters.notices.log import LogNotices
+from adapters.notices.several import SeveralNotices
+from adapters.notices.smtp import SmtpNotices
+from adapters.notices.webhook import WebhookNotices
+from adapters.ports import Blobs, Notifications
+from workers.settings import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,9 @@ class Resources:
     blobs: Blobs
     documents: FileDocuments
     reports: XlsxReportWriter
+    notices: Notifications
+    spreadsheets: SqlSpreadsheetStore
+    sheet_types: SheetTypes
     scratch: Path
     """Folder for files while they are read."""
     runs: RunSettings
@@ -43,6 +52,17 @@ def open_blobs(settings: BlobSettings) -> Blobs:
     return AzureBlobs(settings.connection_string, settings.container)
 
 
+def open_notices(settings: NoticeSettings) -> SeveralNotices:
+    """Every way that the settings name; the log when they name none."""
+    channels: list[Notifications] = []
+    if settings.webhook_url is not None:
+        channels.append(WebhookNotices(settings.webhook_url, settings.webhook_secret))
+    if settings.mail_server is not None:
+        assert settings.sender is not None
+        channels.append(SmtpNotices(settings.mail_server, settings.sender, settings.escalate_to))
+    return SeveralNotices(channels or [LogNotices()])
+
+
 @asynccontextmanager
 async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resources]:
     """Open everything that the settings name; nothing is opened when one is missing.
@@ -53,6 +73,7 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
     """
     blob_settings = BlobSettings.read(environment)
     database_settings = DatabaseSettings.read(environment)
+    notice_settings = NoticeSettings.read(environment)
     runs = RunSettings.read(environment)
     scratch = runs.scratch or Path(tempfile.gettempdir()) / "docflow"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -66,6 +87,9 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
             blobs=open_blobs(blob_settings),
             documents=FileDocuments(),
             reports=XlsxReportWriter(),
+            notices=open_notices(notice_settings),
+            spreadsheets=SqlSpreadsheetStore(database),
+            sheet_types=SheetTypes(),
             scratch=scratch,
             runs=runs,
         )

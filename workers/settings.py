@@ -1,9 +1,14 @@
 """Settings, read once from the environment by the process that needs them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
+
+if TYPE_CHECKING:
+    from adapters.notices.smtp import MailServer
+
+Value = TypeVar("Value")
 
 
 class SettingsError(Exception):
@@ -31,6 +36,18 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int,
     if not least <= value <= most:
         raise SettingsError(f"{name} must be between {least} and {most}, not {value}")
     return value
+
+
+def _checked(
+    environment: Mapping[str, str], name: str, check: Callable[[str], Value]
+) -> Value | None:
+    text = environment.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        return check(text)
+    except ValueError as error:
+        raise SettingsError(f"{name} {error}") from error
 
 
 @dataclass(frozen=True)
@@ -127,4 +144,48 @@ class RunSettings:
             _number(environment, "DOCFLOW_SMALL_DOCUMENT_BYTES", 1_000_000, 0, 100_000_000),
             _number(environment, "DOCFLOW_PARK_FOR_DAYS", 14, 1, 3650),
             Path(scratch) if scratch else None,
+        )
+
+
+@dataclass(frozen=True)
+class NoticeSettings:
+    """How people are told that something waits for them."""
+
+    webhook_url: str | None
+    webhook_secret: bytes | None = field(repr=False)
+    """Key of the webhook's signature."""
+    mail_server: "MailServer | None"
+    sender: str | None
+    """Address that mail comes from; set whenever there is a mail server."""
+    escalate_to: tuple[str, ...]
+    """Addresses that are told when nobody answers, or a step cannot be done."""
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        """Read and check; without webhook and mail server, notices go to the log.
+
+        Raises:
+            SettingsError: One makes no sense, or mail has no sender.
+        """
+        # Loaded here so that no command pays for them that tells nobody.
+        from adapters.notices.smtp import MailServer, check_address
+        from adapters.notices.webhook import check_webhook_url, secret_bytes
+
+        mail_server = _checked(environment, "DOCFLOW_SMTP_URL", MailServer.parse)
+        sender = _checked(environment, "DOCFLOW_NOTIFY_FROM", check_address)
+        if mail_server is not None and sender is None:
+            raise SettingsError(
+                "missing setting: DOCFLOW_NOTIFY_FROM; mail needs the address that it comes from"
+            )
+        addresses = _checked(
+            environment,
+            "DOCFLOW_ESCALATE_TO",
+            lambda text: tuple(check_address(part.strip()) for part in text.split(",")),
+        )
+        return cls(
+            _checked(environment, "DOCFLOW_NOTIFY_WEBHOOK_URL", check_webhook_url),
+            _checked(environment, "DOCFLOW_NOTIFY_WEBHOOK_SECRET", secret_bytes),
+            mail_server,
+            sender,
+            addresses or (),
         )

@@ -80,7 +80,7 @@ class SpreadsheetPauses(SpreadsheetMessages):
         if self._now.waiting_since is None:
             self._set(waiting_since=since)
             self._touch()
-        await self._do("show who is waited for", self._record)
+        await self._do("wait for a person", self._record)
         workflow.upsert_search_attributes(
             attributes.waiting(self._now.state, since, self._now.assignee)
         )

@@ -82,7 +82,7 @@ class SeenKeys:
         if self._disk is not None:
             self._disk.executemany(
                 "UPDATE seen SET occurrences = ? WHERE key = ?",
-                [(count, key) for key, count in repeated.items() if count > 1],
+                [(count, _filed(key)) for key, count in repeated.items() if count > 1],
             )
         return found
 
@@ -91,7 +91,7 @@ class SeenKeys:
         assert self._disk is not None
         first = self._first
         batch = {
-            key: line
+            _filed(key): line
             for key, line in zip(reversed(keys), reversed(lines), strict=True)
             if key not in first
         }
@@ -104,7 +104,18 @@ class SeenKeys:
             " WHERE key IN (SELECT value FROM json_each(?)) AND first < ?",
             (json.dumps(list(batch)), lines[0]),
         )
-        return {key: (line, occurrences) for key, line, occurrences in rows}
+        return {_unfiled(key): (line, occurrences) for key, line, occurrences in rows}
+
+
+def _filed(key: str) -> str:
+    """A key without NUL, which ends a text for SQLite's JSON; no two keys become the same."""
+    if "\0" not in key and "\1" not in key:
+        return key
+    return key.replace("\1", "\1\2").replace("\0", "\1\3")
+
+
+def _unfiled(text: str) -> str:
+    return text.replace("\1\3", "\0").replace("\1\2", "\1") if "\1" in text else text
 
 
 def _open() -> sqlite3.Connection:

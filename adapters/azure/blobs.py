@@ -22,6 +22,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore
 
 from adapters.azure.storage_account import Answer, StorageAccount
+from adapters.blocks import in_blocks
 from adapters.ports import BlobNotFound, PortError, Throttled, Unavailable
 from contracts.blobs import BlobRef
 
@@ -151,6 +152,21 @@ class AzureBlobs:
             size = file.tell()
         return BlobRef(name=name, size=size, sha256=digest.hexdigest(), etag=etag)
 
+    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Stream bytes into a new blob; it appears when all of its blocks are there."""
+        arriving = _Arriving(chunks)
+        blocks = in_blocks(arriving.pieces(), _BLOCK)
+        first = await anext(blocks, b"")
+        if len(first) < _BLOCK:
+            with self._translated(name):
+                put = await obstore.put_async(
+                    self._store, name, first, mode="create", use_multipart=False
+                )
+            etag = put["e_tag"]
+        else:
+            etag = await self._create_from_blocks(name, _after(first, blocks))
+        return BlobRef(name=name, size=arriving.size, sha256=arriving.digest.hexdigest(), etag=etag)
+
     async def _create_from_blocks(self, name: str, blocks: AsyncIterator[bytes]) -> str | None:
         """Upload blocks and commit them only where no blob is: `obstore` cannot do both."""
         # All block ids of a blob, of unfinished uploads too, must be of one length: `obstore`'s.
@@ -259,6 +275,27 @@ def _failure_of_obstore(message: str, what: str) -> PortError:
         return _failure(Answer(int(status[1]), headers, ""), what)
     first_line = _QUERY.sub("", message.partition("\n")[0])
     return Unavailable(f"{what}: the storage account does not answer: {first_line[:300]}")
+
+
+class _Arriving:
+    """Size and digest of bytes that pass by."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self.size = 0
+        self.digest = hashlib.sha256()
+        self._chunks = chunks
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        async for chunk in self._chunks:
+            self.size += len(chunk)
+            self.digest.update(chunk)
+            yield chunk
+
+
+async def _after(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for block in blocks:
+        yield block
 
 
 def _read(file: BinaryIO, digest: _Digest) -> bytes:

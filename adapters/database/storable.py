@@ -85,6 +85,9 @@ def _is_decimal(value: Decimal | int) -> bool:
 
 
 def _bad_integers(values: Sequence[int | None], limit: int) -> Iterator[tuple[int, str]]:
+    numbers = [value for value in values if value is not None]
+    if -limit <= min(numbers, default=0) and max(numbers, default=0) < limit:
+        return
     for row, value in enumerate(values):
         if value is not None and not -limit <= value < limit:
             yield row, "is too large a whole number"

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from itertools import count
 from pathlib import Path
 
@@ -36,6 +36,15 @@ class MemoryBlobs:
         """Keep the bytes of a file."""
         content = await asyncio.to_thread(source.read_bytes)
         if not overwrite and name in self._blobs:
+            raise FileExistsError(f"there is a blob {name!r} already")
+        return self._put(name, content)
+
+    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Keep bytes as they arrive, once all of them are there."""
+        if name in self._blobs:
+            raise FileExistsError(f"there is a blob {name!r} already")
+        content = b"".join([chunk async for chunk in chunks])
+        if name in self._blobs:
             raise FileExistsError(f"there is a blob {name!r} already")
         return self._put(name, content)
 

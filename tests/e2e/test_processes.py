@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio.client import Client
 
 from adapters.database import upgrade
 from workers.stack.children import free_port
@@ -21,6 +22,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORKER = ("worker", "imports", "--with-bridge")
 BRIDGE = ("bridge", "service-bus")
+SPREADSHEETS = ("worker", "spreadsheets")
+GATEWAY = ("gateway", "--port", "0")
+READY = {
+    WORKER: b"receiving from queue",
+    BRIDGE: b"receiving from queue",
+    SPREADSHEETS: b"working on spreadsheets",
+    GATEWAY: b"listening on",
+}
+"""What each process says once it works."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -41,6 +51,7 @@ async def settings(
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DATABASE_URL": url,
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_JWT_KEY": "a key that is at least 32 bytes long",
         }
 
 
@@ -69,13 +80,13 @@ async def _fetch(url: str) -> str:
     return await asyncio.to_thread(fetch)
 
 
-@pytest.mark.parametrize("command", [WORKER, BRIDGE], ids=["worker", "bridge"])
+@pytest.mark.parametrize("command", READY, ids=["worker", "bridge", "spreadsheets", "gateway"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
     settings: Mapping[str, str], command: tuple[str, ...], number: signal.Signals
 ) -> None:
     process = await _start(settings, *command)
-    await _says(process, b"receiving from queue")
+    await _says(process, READY[command])
     process.send_signal(number)
     _, errors = await asyncio.wait_for(process.communicate(), 10)
     assert process.returncode == 0, errors.decode()
@@ -100,6 +111,26 @@ async def test_health_and_metrics_are_served(settings: Mapping[str, str]) -> Non
     finally:
         process.terminate()
         await process.communicate()
+
+
+async def test_a_worker_makes_the_schedules_of_its_pipeline(settings: Mapping[str, str]) -> None:
+    process = await _start(settings, *SPREADSHEETS)
+    try:
+        await _says(process, READY[SPREADSHEETS])
+        client = await Client.connect(settings["TEMPORAL_ADDRESS"])
+        made = await client.get_schedule_handle("spreadsheet-retention").describe()
+        assert made.info.next_action_times[0].hour == 2
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def test_a_gateway_without_a_key_does_not_start(settings: Mapping[str, str]) -> None:
+    without = {name: value for name, value in settings.items() if "JWT" not in name}
+    process = await _start(without, *GATEWAY)
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert b"DOCFLOW_JWT_KEY" in errors and len(errors.splitlines()) == 1
 
 
 @pytest.mark.parametrize("command", [WORKER, BRIDGE], ids=["worker", "bridge"])

@@ -1,6 +1,7 @@
 """The layout of production: PostgreSQL, Azure Storage, a bridge and a worker apart."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
@@ -10,7 +11,8 @@ import pytest
 import pytest_asyncio
 
 from adapters.azure.blobs import AzureBlobs
-from adapters.database import upgrade
+from adapters.database import open_database, upgrade
+from adapters.database.spreadsheets import sample_club
 from adapters.files.documents import FileDocuments
 from adapters.ports import BlobNotFound
 from workers.stack.azurite import azurite, why_no_azurite
@@ -38,6 +40,8 @@ async def settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
             service_bus(folder, ["import-queue:lock=30,max=10"])
         )
         await upgrade(url)
+        async with open_database(url) as database:
+            await sample_club(database)
         await AzureBlobs(storage, "imports").create_container()
         settings = {
             "PATH": os.environ["PATH"],
@@ -50,7 +54,7 @@ async def settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
             "DOCFLOW_SMALL_DOCUMENT_BYTES": "5000",
         }
         for name, command in (
-            ("worker", ("worker", "imports")),
+            ("worker", ("worker", "all")),
             ("bridge", ("bridge", "service-bus")),
         ):
             log = folder / f"{name}.log"
@@ -111,3 +115,23 @@ async def test_a_schedule_is_uploaded_and_extracted(settings: Mapping[str, str])
         *("--type", "schedule_extraction", "--primavera-project", "UNIT100"),
     )
     assert (code, "196 created" in output) == (0, True), output
+
+
+async def test_a_spreadsheet_goes_all_the_way(settings: Mapping[str, str], tmp_path: Path) -> None:
+    code, output = await _docflow(
+        settings,
+        *("spreadsheets", "submit", "samples/registrations.xlsx", "--json", "--auto-start"),
+        *("--type", "EVENT_PARTICIPANT", "--organisation", "1", "--context", "1"),
+    )
+    assert code == 0, output
+    uuid = json.loads(output)["uuid"]
+    async with asyncio.timeout(60):
+        while "COMPLETED" not in output:
+            code, output = await _docflow(settings, "spreadsheets", "show", uuid)
+            assert code == 0 and "FAILED" not in output, output
+    assert "57 created, 0 updated, 0 skipped, 3 error" in output
+    report = tmp_path / "errors.xlsx"
+    code, output = await _docflow(settings, "spreadsheets", "report", uuid, "--out", str(report))
+    assert code == 0, output
+    with FileDocuments().open_table(report) as table:
+        assert len(list(table.rows())) == 4

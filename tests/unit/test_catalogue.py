@@ -1,11 +1,16 @@
 """The catalogue holds everything that a run may ask for."""
 
+import importlib
+import inspect
+import pkgutil
 import re
+from types import ModuleType
 from typing import Any
 
 import pytest
 from temporalio import activity, workflow
 
+from activities.spreadsheets.types import SheetTypes
 from contracts.imports import Handler
 from workers.catalogue import CATALOGUE
 from workers.resources import Resources
@@ -29,6 +34,9 @@ def _activities(name: str, tmp_path: Any) -> set[str]:
         blobs=anything,
         documents=anything,
         reports=anything,
+        notices=anything,
+        spreadsheets=anything,
+        sheet_types=SheetTypes(),
         scratch=tmp_path,
         runs=RunSettings(1, 1, None),
     )
@@ -54,3 +62,24 @@ def test_a_pipeline_has_its_task_queue_and_workflows(name: str) -> None:
 
 def test_every_handler_of_an_import_is_served(tmp_path: Any) -> None:
     assert _activities("imports", tmp_path) >= {handler.value for handler in Handler}
+
+
+@pytest.mark.parametrize("name", list(CATALOGUE))
+def test_every_activity_of_a_pipeline_is_served(name: str, tmp_path: Any) -> None:
+    assert _activities(name, tmp_path) == _declared(importlib.import_module(f"activities.{name}"))
+
+
+def _declared(package: ModuleType) -> set[str]:
+    """Names of all activities that stand in a package."""
+    modules = (
+        importlib.import_module(f"{package.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(package.__path__)
+    )
+    functions = (
+        function
+        for module in modules
+        for _, found in inspect.getmembers(module, inspect.isclass)
+        for _, function in inspect.getmembers(found, inspect.isfunction)
+    )
+    definitions = (activity._Definition.from_callable(function) for function in functions)
+    return {definition.name or "" for definition in definitions if definition is not None}

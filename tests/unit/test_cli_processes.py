@@ -53,6 +53,7 @@ def options(with_bridge: bool, health: int | None, metrics: int | None) -> dict[
     [
         (["imports"], ["imports"], options(False, None, None)),
         (["imports", "--with-bridge", "--health-port", "0"], ["imports"], options(True, 0, None)),
+        (["spreadsheets", "--health-port", "0"], ["spreadsheets"], options(False, 0, None)),
         (["all", "--metrics-port", "9090"], ["imports", "batches"], options(False, None, 9090)),
     ],
 )

@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from contracts.imports import ImportState
 from tests.support.cli import FakeRuns, World, a_row
 from workers.cli.errors import CommandError
+from workers.cli.ports import PipelineView
 
 
 def a_world() -> World:
@@ -24,6 +27,7 @@ def test_everything_is_up() -> None:
     assert "the disk is full" in done.stdout and "P1/T2" not in done.stdout
     assert done.stdout.index("parked ") < done.stdout.index("completed ")
     assert "41,000" in done.stdout
+    assert "1 polled in the last minutes; 12 open, 3 wait for a person" in done.stdout
 
 
 def test_what_is_down_does_not_hide_the_rest() -> None:
@@ -57,3 +61,18 @@ def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:
     status = json.loads(a_world().docflow("status", "--json").stdout)
     assert [row["task_id"] for row in status["parked"]] == ["T1"]
     assert next(iter(status["counts"].items())) == ("parked", 1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "exit_code", "says"),
+    [
+        (PipelineView(0, 0, 0), 0, "no worker polls; 0 open, 0 wait for a person"),
+        (PipelineView(0, 5, 5), 1, "5 open and no worker polls: start `docflow worker spread"),
+    ],
+)
+def test_spreadsheets_without_a_worker(seen: PipelineView, exit_code: int, says: str) -> None:
+    world = a_world()
+    assert world.runs is not None
+    world.runs.spreadsheets = seen
+    done = world.docflow("status")
+    assert (done.exit_code, says in done.stdout) == (exit_code, True)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 from temporalio.client import Client, WorkflowHandle
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
@@ -161,3 +162,26 @@ async def test_imports_are_counted_by_state(client: Client, runs: TemporalRuns) 
             while await runs.count(ImportState.SKIPPED) != 1:
                 await asyncio.sleep(0.05)
     assert await runs.count(ImportState.CANCELLED) == 0
+
+
+async def test_another_pipeline_is_counted_by_who_is_waited_for(
+    client: Client, runs: TemporalRuns
+) -> None:
+    before = await runs.pipeline("spreadsheets", "spreadsheets")
+    assert (before.workers, before.open, before.waiting) == (0, 0, 0)
+    for needs_attention in (True, False):
+        await client.start_workflow(
+            "Anything",
+            id=uuid.uuid4().hex,
+            task_queue="nobody polls this",
+            search_attributes=TypedSearchAttributes(
+                [
+                    SearchAttributePair(attributes.PIPELINE, "spreadsheets"),
+                    SearchAttributePair(attributes.NEEDS_ATTENTION, needs_attention),
+                ]
+            ),
+        )
+    async with asyncio.timeout(20):
+        while (seen := await runs.pipeline("spreadsheets", "spreadsheets")).open != 2:
+            await asyncio.sleep(0.05)
+    assert (seen.workers, seen.waiting) == (0, 1)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from workers.catalogue import CATALOGUE
 from workers.cli.app import app
 from workers.stack.temporal import dev_server_arguments
 
@@ -17,30 +18,32 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file())
 
 
-def _argument_lists() -> Iterator[tuple[str, list[str]]]:
+def _argument_lists() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Every `["worker", ...]` that some file hands to the `docflow` program."""
     known = set(typer.main.get_group(app).commands)
     for path in FILES:
         for found in re.findall(r"\[\"[^\]]+\]", path.read_text()):
             words = json.loads(found)
             if words[0] in known:
-                yield path.name, words
+                yield path.name, tuple(words)
 
 
 ARGUMENTS = list(_argument_lists())
 
 
 def test_image_compose_and_kubernetes_start_docflow() -> None:
-    assert {"Dockerfile", "compose.yaml", "worker.yaml"} <= {name for name, _ in ARGUMENTS}
+    started = {name for name, _ in ARGUMENTS}
+    assert {"Dockerfile", "compose.yaml", "worker.yaml", "gateway.yaml"} <= started
 
 
 @pytest.mark.parametrize(("file", "words"), ARGUMENTS, ids=lambda value: "".join(value))
-def test_its_arguments_are_those_of_a_command(file: str, words: list[str]) -> None:
+def test_its_arguments_are_those_of_a_command(file: str, words: tuple[str, ...]) -> None:
     command: Any = typer.main.get_command(app)
+    arguments = list(words)
     while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+        command = command.commands[arguments.pop(0)]
     # Parses and checks the arguments, and does nothing.
-    command.make_context("docflow", words)
+    command.make_context("docflow", arguments)
 
 
 def test_the_search_attributes_are_those_of_the_embedded_server() -> None:
@@ -51,9 +54,18 @@ def test_the_search_attributes_are_those_of_the_embedded_server() -> None:
 
 
 def test_every_setting_is_one_that_docflow_reads() -> None:
-    read = "".join(path.read_text() for path in (ROOT / "workers").glob("*.py"))
+    sources = [*(ROOT / "workers").glob("*.py"), ROOT / "workers" / "gateway" / "settings.py"]
+    read = "".join(path.read_text() for path in sources)
     compose = (ROOT / "deploy" / "compose.yaml").read_text()
     block = compose[compose.index("x-docflow:") : compose.index("services:")]
-    named = set(re.findall(r"^    ([A-Z_]+):", block, re.MULTILINE))
-    assert len(named) >= 5
+    gateway = compose[compose.index("  gateway:") :]
+    named = set(re.findall(r"^ {4,6}([A-Z_]+):", block + gateway, re.MULTILINE))
+    assert len(named) >= 9
     assert {name for name in named if name not in read} == set()
+
+
+def test_every_pipeline_has_a_worker_in_kubernetes() -> None:
+    served = {
+        words[1] for name, words in ARGUMENTS if name.startswith("worker") and words[0] == "worker"
+    }
+    assert served == set(CATALOGUE)

@@ -25,6 +25,12 @@ _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _SETTING = re.compile(r'"([A-Z]+(?:_[A-Z]+)+)"')
 
+_DAYS = {
+    name: f"DOCFLOW_{name}_DAYS"
+    for name in ("REMIND_AFTER", "REMIND_EVERY", "ESCALATE_AFTER", "ABANDON_AFTER", "UNDO_WITHIN")
+}
+"""Settings of the gateway whose names are put together."""
+
 
 def _name(page: Path) -> str:
     return str(page.relative_to(ROOT))
@@ -130,9 +136,11 @@ def test_limits_are_those_of_the_readers() -> None:
 
 
 def test_every_setting_is_in_the_readme() -> None:
-    sources = ("settings.py", "process.py")
+    sources = ("settings.py", "process.py", "gateway/settings.py")
     read = {
-        name for file in sources for name in _SETTING.findall((ROOT / "workers" / file).read_text())
+        _DAYS.get(name, name)
+        for file in sources
+        for name in _SETTING.findall((ROOT / "workers" / file).read_text())
     }
     readme = (ROOT / "README.md").read_text()
     assert read

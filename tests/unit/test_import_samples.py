@@ -49,6 +49,6 @@ def test_workbooks_are_what_their_script_writes(tmp_path: Path) -> None:
     script.write_bytes((SAMPLES / "make_tables.py").read_bytes())
     subprocess.run([sys.executable, str(script)], check=True)
     written = sorted(path for path in tmp_path.iterdir() if path != script)
-    assert len(written) == 5
+    assert len(written) == 6
     for path in written:
         assert path.read_bytes() == (SAMPLES / path.name).read_bytes()

@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from adapters.notices.log import LogNotices
+from adapters.notices.smtp import MailServer, SmtpNotices
+from adapters.notices.webhook import WebhookNotices
+from workers.resources import open_notices
 from workers.settings import (
     BlobSettings,
     DatabaseSettings,
+    NoticeSettings,
     QueueSettings,
     RunSettings,
     SettingsError,
@@ -67,3 +72,58 @@ def test_a_database_that_is_not_supported_is_named(url: str) -> None:
 
 def test_run_settings_have_defaults() -> None:
     assert RunSettings.read({}) == RunSettings(1_000_000, 14, None)
+
+
+NOTICES = {
+    "DOCFLOW_NOTIFY_WEBHOOK_URL": "https://hooks.example.com/docflow",
+    "DOCFLOW_NOTIFY_WEBHOOK_SECRET": "whsec_AAEC",
+    "DOCFLOW_SMTP_URL": "smtps://docflow:p%40ss@mail.example.com",
+    "DOCFLOW_NOTIFY_FROM": "docflow@example.com",
+    "DOCFLOW_ESCALATE_TO": "ops@example.com, boss@example.com",
+}
+
+
+def test_every_notice_setting_is_read() -> None:
+    assert NoticeSettings.read(NOTICES) == NoticeSettings(
+        "https://hooks.example.com/docflow",
+        b"\x00\x01\x02",
+        MailServer("mail.example.com", 465, "smtps", "docflow", "p@ss"),
+        "docflow@example.com",
+        ("ops@example.com", "boss@example.com"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "value"),
+    [
+        ("DOCFLOW_NOTIFY_WEBHOOK_URL", "ftp://hidden"),
+        ("DOCFLOW_NOTIFY_WEBHOOK_SECRET", "whsec_*hidden"),
+        ("DOCFLOW_SMTP_URL", "smtp://docflow:hidden@mail"),
+        ("DOCFLOW_SMTP_URL", "imap://hidden"),
+        ("DOCFLOW_NOTIFY_FROM", "docflow"),
+        ("DOCFLOW_NOTIFY_FROM", ""),
+        ("DOCFLOW_ESCALATE_TO", "ops@example.com,,"),
+    ],
+)
+def test_a_notice_setting_that_makes_no_sense_is_named(named: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=named) as failure:
+        NoticeSettings.read({**NOTICES, named: value})
+    assert "hidden" not in str(failure.value)
+
+
+def test_secrets_are_not_shown_with_the_settings() -> None:
+    shown = repr(NoticeSettings.read(NOTICES))
+    assert "p@ss" not in shown and "x01" not in shown
+
+
+@pytest.mark.parametrize(
+    ("settings", "channels"),
+    [
+        (NOTICES, [WebhookNotices, SmtpNotices]),
+        ({"DOCFLOW_NOTIFY_WEBHOOK_URL": "http://hook.local/"}, [WebhookNotices]),
+        ({"DOCFLOW_ESCALATE_TO": "ops@example.com"}, [LogNotices]),
+    ],
+)
+def test_notices_go_every_way_that_is_set(settings: dict[str, str], channels: list[type]) -> None:
+    opened = open_notices(NoticeSettings.read(settings))
+    assert [type(channel) for channel in opened.channels] == channels

@@ -124,6 +124,16 @@ def test_implausible_mail_addresses(mail: str) -> None:
     assert isinstance(flaw, Flaw)
 
 
+@pytest.mark.parametrize("blank", [(), (None,)])
+def test_cells_that_are_days_stay_what_they_are(blank: tuple[None, ...]) -> None:
+    days = [date(2026, 4, 3), date(1899, 12, 31), date(1900, 1, 1), date(2199, 12, 31), *blank]
+    values, refused = convert(DAY, days, Notation.MONTH_FIRST)
+    assert refused
+    assert isinstance(values.pop(1), Flaw)
+    assert convert(DAY, [*days[:1], *days[2:]], Notation.MONTH_FIRST) == (values, False)
+    assert values == [*days[:1], *days[2:]]
+
+
 def test_columns_decide_how_they_write_dates_and_numbers() -> None:
     head: list[list[Cell]] = [["03/04/2026", "1.234,50"], ["25/04/2026", "2"]]
     notations = notations_of({0: DAY, 1: FEE}, head)

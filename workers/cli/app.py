@@ -8,9 +8,12 @@ from workers.cli import (
     answers,
     database,
     demo,
+    gateway,
     processes,
     rejected,
     runs,
+    schedules,
+    spreadsheets,
     stack,
     status,
     submit,
@@ -33,6 +36,7 @@ def docflow() -> None:
     Begin with:
       docflow status
       docflow submit imports equipment.xlsx --type equipment --project P1
+      docflow spreadsheets submit people.xlsx --type MEMBERSHIP --organisation 1 --context 3
 
     Settings come from the environment: DATABASE_URL, AZURE_SERVICE_BUS_CONNECTION_STRING,
     AZURE_SERVICE_BUS_QUEUE_NAME, AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER),
@@ -44,10 +48,12 @@ def docflow() -> None:
 
 
 app.add_typer(submit.app, name="submit")
-for commands in (status.app, runs.app, answers.app, demo.app):
+for commands in (status.app, runs.app, answers.app, demo.app, gateway.app):
     app.add_typer(commands)
+app.add_typer(spreadsheets.app, name="spreadsheets")
 app.add_typer(rejected.app, name="rejected")
 app.add_typer(database.app, name="db")
 app.add_typer(processes.worker, name="worker")
 app.add_typer(processes.bridge, name="bridge")
+app.add_typer(schedules.app, name="schedules")
 app.add_typer(stack.app, name="stack")

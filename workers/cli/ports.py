@@ -110,6 +110,18 @@ class RunView:
     """Its page in the Temporal UI."""
 
 
+@dataclass(frozen=True)
+class PipelineView:
+    """What Temporal knows of a pipeline."""
+
+    workers: int
+    """How many poll its task queue."""
+    open: int
+    """Runs that have not ended."""
+    waiting: int
+    """Those of them that wait for a person."""
+
+
 class Runs(Protocol):
     """Import runs in Temporal."""
 
@@ -144,4 +156,8 @@ class Runs(Protocol):
 
     async def count(self, state: ImportState) -> int:
         """How many imports of this state Temporal holds."""
+        ...
+
+    async def pipeline(self, name: str, task_queue: str) -> PipelineView:
+        """Workers and open runs of another pipeline."""
         ...

@@ -45,6 +45,19 @@ def worker_imports(
     _run_worker(context, ["imports"], with_bridge, health_port, metrics_port)
 
 
+@worker.command("spreadsheets")
+def worker_spreadsheets(
+    context: typer.Context, health_port: HealthPort = None, metrics_port: MetricsPort = None
+) -> None:
+    """Work on spreadsheet imports, and look after their schedules.
+
+    \b
+    Example:
+      docflow worker spreadsheets --health-port 8080
+    """
+    _run_worker(context, ["spreadsheets"], False, health_port, metrics_port)
+
+
 @worker.command("all")
 def worker_all(
     context: typer.Context,
@@ -72,7 +85,7 @@ def _run_worker(
 ) -> None:
     from workers.process import run_worker
 
-    _log_to_stderr()
+    log_to_stderr()
     run(
         run_worker(
             pipelines,
@@ -100,7 +113,7 @@ def bridge_service_bus(
     """
     from workers.process import run_bridge
 
-    _log_to_stderr()
+    log_to_stderr()
     totals = run(run_bridge(surroundings(context).environment, drain=drain))
     typer.echo(
         f"{totals.received} received: {totals.settled} settled, "
@@ -108,7 +121,8 @@ def bridge_service_bus(
     )
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
+    """What a process does, for whoever keeps its output."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

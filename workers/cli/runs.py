@@ -59,11 +59,12 @@ def list_imports(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """List imports, the newest first.
+    """List imports, the newest first; spreadsheets have a list of their own.
 
     \b
     Examples:
       docflow list --state parked
+      docflow spreadsheets list
       docflow list --project P1 --type equipment --json
     """
     run(_list(surroundings(context), state, document_type, project, limit, as_json=as_json))

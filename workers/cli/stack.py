@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -67,34 +68,46 @@ def up(
     ),
     temporal_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
     ui_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
+    gateway_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
 ) -> None:
-    """Run everything on loopback until Ctrl-C: Temporal, Service Bus, SQLite, a worker.
+    """Run everything on loopback until Ctrl-C: Temporal, Service Bus, SQLite, a worker, a gateway.
 
-    It writes the settings to FOLDER/env, to be sourced by the shell that sends documents.
+    It writes the settings to FOLDER/env, to be sourced by the shell that sends documents, and
+    prints a link that signs a browser in.
 
     \b
     Example:
       docflow stack up
       . .docflow/dev/env; docflow submit imports samples/equipment.csv --type equipment --project P1
     """
-    run(_up(folder, temporal_port, ui_port))
+    run(_up(folder, temporal_port, ui_port, gateway_port))
 
 
-async def _up(folder: Path, temporal_port: int, ui_port: int) -> None:
+async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int) -> None:
     from workers.stack.embedded import embedded_stack
 
     async with embedded_stack(
-        folder, temporal_port=temporal_port or None, ui_port=ui_port or None
+        folder,
+        temporal_port=temporal_port or None,
+        ui_port=ui_port or None,
+        gateway_port=gateway_port or None,
     ) as stack:
         settings = folder / "env"
-        settings.write_text(
-            "".join(
-                f"export {name}={shlex.quote(value)}\n" for name, value in stack.settings.items()
-            )
-        )
+        _write_settings(settings, stack.settings)
+        typer.echo(f"gateway    {stack.gateway_url}")
+        typer.echo(f"sign in    {stack.sign_in_url()}")
+        typer.echo(f"token      {stack.token()}")
         typer.echo(f"Web UI     {stack.temporal.ui_url}")
         typer.echo(f"health     {stack.health_url}/health/ready")
         typer.echo(f"logs       {stack.folder}/*.log")
         typer.echo(f"settings   . {settings}")
         typer.echo("running until Ctrl-C")
         await stack.keep_working(typer.echo)
+
+
+def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
+    """Write a file for the shell; it holds the key of tokens, so that nobody else may read it."""
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        for name, value in settings.items():
+            opened.write(f"export {name}={shlex.quote(value)}\n")

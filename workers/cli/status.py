@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from contracts import spreadsheets
 from contracts.imports import ImportState
 from workers.cli.errors import ExitCode, Failure, attempt, run
 from workers.cli.ids import name_of
@@ -19,7 +20,7 @@ from workers.cli.output import (
     table,
     text,
 )
-from workers.cli.ports import Runs
+from workers.cli.ports import PipelineView, Runs
 from workers.cli.runs import row_as_json
 from workers.cli.surroundings import Surroundings, surroundings
 
@@ -100,8 +101,12 @@ async def _ask_temporal(world: Surroundings) -> _Temporal:
     if isinstance(runs, Failure):
         return _Temporal([Check("Temporal", False, runs.reason)], {})
     up = Check("Temporal", True, runs.place)
-    workers, counts = await asyncio.gather(attempt(runs.workers()), attempt(_counts(runs)))
-    checks = [up, _worker_check(workers)]
+    workers, counts, sheets = await asyncio.gather(
+        attempt(runs.workers()),
+        attempt(_counts(runs)),
+        attempt(runs.pipeline("spreadsheets", spreadsheets.TASK_QUEUE)),
+    )
+    checks = [up, _worker_check(workers), _spreadsheets_check(sheets)]
     if isinstance(counts, Failure):
         return _Temporal([*checks, Check("imports by state", False, counts.reason)], {})
     return _Temporal(checks, counts)
@@ -113,6 +118,19 @@ def _worker_check(workers: int | Failure) -> Check:
     if workers == 0:
         return Check("workers", False, "none polls: start `docflow worker imports`")
     return Check("workers", True, f"{workers} polled in the last minutes")
+
+
+def _spreadsheets_check(seen: PipelineView | Failure) -> Check:
+    """An installation without spreadsheets is none that is down."""
+    if isinstance(seen, Failure):
+        return Check("spreadsheets", False, seen.reason)
+    if seen.workers == 0 and seen.open:
+        start = "start `docflow worker spreadsheets`"
+        return Check("spreadsheets", False, f"{seen.open:,} open and no worker polls: {start}")
+    polled = f"{seen.workers} polled in the last minutes" if seen.workers else "no worker polls"
+    return Check(
+        "spreadsheets", True, f"{polled}; {seen.open:,} open, {seen.waiting:,} wait for a person"
+    )
 
 
 async def _counts(runs: Runs) -> dict[ImportState, int]:

@@ -29,7 +29,7 @@ from contracts.imports import (
     Retry,
 )
 from workers.cli.errors import CommandError
-from workers.cli.ports import RunView
+from workers.cli.ports import PipelineView, RunView
 from workers.connect import connect
 from workflows import attributes
 
@@ -145,9 +145,12 @@ class TemporalRuns:
 
     async def workers(self) -> int:
         """How many workers poll the task queue, or did in the last minutes."""
+        return await self._pollers(TASK_QUEUE)
+
+    async def _pollers(self, task_queue: str) -> int:
         request = DescribeTaskQueueRequest(
             namespace=self._client.namespace,
-            task_queue=TaskQueue(name=TASK_QUEUE),
+            task_queue=TaskQueue(name=task_queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
         try:
@@ -158,7 +161,19 @@ class TemporalRuns:
 
     async def count(self, state: ImportState) -> int:
         """How many imports of this state Temporal holds, within its retention."""
-        query = f"Pipeline = 'imports' AND State = '{state}'"
+        return await self._count(f"Pipeline = 'imports' AND State = '{state}'")
+
+    async def pipeline(self, name: str, task_queue: str) -> PipelineView:
+        """Workers and open runs of another pipeline."""
+        running = f"Pipeline = '{name}' AND ExecutionStatus = 'Running'"
+        workers, open, waiting = await asyncio.gather(
+            self._pollers(task_queue),
+            self._count(running),
+            self._count(f"{running} AND NeedsAttention = true"),
+        )
+        return PipelineView(workers, open, waiting)
+
+    async def _count(self, query: str) -> int:
         try:
             return (await self._client.count_workflows(query)).count
         except RPCError as error:

@@ -1,4 +1,4 @@
-"""`docflow demo`: the main job over the sample documents, from the queue to checked rows."""
+"""`docflow demo`: the main job over the sample documents, from queue and upload to checked rows."""
 
 import asyncio
 import json
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
+from pydantic import Field
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -17,6 +19,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import Blobs
+from contracts import spreadsheets
 from contracts.base import Contract
 from contracts.imports import (
     IMPORT_MESSAGE,
@@ -32,6 +35,7 @@ from workers.cli.service_bus import ServiceBusQueue, open_queue
 from workers.connect import connect
 from workers.resources import open_resources
 from workers.settings import QueueSettings
+from workers.stack.demo_spreadsheet import Answers, ApiError, SpreadsheetPerson
 from workers.stack.embedded import EmbeddedStack, embedded_stack
 from workflows.imports import DocumentImport
 
@@ -52,8 +56,10 @@ class Sample(Contract):
 
     file: str | None = None
     """Name below the samples folder; None for types that need no file."""
-    message: dict[str, Any]
+    message: dict[str, Any] = Field(default_factory=dict[str, Any])
     """The message, without task, project and blob name."""
+    spreadsheet: Answers | None = None
+    """It goes to the gateway instead of the queue, and is answered with this."""
     expect: Expected
 
 
@@ -70,10 +76,14 @@ class Run:
     seconds: float | None = None
     wrong: str | None = None
     began: float = 0.0
+    uuid: str | None = None
+    """Of a spreadsheet, once it is uploaded."""
 
     @property
     def workflow_id(self) -> str:
         """Also the id of its message."""
+        if self.uuid is not None:
+            return spreadsheets.workflow_id(self.uuid)
         return workflow_id(PROJECT, self.task_id)
 
 
@@ -102,12 +112,14 @@ async def run_demo(samples: Path, folder: Path, console: Console, *, keep: bool 
     ]
     shutil.rmtree(folder, ignore_errors=True)
     began = time.monotonic()
-    console.print("starting Temporal, the Service Bus emulator and a worker ...")
+    console.print("starting Temporal, the Service Bus emulator, a worker and a gateway ...")
     async with embedded_stack(folder) as stack:
         console.print(
             f"ready after {time.monotonic() - began:.1f} s, "
             f"Web UI: {stack.temporal.ui_url}/namespaces/default/workflows"
         )
+        if keep:
+            console.print(f"pages: {stack.sign_in_url()}", soft_wrap=True)
         runs = await _run_phases(phases, samples, stack, console)
         exit_code = _report(runs, stack.temporal.ui_url, console)
         if keep:
@@ -135,6 +147,11 @@ async def _run_phases(
     async with (
         open_resources(stack.environment) as resources,
         open_queue(QueueSettings.read(stack.environment)) as queue,
+        httpx.AsyncClient(
+            base_url=stack.gateway_url,
+            headers={"Authorization": f"Bearer {stack.token('the demo')}"},
+            timeout=PATIENCE,
+        ) as api,
     ):
         client = await connect(stack.settings["TEMPORAL_ADDRESS"])
         with Live(console=console, refresh_per_second=8, transient=True) as live:
@@ -143,6 +160,9 @@ async def _run_phases(
                 runs += fresh
                 async with asyncio.TaskGroup() as group:
                     for run in fresh:
+                        if run.sample.spreadsheet is not None:
+                            group.create_task(_import_spreadsheet(run, samples, api, stack))
+                            continue
                         group.create_task(_follow(run, samples, resources.blobs, queue, client))
                     group.create_task(_draw(live, runs, fresh, stack.temporal.ui_url))
         rejected = {row.message_id for row in await resources.rejected.list()}
@@ -152,6 +172,10 @@ async def _run_phases(
 
 
 def _prepare(sample: Sample, number: int) -> Run:
+    if sample.spreadsheet is not None:
+        kind = sample.spreadsheet.import_type
+        task_id = f"{number:02}-{kind.lower().replace('_', '-')}"
+        return Run(sample, task_id, {"document_type": kind}, None)
     kind = str(sample.message.get("document_type", "unknown")).replace("_", "-")
     task_id = f"{number:02}-{kind}"
     body = {**sample.message, "task_id": task_id, "project_id": PROJECT}
@@ -183,6 +207,27 @@ async def _follow(
             await _until_done(run, client)
     except TimeoutError:
         run.wrong = f"not done after {PATIENCE:.0f} s; last state {run.state}"
+
+
+async def _import_spreadsheet(
+    run: Run, samples: Path, api: httpx.AsyncClient, stack: EmbeddedStack
+) -> None:
+    assert run.sample.spreadsheet is not None and run.sample.file is not None
+
+    def show(state: str) -> None:
+        run.state = state
+
+    person = SpreadsheetPerson(api, run.sample.spreadsheet, show)
+    run.began = time.monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            run.uuid = await person.upload(samples / run.sample.file, stack.club.event_id)
+            _, run.counts = await person.bring_to_its_end()
+    except ApiError as refused:
+        run.wrong = str(refused)
+    except TimeoutError:
+        run.wrong = f"not done after {PATIENCE:.0f} s; last state {run.state}"
+    run.seconds = time.monotonic() - run.began
 
 
 async def _until_done(run: Run, client: Client) -> None:
@@ -241,7 +286,15 @@ async def _draw(live: Live, runs: list[Run], fresh: list[Run], ui_url: str | Non
         await asyncio.sleep(0.1)
 
 
-_COLOURS = {"completed": "green", "parked": "yellow", "failed": "red", "running": "cyan"}
+_COLOURS = {
+    "completed": "green",
+    "parked": "yellow",
+    "column mapping": "yellow",
+    "cell mapping": "yellow",
+    "failed": "red",
+    "running": "cyan",
+    "processing": "cyan",
+}
 
 
 def _table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bool = True) -> Table:
@@ -259,7 +312,7 @@ def _table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bool =
             *(str(count or "") for count in run.counts.model_dump().values()),
             "" if run.seconds is None else f"{run.seconds:.1f}",
         ]
-        if links and run.message is not None:
+        if links and (run.message is not None or run.uuid is not None):
             url = f"{ui_url}/namespaces/default/workflows/{quote(run.workflow_id, safe='')}"
             # A narrow window has no room for the address; terminals make the short name a link.
             row.append(f"[link={url}]{url if wide else run.task_id}[/link]")

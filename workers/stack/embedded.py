@@ -1,24 +1,72 @@
 """Everything docflow needs, on free loopback ports, in one folder."""
 
 import asyncio
-import json
 import os
+import secrets
 import sys
 import urllib.error
 import urllib.request
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from adapters.database import upgrade
+from adapters.database import open_database, upgrade
+from adapters.database.spreadsheets.samples import SampleClub, sample_club
+from workers.gateway.auth import mint_token
+from workers.gateway.identity import IMPORTER, OPERATOR
+from workers.gateway.settings import TokenSettings
 from workers.stack.children import child, free_port, wait_for_port, wait_until
 from workers.stack.temporal import TemporalServer, temporal_server
 
 QUEUE = "import-queue"
 DOCFLOW = (sys.executable, "-m", "workers.cli")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A process of docflow that says when it is ready."""
+
+    name: str
+    """Also of its log."""
+    arguments: Sequence[str]
+    port: int
+    """Where it says so."""
+    folder: Path
+    environment: Mapping[str, str]
+
+    def started(self) -> AbstractAsyncContextManager[Process]:
+        """The process, at its very beginning."""
+        return child([*DOCFLOW, *self.arguments], self._log, self.environment)
+
+    async def until_ready(self, process: Process) -> None:
+        """Wait for it.
+
+        Raises:
+            StackError: It does not get ready.
+        """
+        url = f"http://127.0.0.1:{self.port}/health/ready"
+        await wait_until(
+            lambda: asyncio.to_thread(_is_ready, url), process, f"the {self.name}", self._log
+        )
+
+    @asynccontextmanager
+    async def ready(self) -> AsyncGenerator[Process]:
+        """The process, once it is ready.
+
+        Raises:
+            StackError: It does not get ready.
+        """
+        async with self.started() as process:
+            await self.until_ready(process)
+            yield process
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / f"{self.name}.log"
 
 
 @dataclass(frozen=True)
@@ -29,30 +77,72 @@ class EmbeddedStack:
     temporal: TemporalServer
     settings: Mapping[str, str]
     """The environment variables that point docflow at this stack."""
-    health_port: int
-    worker: Process
+    parts: tuple[Part, Part]
+    """Worker and gateway."""
+    processes: Sequence[Process]
+    """Those that run them from the beginning."""
+    club: SampleClub
+    """What the database holds for spreadsheets to refer to."""
 
     @property
     def health_url(self) -> str:
         """Address of the worker's health endpoints."""
-        return f"http://127.0.0.1:{self.health_port}"
+        return f"http://127.0.0.1:{self.parts[0].port}"
 
-    async def keep_working(self, announce: Callable[[str], None]) -> NoReturn:
-        """Start the worker again whenever it ends, as a supervisor does in production.
+    @property
+    def gateway_url(self) -> str:
+        """Address of the pages and the HTTP API."""
+        return f"http://127.0.0.1:{self.parts[1].port}"
+
+    def token(self, subject: str = "developer") -> str:
+        """A token of somebody who may do everything for the sample club, for 30 days."""
+        return mint_token(
+            TokenSettings.read(self.settings),
+            subject=subject,
+            organisations=[self.club.organisation_id],
+            roles=[IMPORTER, OPERATOR],
+            lasts=timedelta(days=30),
+        )
+
+    def sign_in_url(self) -> str:
+        """A page that signs a browser in."""
+        return f"{self.gateway_url}/sign-in#token={self.token()}"
+
+    async def keep_working(self, announce: Callable[[str], None]) -> None:
+        """Start worker and gateway again whenever one ends, as a supervisor does in production.
+
+        Goes on until it is cancelled.
 
         Raises:
-            StackError: It does not start again.
+            StackError: One does not start again.
         """
-        code = await self.worker.wait()
-        while True:
-            announce(f"the worker ended with {code}; starting it again")
-            async with worker_process(self.folder, self.environment, self.health_port) as process:
-                code = await process.wait()
+
+        async with AsyncExitStack() as stack:
+            keepers = [
+                asyncio.create_task(_keep(part, process, announce))
+                for part, process in zip(self.parts, self.processes, strict=True)
+            ]
+            stack.push_async_callback(_stop_all, keepers)
+            await asyncio.gather(*keepers)
 
     @property
     def environment(self) -> dict[str, str]:
         """This process's environment with the stack's settings."""
         return {**os.environ, **self.settings}
+
+
+async def _keep(part: Part, process: Process, announce: Callable[[str], None]) -> NoReturn:
+    code = await process.wait()
+    while True:
+        announce(f"the {part.name} ended with {code}; starting it again")
+        async with part.ready() as again:
+            code = await again.wait()
+
+
+async def _stop_all(keepers: Sequence[asyncio.Task[NoReturn]]) -> None:
+    for keeper in keepers:
+        keeper.cancel()
+    await asyncio.gather(*keepers, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -85,9 +175,11 @@ async def embedded_stack(
     database_url: str | None = None,
     temporal_port: int | None = None,
     ui_port: int | None = None,
+    gateway_port: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[EmbeddedStack]:
-    """Temporal with its Web UI, the Service Bus emulator, SQLite, a blob folder and a worker.
+    """Temporal with its Web UI, the Service Bus emulator, SQLite, a blob folder, a worker for both
+    pipelines and a gateway.
 
     Everything durable lies in `folder`; a stack that is started there again goes on with it.
 
@@ -96,13 +188,15 @@ async def embedded_stack(
         database_url: Another database than the folder's SQLite file.
         temporal_port: A free one when None.
         ui_port: A free one when None.
-        settings: Further settings for the worker.
+        gateway_port: A free one when None.
+        settings: Further settings for worker and gateway.
 
     Raises:
         StackError: A part did not start.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    gateway_port, health_port = gateway_port or free_port(), free_port()
     async with AsyncExitStack() as stack:
         temporal = await stack.enter_async_context(
             temporal_server(folder / "temporal", port=temporal_port, ui_port=ui_port)
@@ -117,36 +211,65 @@ async def embedded_stack(
             "AZURE_STORAGE_CONTAINER_NAME": "imports",
             "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
+            "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{gateway_port}",
             **(settings or {}),
         }
         await upgrade(pointers["DATABASE_URL"])
-        health_port = free_port()
-        process = await stack.enter_async_context(
-            worker_process(folder, {**os.environ, **pointers}, health_port)
+        async with open_database(pointers["DATABASE_URL"]) as database:
+            club = await sample_club(database)
+        environment = {**os.environ, **pointers}
+        parts = (
+            worker_part(folder, environment, health_port),
+            gateway_part(folder, environment, gateway_port),
         )
-        yield EmbeddedStack(folder, temporal, pointers, health_port, process)
+        # Side by side: most of a start is loading libraries.
+        processes = [await stack.enter_async_context(part.started()) for part in parts]
+        for part, process in zip(parts, processes, strict=True):
+            await part.until_ready(process)
+        yield EmbeddedStack(folder, temporal, pointers, parts, processes, club)
 
 
-@asynccontextmanager
-async def worker_process(
+def _own_key(file: Path) -> str:
+    """The key that signs this stack's tokens; made once, so that they outlive a restart."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file.read_text()
+    with os.fdopen(descriptor, "w") as opened:
+        key = secrets.token_urlsafe(32)
+        opened.write(key)
+    return key
+
+
+def worker_part(
+    folder: Path, environment: Mapping[str, str], health_port: int, pipeline: str = "all"
+) -> Part:
+    """A worker with its bridge."""
+    arguments = ["worker", pipeline, "--with-bridge", "--health-port", str(health_port)]
+    return Part("worker", arguments, health_port, folder, environment)
+
+
+def gateway_part(folder: Path, environment: Mapping[str, str], port: int) -> Part:
+    """A gateway."""
+    arguments = ["gateway", "--host", "127.0.0.1", "--port", str(port)]
+    return Part("gateway", arguments, port, folder, environment)
+
+
+def worker_process(
     folder: Path, environment: Mapping[str, str], health_port: int
-) -> AsyncGenerator[Process]:
-    """A worker with its bridge, in a process of its own, once it is ready.
+) -> AbstractAsyncContextManager[Process]:
+    """A worker for imports with its bridge, in a process of its own, once it is ready.
 
     Raises:
         StackError: It does not get ready.
     """
-    log = folder / "worker.log"
-    command = [*DOCFLOW, "worker", "imports", "--with-bridge", "--health-port", str(health_port)]
-    async with child(command, log, environment) as process:
-        ready = f"http://127.0.0.1:{health_port}/health/ready"
-        await wait_until(lambda: asyncio.to_thread(_is_ready, ready), process, "the worker", log)
-        yield process
+    return worker_part(folder, environment, health_port, "imports").ready()
 
 
 def _is_ready(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - our own loopback
-            return json.load(response)["status"] == "ready"
+            return response.status == 200
     except (urllib.error.HTTPError, urllib.error.URLError, ConnectionError):
         return False

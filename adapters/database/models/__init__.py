@@ -1,6 +1,6 @@
 """The tables of docflow."""
 
-from adapters.database.models import imports, schedules, tables
+from adapters.database.models import imports, people, schedules, spreadsheets, tables
 from adapters.database.models.base import BOOKKEEPING, DOMAIN, STAGED, data_of, key_of, metadata
 
 __all__ = [
@@ -11,6 +11,8 @@ __all__ = [
     "imports",
     "key_of",
     "metadata",
+    "people",
     "schedules",
+    "spreadsheets",
     "tables",
 ]

@@ -24,6 +24,7 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
     }
 )
 """Every table of docflow."""

@@ -1,0 +1,259 @@
+"""What the store remembers about spreadsheets: their status, their mappings, their rows."""
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from adapters.database.models.base import BigId, UtcDateTime, metadata
+from contracts.spreadsheets import RowCounts
+
+COUNTS: Final = tuple(RowCounts.model_fields)
+
+
+def _number(name: str, default: int = 0) -> Column[Any]:
+    return Column(name, BigInteger, nullable=False, default=default)
+
+
+def _own() -> Column[Any]:
+    """The import that a row belongs to."""
+    return Column("import_id", BigInteger, primary_key=True, autoincrement=False)
+
+
+spreadsheet_imports = Table(
+    "spreadsheet_imports",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("uuid", Text, nullable=False, unique=True),
+    Column("workflow_id", Text, nullable=False),
+    Column("organisation_id", BigInteger, nullable=False),
+    Column("import_type", Text, nullable=False),
+    Column("context_id", BigInteger),
+    Column("source", Text),
+    Column("filename", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("notify", Text),
+    Column("auto_start", Boolean, nullable=False),
+    Column("dry_run", Boolean, nullable=False),
+    Column("fingerprint", Text),
+    Column("link", Text),
+    Column("state", Text, nullable=False),
+    Column("state_since", UtcDateTime, nullable=False),
+    _number("sequence", -1),
+    _number("version"),
+    _number("columns_version", -1),
+    _number("values_version", -1),
+    _number("revision"),
+    Column("step", Text, nullable=False, default=""),
+    Column("reason", Text),
+    Column("assignee", Text, nullable=False),
+    Column("waiting_since", UtcDateTime),
+    Column("decided_at", UtcDateTime),
+    Column("total", BigInteger),
+    *map(_number, COUNTS),
+    _number("parked"),
+    _number("values_total"),
+    _number("values_open"),
+    _number("mark_round"),
+    _number("mark_chunk"),
+    _number("mark_cursor"),
+    _number("mark_offset"),
+    Column("round_ended", Boolean, nullable=False, default=False),
+    Column("layout", Text),
+    Column("preview", Text),
+    Column("fields", Text),
+    Column("report", Text),
+    Column("undo_state", Text),
+    Column("undo_by", Text),
+    Column("undo_requested_at", UtcDateTime),
+    Column("undo_finished_at", UtcDateTime),
+    *map(_number, ("undo_deleted", "undo_restored", "undo_left_alone")),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("finished_at", UtcDateTime),
+    Column("purged_at", UtcDateTime),
+    Column("journal_purged_at", UtcDateTime),
+    Index(None, "organisation_id", "created_at"),
+    Index(None, "state", "state_since"),
+    Index(None, "by", "created_at"),
+)
+"""The status row of an import, and how far its rows have come.
+
+`version` counts accepted changes of the mappings; `columns_version` and `values_version` are the
+newest that columns and values were written at. `revision` rises with every write of the row.
+"""
+
+spreadsheet_columns = Table(
+    "spreadsheet_columns",
+    metadata,
+    _own(),
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("position", Integer, nullable=False),
+    Column("header", Text, nullable=False),
+    Column("target", Text),
+    Column("status", Text, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("alternatives", Text, nullable=False),
+    Column("samples", Text, nullable=False),
+)
+
+spreadsheet_values = Table(
+    "spreadsheet_values",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("import_id", BigInteger, nullable=False),
+    Column("field", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("target_id", BigInteger),
+    Column("target_name", Text),
+    Column("create", Boolean, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("alternatives", Text, nullable=False),
+    _number("rows"),
+    UniqueConstraint("import_id", "field", "value"),
+    Index(None, "import_id", "status", "id"),
+    sqlite_autoincrement=True,
+)
+"""Each distinct value of a field whose cells refer to other tables, and what it means."""
+
+_NOT_CREATED: Final = text("outcome <> 'CREATED'")
+
+spreadsheet_results = Table(
+    "spreadsheet_results",
+    metadata,
+    _own(),
+    Column("line", BigInteger, primary_key=True, autoincrement=False),
+    Column("outcome", Text, nullable=False),
+    Column("message", Text),
+    Column("problems", Text),
+    Index(
+        "ix_spreadsheet_results_not_created",
+        *("import_id", "outcome", "line"),
+        postgresql_where=_NOT_CREATED,
+        sqlite_where=_NOT_CREATED,
+    ),
+    sqlite_with_rowid=False,
+)
+"""What became of each row. Where most were created, those are found without an index."""
+
+spreadsheet_parked = Table(
+    "spreadsheet_parked",
+    metadata,
+    _own(),
+    Column("line", BigInteger, primary_key=True, autoincrement=False),
+    Column("offset", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+spreadsheet_journal = Table(
+    "spreadsheet_journal",
+    metadata,
+    _own(),
+    Column("round", Integer, primary_key=True, autoincrement=False),
+    Column("chunk", Integer, primary_key=True, autoincrement=False),
+    Column("images", LargeBinary, nullable=False),
+    Column("undone", Boolean, nullable=False),
+)
+"""Before- and after-images of the rows that a chunk has written: compressed JSON."""
+
+spreadsheet_differences = Table(
+    "spreadsheet_differences",
+    metadata,
+    _own(),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("line", BigInteger, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("column_name", Text, nullable=False),
+    Column("before", Text),
+    Column("after", Text),
+)
+
+spreadsheet_undo_conflicts = Table(
+    "spreadsheet_undo_conflicts",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("import_id", BigInteger, nullable=False),
+    Column("line", BigInteger, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("row_id", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index(None, "import_id", "id"),
+)
+
+spreadsheet_files = Table(
+    "spreadsheet_files",
+    metadata,
+    _own(),
+    Column("name", Text, primary_key=True),
+    Column("blob", Text, nullable=False),
+)
+"""Blobs that were made for an import, beside its source and its report."""
+
+spreadsheet_uploads = Table(
+    "spreadsheet_uploads",
+    metadata,
+    Column("blob_name", Text, primary_key=True),
+    Column("uuid", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index(None, "uuid"),
+    Index(None, "subject", "created_at"),
+    Index(None, "created_at"),
+)
+"""Files on their way in; an import that opens takes its note away."""
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("pipeline", Text, nullable=False),
+    Column("workflow_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("decision", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("confidence", Float),
+    Column("alternatives", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    UniqueConstraint("workflow_id", "digest"),
+)
+"""The trail: who decided what, and what else there was to choose from.
+
+`digest` tells a decision from every other one of its run, so that each is kept once.
+"""
+
+remembered_columns = Table(
+    "remembered_columns",
+    metadata,
+    Column("organisation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("import_type", Text, primary_key=True),
+    Column("header", Text, primary_key=True),
+    Column("target", Text, nullable=False),
+    Column("decided_at", UtcDateTime, nullable=False),
+)
+"""Fields that people chose for normalised headers."""
+
+remembered_values = Table(
+    "remembered_values",
+    metadata,
+    Column("organisation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("import_type", Text, primary_key=True),
+    Column("field", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    Column("target_id", BigInteger, nullable=False),
+    Column("decided_at", UtcDateTime, nullable=False),
+)
+"""Rows that people chose for normalised values."""

@@ -1,0 +1,160 @@
+"""What the gateway reads; moments are UTC."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from contracts.blobs import BlobRef
+from contracts.spreadsheets import (
+    Alternative,
+    CellMapping,
+    Layout,
+    MappingStatus,
+    Outcome,
+    RowCounts,
+    SpreadsheetState,
+    UndoCounts,
+    UndoState,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of many."""
+
+    items: Sequence[T]
+    total: int
+    """How many there are on all pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadsheetRow:
+    """The status row of one import."""
+
+    uuid: str
+    workflow_id: str
+    organisation_id: int
+    import_type: str
+    context_id: int | None
+    filename: str
+    """Blank once the import was purged, like `by` and `assignee`."""
+    by: str
+    auto_start: bool
+    dry_run: bool
+    fingerprint: str | None
+    state: SpreadsheetState
+    state_since: datetime
+    step: str
+    reason: str | None
+    """Why it waits beside mappings, or why it failed."""
+    assignee: str
+    waiting_since: datetime | None
+    """Since when a person is waited for; None: nobody is."""
+    version: int
+    """Of the mappings: what an ETag says."""
+    revision: int
+    """Rises with every change of the row: id of an event."""
+    total: int | None
+    """Rows of the file, as far as they are counted."""
+    counts: RowCounts
+    parked: int
+    """Rows that wait for a value."""
+    values_total: int
+    values_open: int
+    layout: Layout
+    report: BlobRef | None
+    undo_state: UndoState | None
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+    purged_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnView:
+    """One column, what it means, and up to five of its values."""
+
+    id: int
+    index: int
+    """Place in the file's rows, from 0."""
+    header: str
+    target: str | None
+    status: MappingStatus
+    confidence: float
+    alternatives: tuple[Alternative, ...]
+    samples: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsView:
+    """The columns by place, and the version of the mappings."""
+
+    version: int
+    columns: Sequence[ColumnView]
+
+
+@dataclass(frozen=True, slots=True)
+class CellsView:
+    """Some distinct values, and the version of the mappings."""
+
+    version: int
+    items: Sequence[CellMapping]
+    total: int
+    """How many there are on all pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """What became of one row."""
+
+    line: int
+    """As the user's program shows it, from 1."""
+    outcome: Outcome
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a dry run would change in a row that is there."""
+
+    line: int
+    table: str
+    column: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryView:
+    """What became of the rows in figures."""
+
+    counts: RowCounts
+    parked: int
+    differences: Sequence[Difference]
+    """The first hundred, of a dry run."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoView:
+    """How far an undo has come."""
+
+    state: UndoState
+    counts: UndoCounts
+    by: str | None
+    requested_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoConflict:
+    """A row that an undo left alone."""
+
+    line: int
+    """Of the file that had written it."""
+    table: str
+    row_id: int
+    reason: str
+    """Goes on after the row: `was changed since`."""

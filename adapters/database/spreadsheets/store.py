@@ -1,0 +1,236 @@
+"""The `SpreadsheetStore` on SQLite and PostgreSQL."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.engine import Database
+from adapters.database.models.spreadsheets import spreadsheet_imports
+from adapters.database.spreadsheets import (
+    columns,
+    entities,
+    results,
+    retention,
+    rows,
+    status,
+    undo,
+    values,
+)
+from adapters.database.spreadsheets.opened import mark_of, tools_of
+from adapters.ports import (
+    CustomList,
+    Entity,
+    EntityScope,
+    FoundValue,
+    ParkedRow,
+    Preview,
+    SheetChunk,
+    SheetMark,
+)
+from contracts.blobs import BlobRef
+from contracts.imports import Problem
+from contracts.spreadsheets import (
+    Analysis,
+    CellMapping,
+    CellSummary,
+    DecideCells,
+    ExpiredPage,
+    Processed,
+    RetentionOrder,
+    RowCounts,
+    SaveColumns,
+    SpreadsheetOrder,
+    SpreadsheetResult,
+    StatusRecord,
+    UndoOrder,
+    UndoResult,
+)
+
+
+class SqlSpreadsheetStore:
+    """Tables of the spreadsheets pipeline; see `adapters.ports.SpreadsheetStore` for the promises.
+
+    Every method raises `Unavailable` when the database is away or busy; nothing is written then.
+    Methods that change an import raise `LookupError` when it was never opened. An import that was
+    purged, or that has ended, takes no more rows and values.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tools = tools_of(database)
+
+    async def open(self, order: SpreadsheetOrder, workflow_id: str, now: datetime) -> None:
+        """Make the status row (UPLOADED), and forget the note of the upload."""
+        async with self._database.transaction() as connection:
+            await status.open_import(connection, self._tools, order, workflow_id, now)
+
+    async def record(self, record: StatusRecord) -> None:
+        """Write one transition into the status row, with its trail."""
+        async with self._database.transaction() as connection:
+            await status.record(connection, self._tools, record)
+
+    async def finish(self, result: SpreadsheetResult, record: StatusRecord) -> RowCounts:
+        """As `record`, with report and final state; the counts as the progress mark has them."""
+        async with self._database.transaction() as connection:
+            return await status.finish(connection, self._tools, result, record)
+
+    async def save_analysis(
+        self, order: SpreadsheetOrder, analysis: Analysis, preview: Preview, version: int
+    ) -> None:
+        """Replace columns and preview, unless a later version is written already."""
+        async with self._database.transaction() as connection:
+            await columns.save_analysis(connection, order.uuid, analysis, preview, version)
+
+    async def save_total(self, uuid: str, total: int) -> None:
+        """Rows of the file, as far as they are counted."""
+        async with self._database.transaction() as connection:
+            await status.save_total(connection, uuid, total)
+
+    async def save_file(self, uuid: str, blob: BlobRef) -> None:
+        """Note a blob that was made for an import; `files_of` names it from then on."""
+        async with self._database.transaction() as connection:
+            await status.save_file(connection, self._tools, uuid, blob)
+
+    async def save_columns(self, save: SaveColumns) -> None:
+        """Write column mappings with their trail; remember people's decisions if asked to."""
+        async with self._database.transaction() as connection:
+            await columns.save_columns(connection, self._tools, save)
+
+    async def remembered_columns(
+        self, organisation_id: int, import_type: str, headers: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Header, as it is asked for, to field, of those that people decided before."""
+        async with self._database.reading() as connection:
+            return await columns.remembered(connection, organisation_id, import_type, headers)
+
+    async def custom_lists(self, organisation_id: int) -> Sequence[CustomList]:
+        """The organisation's custom lists."""
+        async with self._database.reading() as connection:
+            return await entities.read_custom_lists(connection, organisation_id)
+
+    async def context_exists(self, table: str, id: int, organisation_id: int) -> bool:
+        """Whether an event, period or race is the organisation's."""
+        async with self._database.reading() as connection:
+            return await entities.context_exists(connection, table, id, organisation_id)
+
+    async def entities(self, scope: EntityScope) -> Sequence[Entity]:
+        """Everything that cells may refer to, by name; at most 100,000."""
+        async with self._database.reading() as connection:
+            return await entities.read_entities(connection, scope)
+
+    async def remembered_values(
+        self, organisation_id: int, import_type: str, field: str
+    ) -> Mapping[str, int]:
+        """Value, without case and needless spaces, to entity id, of those decided before."""
+        async with self._database.reading() as connection:
+            return await values.remembered(connection, organisation_id, import_type, field)
+
+    async def save_values(self, uuid: str, values_: Sequence[FoundValue]) -> None:
+        """Add distinct values; one that is there keeps its decision and gets this count."""
+        async with self._database.transaction() as connection:
+            await values.save_values(connection, self._tools, uuid, values_)
+
+    async def cell_summary(self, uuid: str) -> CellSummary:
+        """Figures and the first open values."""
+        async with self._database.reading() as connection:
+            return await values.summary(connection, await _id_of(connection, uuid))
+
+    async def cell_mapping(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
+        """Some mappings of this import by id; ids of other imports are left out."""
+        async with self._database.reading() as connection:
+            return await values.some_mappings(connection, await _id_of(connection, uuid), ids)
+
+    async def decide_cells(self, decide: DecideCells, targets: Mapping[int, Entity]) -> CellSummary:
+        """Take checked decisions with their trail, all or none."""
+        async with self._database.transaction() as connection:
+            return await values.decide(connection, self._tools, decide, targets)
+
+    def mappings(self, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
+        """Every cell mapping, in pages of at most 1,000."""
+        return values.all_mappings(self._database, uuid)
+
+    async def create_entity(self, scope: EntityScope, name: str) -> Entity:
+        """Find or make a candidate of this name."""
+        async with self._database.transaction() as connection:
+            return await entities.create_entity(connection, self._tools, scope, name)
+
+    async def mark(self, uuid: str) -> SheetMark:
+        """How far the rows have come."""
+        query = select(spreadsheet_imports).where(spreadsheet_imports.c.uuid == uuid)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return SheetMark() if row is None else mark_of(row)
+
+    async def write(self, uuid: str, chunk: SheetChunk, *, dry_run: bool) -> SheetMark:
+        """Write one chunk with its progress mark; one at or before the mark is left alone."""
+        async with self._database.transaction() as connection:
+            return await rows.write_chunk(connection, self._tools, uuid, chunk, dry_run=dry_run)
+
+    async def parked(self, uuid: str, after: int, limit: int) -> Sequence[ParkedRow]:
+        """Parked rows by line, above line `after`."""
+        async with self._database.reading() as connection:
+            return await results.read_parked(connection, uuid, after, limit)
+
+    async def end_round(self, uuid: str, round: int) -> Processed:
+        """Mark a round as ended; figures of all rounds, rows and values that wait."""
+        async with self._database.transaction() as connection:
+            return await status.end_round(connection, uuid, round)
+
+    def errors(self, uuid: str) -> AsyncIterator[Sequence[tuple[int, Sequence[Problem]]]]:
+        """Rows with outcome ERROR by line, in pages of at most 1,000."""
+        return results.read_errors(self._database, uuid)
+
+    async def begin_undo(self, order: UndoOrder) -> str | None:
+        """Mark an import as being undone; None, or why it cannot be."""
+        async with self._database.transaction() as connection:
+            return await undo.begin_undo(connection, order)
+
+    async def undo_chunk(self, uuid: str) -> bool:
+        """Take back the newest chunk that is not taken back yet; False: there is none."""
+        async with self._database.transaction() as connection:
+            return await undo.undo_chunk(connection, self._tools, uuid)
+
+    async def end_undo(self, uuid: str) -> UndoResult:
+        """Mark an import as undone; what was done and what was left alone."""
+        async with self._database.transaction() as connection:
+            return await undo.end_undo(connection, uuid)
+
+    async def expired(self, order: RetentionOrder, now: datetime) -> ExpiredPage:
+        """Imports that are due for purging, the oldest first; never one that is PROCESSING."""
+        async with self._database.reading() as connection:
+            return await retention.expired(connection, order, now)
+
+    async def files_of(self, uuid: str) -> Sequence[BlobRef]:
+        """Blobs of an import: source, staged rows, report."""
+        async with self._database.reading() as connection:
+            return await retention.files_of(connection, uuid)
+
+    async def purge(self, uuid: str, now: datetime) -> bool:
+        """Remove results, values, previews, parked rows and names; a trail without personal
+        data stays. False when that was done before, or while the import is PROCESSING."""
+        async with self._database.transaction() as connection:
+            return await retention.purge(connection, uuid, now)
+
+    async def purge_journals(self, before: datetime, limit: int) -> int:
+        """Remove before-images of imports that ended before; how many imports."""
+        async with self._database.transaction() as connection:
+            return await retention.purge_journals(connection, before, limit)
+
+    async def stale_uploads(self, before: datetime, limit: int) -> Sequence[tuple[str, str]]:
+        """Uuid and blob name of uploads that never became an import."""
+        async with self._database.reading() as connection:
+            return await retention.stale_uploads(connection, before, limit)
+
+    async def forget_upload(self, blob_name: str) -> None:
+        """Forget the note of an upload."""
+        async with self._database.transaction() as connection:
+            await connection.execute(retention.forgetting(blob_name))
+
+
+async def _id_of(connection: AsyncConnection, uuid: str) -> int | None:
+    imports: Any = spreadsheet_imports.c
+    query = select(imports.id).where(imports.uuid == uuid)
+    return (await connection.execute(query)).scalar_one_or_none()

@@ -1,0 +1,353 @@
+"""Distinct values of the fields whose cells refer to other tables, and what they mean."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Executable, Select, bindparam, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.spreadsheets import (
+    remembered_values,
+    spreadsheet_imports,
+    spreadsheet_values,
+)
+from adapters.database.spreadsheets import trail
+from adapters.database.spreadsheets.opened import (
+    Opened,
+    Tools,
+    counted_values,
+    lock_known,
+    save,
+)
+from adapters.database.spreadsheets.spelling import value_key
+from adapters.ports import Entity, FoundValue
+from contracts.spreadsheets import (
+    OPEN_VALUES,
+    Alternative,
+    CellDecision,
+    CellMapping,
+    CellSummary,
+    DecideCells,
+    DecisionRecord,
+    MappingStatus,
+    OpenValue,
+)
+
+PAGE: Final = 1_000
+_SHOWN: Final = 200
+_MATCHED: Final = MappingStatus.MANUAL_MATCHED
+_ASKED: Final = 500
+"""Parameters of one IN; SQLite bounds their number."""
+
+
+async def add_values(
+    connection: AsyncConnection,
+    tools: Tools,
+    opened: Opened,
+    found: Sequence[FoundValue],
+    *,
+    count: str,
+) -> None:
+    """Add distinct values to an import; those that are there keep what is decided about them.
+
+    Args:
+        connection: In a transaction.
+        tools: Of this database.
+        opened: The import.
+        found: The values.
+        count: What happens to the rows counted for a value that is there: `set`, `add`, `keep`.
+    """
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for value in found:
+        row = _row(opened.id, value)
+        known = merged.setdefault((row["field"], row["value"]), row)
+        if known is not row:
+            known["rows"] += row["rows"]
+    if not merged:
+        return
+    insert = tools.writer.insert(spreadsheet_values)
+    rows = spreadsheet_values.c.rows
+    keys = ["import_id", "field", "value"]
+    if count == "keep":
+        statement = insert.on_conflict_do_nothing(index_elements=keys)
+    else:
+        total = insert.excluded.rows if count == "set" else rows + insert.excluded.rows
+        statement = insert.on_conflict_do_update(index_elements=keys, set_={"rows": total})
+    await connection.execute(statement, list(merged.values()))
+
+
+async def save_values(
+    connection: AsyncConnection, tools: Tools, uuid: str, found: Sequence[FoundValue]
+) -> None:
+    """Add distinct values; one that is there keeps its decision and gets this count."""
+    opened = await lock_known(connection, uuid)
+    if opened.purged or not found:
+        return
+    await add_values(connection, tools, opened, found, count="set")
+    await save(connection, opened, await counted_values(connection, opened))
+
+
+async def summary(connection: AsyncConnection, import_id: int | None) -> CellSummary:
+    """Figures and the first open values; zeros for an import that is not there."""
+    values = spreadsheet_values
+    mine = values.c.import_id == import_id
+    is_open = values.c.status == MappingStatus.UNMATCHED.value
+    total, open_ = (
+        await connection.execute(select(func.count(), func.count().filter(is_open)).where(mine))
+    ).one()
+    if not open_:
+        return CellSummary(total=total)
+    first = await connection.execute(
+        select(values.c.id, values.c.field, values.c.value, values.c.rows)
+        .where(mine, is_open)
+        .order_by(values.c.id)
+        .limit(OPEN_VALUES)
+    )
+    return CellSummary(
+        total=total,
+        open=open_,
+        first_open=tuple(
+            OpenValue(id=row.id, field=row.field, value=row.value, rows=row.rows) for row in first
+        ),
+    )
+
+
+async def decide(
+    connection: AsyncConnection, tools: Tools, order: DecideCells, targets: Mapping[int, Entity]
+) -> CellSummary:
+    """Take checked decisions with their trail, all or none.
+
+    Decisions of a version that was written before are not taken again; remembering what is
+    decided is the same however often it happens.
+
+    Raises:
+        LookupError: A decision names a value that is not of this import.
+    """
+    opened = await lock_known(connection, order.order.uuid)
+    if opened.purged:
+        return await summary(connection, opened.id)
+    if order.version > opened.row.values_version:
+        ids = [decision.id for decision in order.decisions]
+        known = {row.id: row for row in await _rows(connection, opened.id, ids)}
+        if lost := [id for id in ids if id not in known]:
+            raise LookupError(f"there is no value {lost[0]} in this import")
+        alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        for decision in order.decisions:
+            change = _decided(decision, targets.get(decision.id))
+            alike.setdefault(tuple(change), []).append(change)
+        for names, changes in alike.items():
+            await connection.execute(_deciding(names), changes)
+        lines = [
+            _line(order, decision, known[decision.id], targets.get(decision.id))
+            for decision in order.decisions
+        ]
+        if order.confirm:
+            decision = "values"
+            lines.append(
+                DecisionRecord(kind="confirm", decision=decision, by=order.by, at=order.at)
+            )
+        await trail.add(connection, tools, opened.row.workflow_id, lines)
+        await save(
+            connection,
+            opened,
+            {
+                "values_version": order.version,
+                "version": max(opened.row.version, order.version),
+                "decided_at": order.at,
+                **await counted_values(connection, opened),
+            },
+        )
+    if order.confirm:
+        await _remember(connection, tools, opened, order.at)
+    return await summary(connection, opened.id)
+
+
+def _decided(decision: CellDecision, target: Entity | None) -> dict[str, Any]:
+    """Columns that a decision sets, beside the id that it is about."""
+    change: dict[str, Any] = {"own_id": decision.id, "status": _MATCHED.value}
+    if decision.ignore:
+        return change | {
+            "status": MappingStatus.IGNORED.value,
+            "target_id": None,
+            "target_name": None,
+            "create": False,
+        }
+    if decision.confirm:
+        return change
+    return change | {
+        "target_id": None if target is None else target.id,
+        "target_name": None if target is None else clean(target.name)[:_SHOWN],
+        "create": decision.create,
+    }
+
+
+def _line(
+    order: DecideCells, decision: CellDecision, row: Any, target: Entity | None
+) -> DecisionRecord:
+    if decision.ignore:
+        said = "ignored"
+    elif decision.confirm:
+        said = "confirmed"
+    elif target is None:
+        said = "created"
+    else:
+        said = target.name
+    return DecisionRecord(
+        kind="value",
+        subject=f"{row.field}: {row.value}"[:_SHOWN],
+        decision=clean(said)[:_SHOWN],
+        by=order.by,
+        at=order.at,
+        confidence=row.confidence if row.target_id is not None else None,
+        alternatives=trail.load_alternatives(row.alternatives),
+    )
+
+
+async def _remember(
+    connection: AsyncConnection, tools: Tools, opened: Opened, at: datetime
+) -> None:
+    """What people chose holds for the next file as well; of two spellings the later one wins."""
+    values = spreadsheet_values
+    chosen = await connection.execute(
+        select(values.c.field, values.c.value, values.c.target_id)
+        .where(
+            values.c.import_id == opened.id,
+            values.c.status == _MATCHED.value,
+            values.c.target_id.is_not(None),
+        )
+        .order_by(values.c.id)
+    )
+    rows = {
+        (row.field, value_key(row.value)): {
+            "organisation_id": opened.row.organisation_id,
+            "import_type": opened.row.import_type,
+            "field": row.field,
+            "value": value_key(row.value),
+            "target_id": row.target_id,
+            "decided_at": at,
+        }
+        for row in chosen
+    }
+    if not rows:
+        return
+    insert = tools.writer.insert(remembered_values)
+    await connection.execute(
+        insert.on_conflict_do_update(
+            index_elements=["organisation_id", "import_type", "field", "value"],
+            set_={name: insert.excluded[name] for name in ("target_id", "decided_at")},
+        ),
+        list(rows.values()),
+    )
+
+
+async def remembered(
+    connection: AsyncConnection, organisation_id: int, import_type: str, field: str
+) -> Mapping[str, int]:
+    """Values without case and needless spaces, and what people chose for them."""
+    memory = remembered_values
+    rows = await connection.execute(
+        select(memory.c.value, memory.c.target_id).where(
+            memory.c.organisation_id == organisation_id,
+            memory.c.import_type == import_type,
+            memory.c.field == field,
+        )
+    )
+    return {row.value: row.target_id for row in rows}
+
+
+async def some_mappings(
+    connection: AsyncConnection, import_id: int | None, ids: Sequence[int]
+) -> Sequence[CellMapping]:
+    """Mappings of an import by id."""
+    return [mapping_of(row) for row in await _rows(connection, import_id, ids)]
+
+
+async def all_mappings(database: Database, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
+    """Every mapping of an import by id, a page at a time, each read by itself."""
+    after = 0
+    while True:
+        async with database.reading() as connection:
+            parameters = {"uuid": uuid, "after": after}
+            rows = (await connection.execute(_paging(), parameters)).all()
+        if not rows:
+            return
+        yield [mapping_of(row) for row in rows]
+        after = rows[-1].id
+
+
+def mapping_of(row: Any) -> CellMapping:
+    """A mapping from its row."""
+    return CellMapping(
+        id=row.id,
+        field=row.field,
+        value=row.value,
+        status=MappingStatus(row.status),
+        target_id=row.target_id,
+        target_name=row.target_name,
+        create=row.create,
+        confidence=row.confidence,
+        alternatives=trail.load_alternatives(row.alternatives),
+        rows=row.rows,
+    )
+
+
+def _row(import_id: int, value: FoundValue) -> dict[str, Any]:
+    known = value.target_id is not None
+    status = MappingStatus.AUTO_MATCHED if known else MappingStatus.UNMATCHED
+    alternatives = [
+        Alternative(name=clean(name)[:_SHOWN], score=score, id=id)
+        for id, name, score in value.alternatives[:3]
+    ]
+    return {
+        "import_id": import_id,
+        "field": value.field,
+        "value": clean(value.value),
+        "status": status.value,
+        "target_id": value.target_id,
+        "target_name": None if value.target_name is None else clean(value.target_name)[:_SHOWN],
+        "create": False,
+        "confidence": value.confidence,
+        "alternatives": trail.dump_alternatives(alternatives),
+        "rows": value.rows,
+    }
+
+
+async def _rows(
+    connection: AsyncConnection, import_id: int | None, ids: Sequence[int]
+) -> Sequence[Any]:
+    values = spreadsheet_values
+    found: list[Any] = []
+    for start in range(0, len(ids), _ASKED):
+        query = select(values).where(
+            values.c.import_id == import_id, values.c.id.in_(ids[start : start + _ASKED])
+        )
+        found.extend(await connection.execute(query.order_by(values.c.id)))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _deciding(names: tuple[str, ...]) -> Executable:
+    return (
+        update(spreadsheet_values)
+        .where(spreadsheet_values.c.id == bindparam("own_id"))
+        .values({name: bindparam(name) for name in names if name != "own_id"})
+    )
+
+
+@lru_cache
+def _paging() -> Select[Any]:
+    imports, values = spreadsheet_imports, spreadsheet_values
+    import_id = select(imports.c.id).where(imports.c.uuid == bindparam("uuid")).scalar_subquery()
+    return (
+        select(values)
+        .where(
+            values.c.import_id == import_id,
+            values.c.id > bindparam("after", type_=BigInteger),
+        )
+        .order_by(values.c.id)
+        .limit(PAGE)
+    )

@@ -1,0 +1,361 @@
+"""Reading spreadsheet imports, for people: status, mappings, results, trail."""
+
+import json
+from collections.abc import Collection
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
+
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.spreadsheets import (
+    decisions,
+    spreadsheet_columns,
+    spreadsheet_differences,
+    spreadsheet_imports,
+    spreadsheet_results,
+    spreadsheet_undo_conflicts,
+    spreadsheet_uploads,
+    spreadsheet_values,
+)
+from adapters.database.spreadsheets import trail
+from adapters.database.spreadsheets.opened import counts_of, tools_of
+from adapters.database.spreadsheets.results import is_outcome
+from adapters.database.spreadsheets.shapes import (
+    CellsView,
+    ColumnsView,
+    ColumnView,
+    Difference,
+    Page,
+    ResultRow,
+    SpreadsheetRow,
+    SummaryView,
+    UndoConflict,
+    UndoView,
+)
+from adapters.database.spreadsheets.values import mapping_of
+from adapters.ports import Preview
+from contracts.blobs import BlobRef
+from contracts.spreadsheets import (
+    DecisionRecord,
+    Layout,
+    MappingStatus,
+    Outcome,
+    RowCounts,
+    SpreadsheetState,
+    UndoCounts,
+    UndoState,
+)
+
+__all__ = [
+    "CellsView",
+    "ColumnView",
+    "ColumnsView",
+    "Difference",
+    "Page",
+    "ResultRow",
+    "SpreadsheetRow",
+    "SqlSpreadsheetViews",
+    "SummaryView",
+    "UndoConflict",
+    "UndoView",
+]
+
+_LARGE: Final = frozenset({"preview", "fields"})
+"""Columns of the status row that a status is read without."""
+
+
+class SqlSpreadsheetViews:
+    """Imports as the gateway shows them.
+
+    Every method raises `Unavailable` when the database is away. Apart from `get` and `list`,
+    nothing asks whose import it is: callers look it up first. One that is not there is empty.
+    Pages count from 0.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, uuid: str, organisations: Collection[int]) -> SpreadsheetRow | None:
+        """The status of an import; None when it is none of these organisations'."""
+        row = await self._status(uuid)
+        return None if row is None or row.organisation_id not in organisations else _status(row)
+
+    async def list(
+        self,
+        organisations: Collection[int],
+        *,
+        state: SpreadsheetState | None = None,
+        import_type: str | None = None,
+        page: int = 0,
+        size: int = 20,
+    ) -> Page[SpreadsheetRow]:
+        """Imports of these organisations, the newest first."""
+        imports = spreadsheet_imports
+        conditions: list[ColumnElement[bool]] = [
+            imports.c.organisation_id.in_(sorted(organisations))
+        ]
+        if state is not None:
+            conditions.append(imports.c.state == state.value)
+        if import_type is not None:
+            conditions.append(imports.c.import_type == import_type)
+        order = (imports.c.created_at.desc(), imports.c.id.desc())
+        query = select(*_status_columns()).where(*conditions).order_by(*order)
+        async with self._database.reading() as connection:
+            total = await connection.execute(_count(imports, *conditions))
+            rows = await connection.execute(_paged(query, page, size))
+            return Page([_status(row) for row in rows], total.scalar_one())
+
+    async def changed(self, uuid: str) -> int | None:
+        """The revision of the status; None when there is no such import."""
+        async with self._database.reading() as connection:
+            return (await connection.execute(_revision(), {"uuid": uuid})).scalar_one_or_none()
+
+    async def columns(self, uuid: str) -> ColumnsView:
+        """Columns by place, with samples, and the version of the mappings."""
+        columns = spreadsheet_columns
+        async with self._database.reading() as connection:
+            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            if row is None:
+                return ColumnsView(0, ())
+            query = select(columns).where(columns.c.import_id == row.id).order_by(columns.c.id)
+            found = await connection.execute(query)
+            return ColumnsView(row.version, [_column(each) for each in found])
+
+    async def preview(self, uuid: str) -> Preview | None:
+        """The top of the file; None before it was looked at."""
+        query = select(spreadsheet_imports.c.preview).where(spreadsheet_imports.c.uuid == uuid)
+        async with self._database.reading() as connection:
+            told = (await connection.execute(query)).scalar_one_or_none()
+        if told is None:
+            return None
+        fields = json.loads(told)
+        rows = [(line, cells) for line, cells in fields.pop("rows")]
+        return Preview(**fields, rows=rows)
+
+    async def cells(
+        self,
+        uuid: str,
+        *,
+        field: str | None = None,
+        status: MappingStatus | None = None,
+        page: int = 0,
+        size: int = 50,
+    ) -> CellsView:
+        """Distinct values in the order they were found, and the version of the mappings."""
+        values = spreadsheet_values
+        async with self._database.reading() as connection:
+            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            if row is None:
+                return CellsView(0, (), 0)
+            conditions: list[ColumnElement[bool]] = [values.c.import_id == row.id]
+            if field is not None:
+                conditions.append(values.c.field == field)
+            if status is not None:
+                conditions.append(values.c.status == status.value)
+            total = await connection.execute(_count(values, *conditions))
+            query = select(values).where(*conditions).order_by(values.c.id)
+            found = await connection.execute(_paged(query, page, size))
+            return CellsView(row.version, [mapping_of(each) for each in found], total.scalar_one())
+
+    async def results(
+        self, uuid: str, *, outcome: Outcome | None = None, page: int = 0, size: int = 50
+    ) -> Page[ResultRow]:
+        """What became of the rows, by line."""
+        results = spreadsheet_results
+        async with self._database.reading() as connection:
+            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            if row is None or row.purged_at is not None:
+                return Page((), 0)
+            counts = counts_of(row)
+            query = select(results.c.line, results.c.outcome, results.c.message)
+            query = query.where(results.c.import_id == row.id).order_by(results.c.line)
+            total = counts.done
+            if outcome is not None:
+                query = query.where(is_outcome(outcome))
+                total = getattr(counts, outcome.value.lower())
+            found = await connection.execute(_paged(query, page, size))
+            items = [ResultRow(each.line, Outcome(each.outcome), each.message) for each in found]
+        return Page(items, total)
+
+    async def summary(self, uuid: str) -> SummaryView:
+        """What became of the rows in figures, and what a dry run would change."""
+        differences = spreadsheet_differences
+        async with self._database.reading() as connection:
+            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            if row is None:
+                return SummaryView(RowCounts(), 0, ())
+            query = select(differences).where(differences.c.import_id == row.id)
+            found = await connection.execute(query.order_by(differences.c.place))
+            return SummaryView(
+                counts_of(row),
+                row.parked,
+                [
+                    Difference(
+                        each.line, each.table_name, each.column_name, each.before, each.after
+                    )
+                    for each in found
+                ],
+            )
+
+    async def decisions(self, uuid: str, *, page: int = 0, size: int = 50) -> Page[DecisionRecord]:
+        """Who decided what, the newest first."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            if row is None:
+                return Page((), 0)
+            mine = decisions.c.workflow_id == row.workflow_id
+            total = await connection.execute(_count(decisions, mine))
+            query = select(decisions).where(mine)
+            query = query.order_by(decisions.c.at.desc(), decisions.c.id.desc())
+            found = await connection.execute(_paged(query, page, size))
+            return Page([_decision(each) for each in found], total.scalar_one())
+
+    async def undo(self, uuid: str) -> UndoView | None:
+        """How far an undo has come; None: nobody has begun one."""
+        row = await self._status(uuid)
+        if row is None or row.undo_state is None:
+            return None
+        counts = UndoCounts(
+            deleted=row.undo_deleted, restored=row.undo_restored, left_alone=row.undo_left_alone
+        )
+        return UndoView(
+            state=UndoState(row.undo_state),
+            counts=counts,
+            by=row.undo_by,
+            requested_at=row.undo_requested_at,
+            finished_at=row.undo_finished_at,
+        )
+
+    async def undo_conflicts(
+        self, uuid: str, *, page: int = 0, size: int = 50
+    ) -> Page[UndoConflict]:
+        """Rows that an undo left alone, by line."""
+        conflicts = spreadsheet_undo_conflicts
+        async with self._database.reading() as connection:
+            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            if row is None:
+                return Page((), 0)
+            mine = conflicts.c.import_id == row.id
+            total = await connection.execute(_count(conflicts, mine))
+            query = select(conflicts).where(mine).order_by(conflicts.c.line, conflicts.c.id)
+            found = await connection.execute(_paged(query, page, size))
+            items = [
+                UndoConflict(each.line, each.table_name, each.row_id, each.reason) for each in found
+            ]
+            return Page(items, total.scalar_one())
+
+    async def note_upload(self, uuid: str, blob_name: str, subject: str, at: datetime) -> None:
+        """Note a file on its way in, so that it is found if it never becomes an import."""
+        values = {
+            "uuid": uuid,
+            "blob_name": blob_name,
+            "subject": clean(subject),
+            "created_at": at,
+        }
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                tools_of(self._database)
+                .writer.insert(spreadsheet_uploads)
+                .values(values)
+                .on_conflict_do_nothing(index_elements=["blob_name"])
+            )
+
+    async def created_since(self, subject: str, since: datetime) -> int:
+        """Uploads and imports that somebody has begun from a moment on."""
+        uploads, imports = spreadsheet_uploads, spreadsheet_imports
+        noted = _count(uploads, uploads.c.subject == clean(subject), uploads.c.created_at >= since)
+        opened = _count(imports, imports.c.by == clean(subject), imports.c.created_at >= since)
+        query = select(noted.scalar_subquery() + opened.scalar_subquery())
+        async with self._database.reading() as connection:
+            return (await connection.execute(query)).scalar_one()
+
+    async def _status(self, uuid: str) -> Any:
+        async with self._database.reading() as connection:
+            return (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+
+
+def _count(table: Table, *conditions: ColumnElement[bool]) -> Select[int]:
+    return select(func.count()).select_from(table).where(*conditions)
+
+
+def _paged(query: Select[*tuple[Any, ...]], page: int, size: int) -> Select[*tuple[Any, ...]]:
+    return query.limit(size).offset(page * size)
+
+
+def _status_columns() -> list[ColumnElement[Any]]:
+    return [column for column in spreadsheet_imports.c if column.name not in _LARGE]
+
+
+@lru_cache
+def _reading() -> Select[*tuple[Any, ...]]:
+    mine = spreadsheet_imports.c.uuid == bindparam("uuid")
+    return select(*_status_columns()).where(mine)
+
+
+@lru_cache
+def _revision() -> Select[int]:
+    imports = spreadsheet_imports
+    return select(imports.c.revision).where(imports.c.uuid == bindparam("uuid"))
+
+
+def _status(row: Any) -> SpreadsheetRow:
+    return SpreadsheetRow(
+        uuid=row.uuid,
+        workflow_id=row.workflow_id,
+        organisation_id=row.organisation_id,
+        import_type=row.import_type,
+        context_id=row.context_id,
+        filename=row.filename,
+        by=row.by,
+        auto_start=row.auto_start,
+        dry_run=row.dry_run,
+        fingerprint=row.fingerprint,
+        state=SpreadsheetState(row.state),
+        state_since=row.state_since,
+        step=row.step,
+        reason=row.reason,
+        assignee=row.assignee,
+        waiting_since=row.waiting_since,
+        version=row.version,
+        revision=row.revision,
+        total=row.total,
+        counts=counts_of(row),
+        parked=row.parked,
+        values_total=row.values_total,
+        values_open=row.values_open,
+        layout=Layout() if row.layout is None else Layout.model_validate_json(row.layout),
+        report=None if row.report is None else BlobRef.model_validate_json(row.report),
+        undo_state=None if row.undo_state is None else UndoState(row.undo_state),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        finished_at=row.finished_at,
+        purged_at=row.purged_at,
+    )
+
+
+def _column(row: Any) -> ColumnView:
+    return ColumnView(
+        id=row.id,
+        index=row.position,
+        header=row.header,
+        target=row.target,
+        status=MappingStatus(row.status),
+        confidence=row.confidence,
+        alternatives=trail.load_alternatives(row.alternatives),
+        samples=json.loads(row.samples),
+    )
+
+
+def _decision(row: Any) -> DecisionRecord:
+    return DecisionRecord(
+        kind=row.kind,
+        subject=row.subject,
+        decision=row.decision,
+        by=row.by,
+        at=row.at,
+        confidence=row.confidence,
+        alternatives=trail.load_alternatives(row.alternatives),
+    )

@@ -1,0 +1,1 @@
+"""Ways to tell people: webhook, mail, the log, or several of them."""

@@ -1,0 +1,203 @@
+"""Notices by mail."""
+
+import hashlib
+import logging
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Final, Self
+from urllib.parse import unquote, urlsplit
+
+import aiosmtplib
+
+from adapters.notices.wording import body_of, subject_of
+from adapters.ports import PortError, Unavailable
+from contracts.spreadsheets import Notice
+
+logger = logging.getLogger(__name__)
+
+ADDRESS_CHARACTERS: Final = 320
+TIMEOUT_SECONDS: Final = 30.0
+"""For each answer of the server."""
+_PORTS: Final[Mapping[str, int]] = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9-]+"
+_ADDRESS: Final = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
+"""Addresses that mail servers of today take; no quoted names, comments and literals."""
+_TO_OPERATORS: Final = frozenset({"escalation", "parked"})
+"""Kinds of notices that go to whoever runs docflow as well."""
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """Where mail is handed in."""
+
+    host: str
+    port: int
+    security: str
+    """`smtps`: TLS from the first byte; `smtp+starttls`: before anything is said; `smtp`: none."""
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read `smtps://user:password@host:port`; reserved characters are percent-encoded.
+
+        Raises:
+            ValueError: It is no such URL, or would send a password in the clear; the message
+                says which and does not repeat the URL.
+        """
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise ValueError("holds a port that is none; write smtps://host:465") from None
+        if parts.scheme not in _PORTS or not parts.hostname or port == 0:
+            raise ValueError(
+                "must be smtps://host, smtp+starttls://host or smtp://host, "
+                "with user:password@ before the host where they are wanted"
+            )
+        user = unquote(parts.username) if parts.username else None
+        if user and parts.scheme == "smtp":
+            raise ValueError(
+                "would send the password in the clear; write smtps:// or smtp+starttls://"
+            )
+        password = unquote(parts.password) if parts.password else None
+        return cls(parts.hostname, port or _PORTS[parts.scheme], parts.scheme, user, password)
+
+
+def check_address(address: str) -> str:
+    """A mail address, when it is one.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if len(address) > ADDRESS_CHARACTERS or not _ADDRESS.fullmatch(address):
+        raise ValueError(f"{address!r} is no mail address")
+    return address
+
+
+class SmtpNotices:
+    """Sends notices as plain text.
+
+    Args:
+        server: Where mail is handed in.
+        sender: Address that mail comes from.
+        operators: Addresses that escalations and parked steps go to as well.
+        tls: Takes the place of the system's certificates.
+        timeout: Seconds for each answer of the server.
+    """
+
+    def __init__(
+        self,
+        server: MailServer,
+        sender: str,
+        operators: Sequence[str] = (),
+        *,
+        tls: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._server = server
+        self._sender = sender
+        self._operators = tuple(operators)
+        self._tls = tls
+        self._timeout = timeout
+
+    async def send(self, notice: Notice, key: str) -> None:
+        """Send one notice; one that is for nobody is logged.
+
+        Raises:
+            Unavailable: The server is away, or says that it may take it later.
+            PortError: The server refuses it.
+        """
+        recipients = self._recipients(notice)
+        if not recipients:
+            logger.warning(
+                "%s of spreadsheet import %s has nobody to go to; set DOCFLOW_ESCALATE_TO",
+                notice.kind,
+                notice.uuid,
+            )
+            return
+        message = _compose(notice, key, self._sender, recipients)
+        try:
+            await self._deliver(message, recipients)
+        except aiosmtplib.SMTPResponseException as error:
+            raise self._refused([error.code]) from error
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            raise self._refused([one.code for one in error.recipients]) from error
+        except (aiosmtplib.SMTPServerDisconnected, OSError) as error:
+            raise Unavailable(
+                f"the mail server {self._place} cannot be used: {type(error).__name__}"
+            ) from error
+        except aiosmtplib.SMTPException as error:
+            raise PortError(
+                f"the mail server {self._place} lacks what DOCFLOW_SMTP_URL asks for, "
+                f"STARTTLS or a login: {type(error).__name__}"
+            ) from error
+
+    def _recipients(self, notice: Notice) -> list[str]:
+        wanted = [notice.notify] if notice.notify else []
+        if notice.kind in _TO_OPERATORS:
+            wanted += self._operators
+        found: dict[str, None] = {}
+        for address in wanted:
+            try:
+                found[check_address(address)] = None
+            except ValueError:
+                logger.warning("spreadsheet import %s names no mail address", notice.uuid)
+        return list(found)
+
+    async def _deliver(self, message: EmailMessage, recipients: Sequence[str]) -> None:
+        server = self._server
+        refused, _ = await aiosmtplib.send(
+            message,
+            sender=self._sender,
+            recipients=recipients,
+            hostname=server.host,
+            port=server.port,
+            username=server.user,
+            password=server.password,
+            use_tls=server.security == "smtps",
+            start_tls=server.security == "smtp+starttls",
+            tls_context=self._tls,
+            timeout=self._timeout,
+        )
+        if refused:
+            # Whoever was served would be served again by another attempt.
+            logger.warning(
+                "the mail server %s refused %d of %d recipients",
+                self._place,
+                len(refused),
+                len(recipients),
+            )
+
+    def _refused(self, codes: Sequence[int]) -> PortError:
+        # The server's own words name people.
+        says = f"the mail server {self._place} answered {', '.join(map(str, sorted(set(codes))))}"
+        if codes and all(400 <= code < 500 for code in codes):
+            return Unavailable(says)
+        return PortError(f"{says}; are DOCFLOW_SMTP_URL and DOCFLOW_NOTIFY_FROM right?")
+
+    @property
+    def _place(self) -> str:
+        return f"{self._server.host}:{self._server.port}"
+
+
+def _compose(notice: Notice, key: str, sender: str, recipients: Sequence[str]) -> EmailMessage:
+    message = EmailMessage(policy=SMTP)
+    message["From"] = Address(addr_spec=sender)
+    message["To"] = [Address(addr_spec=address) for address in recipients]
+    message["Subject"] = subject_of(notice)
+    message["Date"] = datetime.now(UTC)
+    # The same for every attempt, so that mail programs show one mail.
+    digest = hashlib.sha256(key.encode()).hexdigest()[:40]
+    message["Message-ID"] = f"<{digest}@{sender.rpartition('@')[2]}>"
+    # Programs that answer by themselves leave this mail alone (RFC 3834).
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(body_of(notice))
+    return message

@@ -1,0 +1,153 @@
+"""Notices to a webhook, signed so that the receiver can tell them from anybody else's.
+
+The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` are those of the Standard
+Webhooks specification (standardwebhooks.com, version 1.0.0): its libraries check them.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic.alias_generators import to_camel
+
+from adapters.ports import PortError, Throttled, Unavailable
+from contracts.spreadsheets import Notice
+
+TIMEOUT_SECONDS: Final = 15.0
+"""For all of one request."""
+LONGEST_HINT_SECONDS: Final = 3600.0
+"""A receiver may ask for no longer pause."""
+_SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says how a secret is written
+
+
+def check_webhook_url(url: str) -> str:
+    """The URL, when notices can be posted to it.
+
+    Raises:
+        ValueError: They cannot; the message says why without repeating the URL, which may hold
+            a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise ValueError("is no URL that can be posted to; write https://host/path")
+    return url
+
+
+def secret_bytes(secret: str) -> bytes:
+    """The key of the signature: what follows `whsec_` in base64, anything else as it stands.
+
+    Raises:
+        ValueError: What follows `whsec_` is not base64.
+    """
+    if not secret.startswith(_SECRET_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        raise ValueError("begins with whsec_, and what follows is not base64") from None
+
+
+def signature(secret: bytes, key: str, timestamp: int, body: bytes) -> str:
+    """The value of `webhook-signature`: HMAC-SHA256 over id, time and body."""
+    signed = f"{key}.{timestamp}.".encode() + body
+    digest = hmac.new(secret, signed, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+class WebhookNotices:
+    """Posts notices as JSON with names in camelCase.
+
+    Args:
+        url: Checked by `check_webhook_url`.
+        secret: Key of the signature; None: notices are not signed.
+        timeout: Seconds for all of one request.
+    """
+
+    def __init__(
+        self, url: str, secret: bytes | None = None, *, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        self._url = url
+        self._host = urlsplit(url).hostname
+        self._secret = secret
+        self._timeout = timeout
+
+    async def send(self, notice: Notice, key: str) -> None:
+        """Post one notice.
+
+        Raises:
+            Throttled: The receiver asks for a pause (429, or 503 with `Retry-After`).
+            Unavailable: It does not answer, or with 408 or 5xx.
+            PortError: It does not take notices: any other status, redirects included.
+        """
+        try:
+            async with asyncio.timeout(self._timeout):
+                status, headers = await self._post(notice, key)
+        except TimeoutError as error:
+            raise Unavailable(
+                f"the webhook at {self._host} did not answer within {self._timeout:g} s"
+            ) from error
+        except httpx.RequestError as error:
+            raise Unavailable(
+                f"the webhook at {self._host} cannot be reached: {type(error).__name__}"
+            ) from error
+        self._judge(status, headers)
+
+    async def _post(self, notice: Notice, key: str) -> tuple[int, httpx.Headers]:
+        content = {to_camel(name): value for name, value in notice.model_dump(mode="json").items()}
+        body = json.dumps(content).encode()
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "docflow",
+            "Idempotency-Key": key,
+            "webhook-id": key,
+        }
+        if self._secret is not None:
+            now = int(datetime.now(UTC).timestamp())
+            headers["webhook-timestamp"] = str(now)
+            headers["webhook-signature"] = signature(self._secret, key, now, body)
+        # The answer's body is left unread: nobody needs it, and it has no bound.
+        async with (
+            httpx.AsyncClient(timeout=self._timeout) as client,
+            client.stream("POST", self._url, content=body, headers=headers) as answer,
+        ):
+            return answer.status_code, answer.headers
+
+    def _judge(self, status: int, headers: httpx.Headers) -> None:
+        if 200 <= status < 300:
+            return
+        says = f"the webhook at {self._host} answered {status}"
+        pause = _retry_after(headers.get("Retry-After"))
+        if status == 429 or (status == 503 and pause is not None):
+            raise Throttled(says, pause)
+        if status == 408 or status >= 500:
+            raise Unavailable(says)
+        raise PortError(f"{says}; does DOCFLOW_NOTIFY_WEBHOOK_URL name a receiver of notices?")
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3); None when it says none."""
+    if value is None:
+        return None
+    if value.isascii() and value.isdigit():
+        seconds = float(value[:10])
+    else:
+        try:
+            moment = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        # A date without zone is what an HTTP date never is, and GMT is what it would mean.
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        seconds = (moment - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_HINT_SECONDS)

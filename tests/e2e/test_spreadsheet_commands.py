@@ -1,0 +1,194 @@
+"""`docflow spreadsheets`, on a real server, with the real worker and database."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from click.testing import Result
+from temporalio.testing import WorkflowEnvironment
+from typer.testing import CliRunner
+
+from adapters.database import upgrade
+from adapters.database.spreadsheets.samples import SampleClub, sample_club
+from adapters.files.documents import FileDocuments
+from workers.catalogue import CATALOGUE
+from workers.cli.app import app
+from workers.cli.surroundings import Surroundings
+from workers.plugin import docflow_plugin
+from workers.process import build_worker
+from workers.resources import open_resources
+from workers.stack.temporal import TUNING, temporal_binary
+from workflows import attributes
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REGISTRATIONS = Path(__file__).parents[2] / "samples" / "registrations.xlsx"
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A person with the settings of an installation."""
+
+    environment: Mapping[str, str]
+    club: SampleClub
+
+    async def try_docflow(self, *arguments: str) -> Result:
+        """Run `docflow spreadsheets ...`."""
+        surroundings = Surroundings(self.environment)
+        return await asyncio.to_thread(
+            CliRunner().invoke,
+            app,
+            ["spreadsheets", *arguments],
+            obj=surroundings,
+            prog_name="docflow",
+        )
+
+    async def docflow(self, *arguments: str) -> str:
+        """Run a command that works."""
+        done = await self.try_docflow(*arguments)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    async def refused(self, *arguments: str) -> str:
+        """Run a command that is refused, in one line."""
+        done = await self.try_docflow(*arguments)
+        assert done.exit_code != 0, done.output
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        return done.stderr
+
+    async def json(self, *arguments: str) -> Any:
+        """What a command prints for programs."""
+        return json.loads(await self.docflow(*arguments, "--json"))
+
+    async def submit(self, *options: str) -> str:
+        """Send the sample; its uuid."""
+        made = await self.json(
+            *("submit", str(REGISTRATIONS), "--type", "EVENT_PARTICIPANT"),
+            *("--organisation", str(self.club.organisation_id)),
+            *("--context", str(self.club.event_id), *options),
+        )
+        return made["uuid"]
+
+    async def until(self, uuid: str, state: str) -> dict[str, Any]:
+        """Wait for a state."""
+        async with asyncio.timeout(30):
+            while (now := (await self.json("show", uuid))["import"])["state"] != state:
+                assert now["state"] not in ("FAILED", "CANCELLED"), now
+        return now
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Terminal]:
+    folder = tmp_path_factory.mktemp("commands")
+    tuning = [word for value in TUNING for word in ("--dynamic-config-value", value)]
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=tuning,
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    settings = {
+        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+        "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        "USER": "ada",
+    }
+    await upgrade(settings["DATABASE_URL"])
+    with pytest.MonkeyPatch.context() as patch:
+        async with environment, open_resources(settings) as resources:
+            patch.setenv("TEMPORAL_ADDRESS", environment.client.service_client.config.target_host)
+            club = await sample_club(resources.database)
+            async with build_worker(environment.client, CATALOGUE["spreadsheets"], resources):
+                yield Terminal(settings, club)
+
+
+async def test_from_the_file_over_both_pauses_to_rows_and_back(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    uuid = await terminal.submit()
+    await terminal.until(uuid, "COLUMN_MAPPING")
+    columns = (await terminal.json("columns", uuid))["columns"]
+    (unknown,) = (column for column in columns if column["status"] == "UNMATCHED")
+    assert unknown["header"] == "Race group"
+    assert "Race group" in await terminal.docflow("columns", uuid)
+    said = await terminal.docflow("columns", uuid, "--set", f"{unknown['id']}=EVENT_CATEGORY_NAME")
+    assert f"taken; {uuid} is COLUMN_MAPPING" in said
+    await terminal.docflow("confirm-columns", uuid)
+
+    listed = await terminal.docflow("list", "--state", "CELL_MAPPING")
+    assert uuid in listed and "registrations.xlsx" in listed
+    assert "StillOpen" not in await terminal.refused("confirm-values", uuid)
+    values = (await terminal.json("values", uuid, "--open"))["items"]
+    assert {value["value"] for value in values} == {"Elite", "Golden age"}
+    meaning = {"Elite": "Senior (18+)", "Golden age": "Masters (40+)"}
+    for value in values:
+        wanted = meaning[value["value"]]
+        found = await terminal.json(
+            "candidates", uuid, "--field", "EVENT_CATEGORY_NAME", "--query", wanted
+        )
+        id = next(each["id"] for each in found if each["name"] == wanted)
+        await terminal.docflow("values", uuid, "--set", f"{value['id']}={id}")
+    await terminal.docflow("confirm-values", uuid)
+
+    done = await terminal.until(uuid, "COMPLETED")
+    assert done["counts"] == {"created": 57, "updated": 0, "skipped": 0, "error": 3}
+    report = tmp_path / "to-correct.xlsx"
+    await terminal.docflow("report", uuid, "--out", str(report))
+    with FileDocuments().open_table(report) as table:
+        assert len(list(table.rows())) == 4
+    assert "add --force" in await terminal.refused("report", uuid, "--out", str(report))
+
+    await terminal.docflow("undo", uuid)
+    async with asyncio.timeout(30):
+        while (undone := (await terminal.json("show", uuid))["undo"])["state"] != "UNDONE":
+            assert undone["state"] == "RUNNING"
+    assert undone["counts"]["left_alone"] == 0
+    assert "UNDONE" in await terminal.docflow("show", uuid)
+
+
+async def test_somebody_else_is_waited_for_and_cancels(terminal: Terminal) -> None:
+    uuid = await terminal.submit("--auto-start", "--dry-run")
+    done = await terminal.until(uuid, "COMPLETED")
+    assert done["dry_run"] is True
+    other = await terminal.submit()
+    await terminal.until(other, "COLUMN_MAPPING")
+    await terminal.docflow("reassign", other, "--to", "grace")
+    assert "grace" in await terminal.docflow("show", f"spreadsheet/{other}")
+    await terminal.docflow("cancel", other, "--reason", "wrong file")
+    assert (await terminal.json("show", other))["import"]["state"] == "CANCELLED"
+    assert "CANCELLED" in await terminal.refused("start", other)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("show", "nonsense"), "is no uuid of an import"),
+        (("show", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"), "no such import"),
+        (("columns", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--set", "x"), "write ID=FIELD"),
+        (
+            ("columns", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--set", "1=lower"),
+            "'lower'",
+        ),
+        (
+            ("values", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--confirm", "1", "--create", "1"),
+            "two things are said about 1",
+        ),
+        (
+            ("submit", __file__, "--type", "EVENT_PARTICIPANT", "--organisation", "1"),
+            "--context: Event participants needs one",
+        ),
+        (
+            ("submit", str(REGISTRATIONS), "--type", "NOTHING", "--organisation", "1"),
+            "there is no NOTHING",
+        ),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_in_a_line(
+    terminal: Terminal, arguments: tuple[str, ...], says: str
+) -> None:
+    assert says in await terminal.refused(*arguments)

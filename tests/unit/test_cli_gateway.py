@@ -1,0 +1,90 @@
+"""`docflow gateway` and `docflow token`."""
+
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.support.cli import SETTINGS, World
+from workers.gateway.auth import Tokens
+from workers.gateway.settings import TokenSettings
+
+KEY = "a key that is at least 32 bytes long"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was started, with which options."""
+    calls: list[Any] = []
+    process = ModuleType("workers.gateway.process")
+
+    async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -> None:
+        calls.append((dict(environment), host, port))
+
+    vars(process).update(run_gateway=run_gateway)
+    monkeypatch.setitem(sys.modules, "workers.gateway.process", process)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting", "host", "port"),
+    [
+        ([], {}, "127.0.0.1", 8000),
+        ([], {"DOCFLOW_HTTP_HOST": "0.0.0.0"}, "0.0.0.0", 8000),
+        (["--host", "::1", "--port", "0"], {"DOCFLOW_HTTP_HOST": "0.0.0.0"}, "::1", 0),
+    ],
+)
+def test_the_gateway_listens_where_it_is_told(
+    arguments: list[str], setting: dict[str, str], host: str, port: int, started: list[Any]
+) -> None:
+    environment = {**SETTINGS, **setting}
+    assert World(environment=environment).docflow("gateway", *arguments).exit_code == 0
+    assert started == [(environment, host, port)]
+
+
+async def test_a_token_is_one_that_the_gateway_believes() -> None:
+    environment = {"DOCFLOW_JWT_KEY": KEY}
+    done = World(environment=environment).docflow(
+        *("token", "--subject", "ada", "--organisation", "1", "--organisation", "7"),
+        *("--role", "viewer", "--role", "operator", "--email", "ada@example.org"),
+    )
+    assert done.exit_code == 0, done.output
+    who = await Tokens(TokenSettings.read(environment)).identify(done.stdout.strip())
+    assert (who.subject, who.organisations, who.email) == ("ada", (1, 7), "ada@example.org")
+    assert who.roles == {"viewer", "operator"}
+
+
+def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch) -> None:
+    minted: list[dict[str, Any]] = []
+
+    def mint_token(settings: TokenSettings, **claims: Any) -> str:
+        minted.append(claims)
+        return "a.b.c"
+
+    monkeypatch.setattr("workers.gateway.auth.mint_token", mint_token)
+    done = World(environment={"DOCFLOW_JWT_KEY": KEY}).docflow(
+        "token", "--subject", "ada", "--organisation", "1", "--hours", "2"
+    )
+    assert done.stdout == "a.b.c\n"
+    assert (minted[0]["roles"], minted[0]["lasts"].total_seconds()) == (["importer"], 7200)
+
+
+@pytest.mark.parametrize(
+    ("setting", "arguments", "says"),
+    [
+        ({}, [], "DOCFLOW_JWT_KEY"),
+        ({"DOCFLOW_JWT_JWKS_URL": "https://id.example.org/keys"}, [], "identity provider"),
+        ({"DOCFLOW_JWT_KEY": "short"}, [], "at least 32 bytes"),
+        ({"DOCFLOW_JWT_KEY": KEY}, ["--role", "king"], "unknown role 'king'"),
+    ],
+)
+def test_a_token_that_cannot_be_made(
+    setting: dict[str, str], arguments: list[str], says: str
+) -> None:
+    done = World(environment=setting).docflow(
+        "token", "--subject", "ada", "--organisation", "1", *arguments
+    )
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert says in done.stderr and len(done.stderr.splitlines()) == 1

@@ -1,0 +1,56 @@
+"""`docflow schedules`, on a real server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from temporalio.testing import WorkflowEnvironment
+from typer.testing import CliRunner
+
+from workers.cli.app import app
+from workers.plugin import docflow_plugin
+from workers.stack.temporal import temporal_binary
+from workflows import attributes
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def address() -> AsyncIterator[str]:
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    async with environment:
+        yield environment.client.service_client.config.target_host
+
+
+async def _docflow(*arguments: str) -> str:
+    done = await asyncio.to_thread(CliRunner().invoke, app, ["schedules", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+async def test_schedules_are_listed_and_made(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEMPORAL_ADDRESS", address)
+    listed = await _docflow("list")
+    assert "missing" in listed and "`docflow schedules reconcile`" in listed
+    assert await _docflow("reconcile") == "spreadsheet-retention: created\n"
+    assert json.loads(await _docflow("reconcile", "--json")) == {
+        "spreadsheet-retention": "as declared"
+    }
+    (view,) = json.loads(await _docflow("list", "--json"))
+    assert (view["state"], view["when"]) == ("active", "daily at 02:00 UTC")
+    assert "T02:00:00" in view["next_run"]
+    listed = await _docflow("list")
+    assert "SpreadsheetRetention" in listed and "reconcile" not in listed
+
+
+async def test_a_temporal_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
+    done = await asyncio.to_thread(CliRunner().invoke, app, ["schedules", "list"])
+    assert done.exit_code == 1
+    assert "TEMPORAL_ADDRESS" in done.output and len(done.output.splitlines()) == 1

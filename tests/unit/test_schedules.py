@@ -1,0 +1,158 @@
+"""Schedules are brought in line with the table, on a real server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+import pytest_asyncio
+from temporalio import workflow
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleCalendarSpec,
+    ScheduleSpec,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
+)
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import WorkflowEnvironment
+
+from contracts.spreadsheets import RetentionOrder
+from workers.catalogue import CATALOGUE
+from workers.connect import TemporalUnreachable
+from workers.plugin import docflow_plugin
+from workers.schedules import SCHEDULES, Change, Declared, daily, look, reconcile
+from workers.stack.temporal import temporal_binary
+from workflows import attributes
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NIGHTLY = Declared("imports", "Sweep", "imports", RetentionOrder(page=7), daily(3, 15))
+TABLE: Mapping[str, Declared] = {"sweep": NIGHTLY, "other": replace(NIGHTLY, pipeline="batches")}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[Client]:
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    async with environment:
+        yield environment.client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(server: Client) -> AsyncIterator[Client]:
+    """The server's client; no schedule is left behind."""
+    yield server
+    # Listing lags behind, so that what was made is named.
+    for id in (*TABLE, *SCHEDULES, "theirs"):
+        try:
+            await server.get_schedule_handle(id).delete()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+
+
+async def changed_at(client: Client, id: str) -> datetime | None:
+    """When the schedule was changed last; None: never since it was made."""
+    return (await client.get_schedule_handle(id).describe()).info.last_updated_at
+
+
+async def test_a_schedule_is_made_once_and_left_alone_then(client: Client) -> None:
+    assert await reconcile(client, ["imports"], TABLE) == {"sweep": Change.CREATED}
+    found = await client.get_schedule_handle("sweep").describe()
+    (times, *_) = found.info.next_action_times
+    assert (times.hour, times.minute, times.utcoffset()) == (3, 15, timedelta(0))
+    assert await reconcile(client, ["imports"], TABLE) == {"sweep": Change.NONE}
+    assert await changed_at(client, "sweep") is None
+    assert [(view.id, view.state) for view in await look(client, TABLE)] == [
+        ("sweep", "active"),
+        ("other", "missing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(NIGHTLY, at=daily(4)),
+        replace(NIGHTLY, input=RetentionOrder(page=8)),
+        replace(NIGHTLY, workflow="OtherSweep"),
+        replace(NIGHTLY, task_queue="elsewhere"),
+        replace(NIGHTLY, catch_up=timedelta(hours=1)),
+        replace(NIGHTLY, pipeline="jobs"),
+    ],
+    ids=["time", "input", "workflow", "task queue", "catch-up", "pipeline"],
+)
+async def test_a_changed_row_updates_its_schedule_and_keeps_it_paused(
+    client: Client, changed: Declared
+) -> None:
+    await reconcile(client, ["imports"], {"sweep": NIGHTLY})
+    await client.get_schedule_handle("sweep").pause(note="the disk is being replaced")
+    table = {"sweep": changed}
+    assert [view.state for view in await look(client, table)] == ["differs"]
+    assert await reconcile(client, [changed.pipeline], table) == {"sweep": Change.UPDATED}
+    assert [view.state for view in await look(client, table)] == ["paused"]
+    found = await client.get_schedule_handle("sweep").describe()
+    assert found.schedule.state.note == "the disk is being replaced"
+    assert await reconcile(client, [changed.pipeline], table) == {"sweep": Change.NONE}
+
+
+async def test_a_change_by_hand_is_taken_back(client: Client) -> None:
+    await reconcile(client, ["imports"], TABLE)
+
+    def twice_a_day(now: ScheduleUpdateInput) -> ScheduleUpdate:
+        schedule = now.description.schedule
+        schedule.spec = ScheduleSpec(calendars=[daily(3, 15), daily(15)])
+        return ScheduleUpdate(schedule)
+
+    await client.get_schedule_handle("sweep").update(twice_a_day)
+    assert await reconcile(client, ["imports"], TABLE) == {"sweep": Change.UPDATED}
+    found = await client.get_schedule_handle("sweep").describe()
+    assert found.schedule.spec.calendars == [daily(3, 15)]
+
+
+async def test_schedules_of_others_are_not_touched(client: Client) -> None:
+    spec = ScheduleSpec(calendars=[ScheduleCalendarSpec(comment="theirs")])
+    action = ScheduleActionStartWorkflow("Theirs", id="theirs", task_queue="theirs")
+    await client.create_schedule("theirs", Schedule(action=action, spec=spec))
+    await reconcile(client, ["batches"], TABLE)
+    changed = {id: replace(declared, at=daily(5)) for id, declared in TABLE.items()}
+    assert await reconcile(client, ["imports"], changed) == {"sweep": Change.CREATED}
+    assert (await changed_at(client, "other"), await changed_at(client, "theirs")) == (None, None)
+
+
+async def test_workers_that_start_at_once_agree(client: Client) -> None:
+    done = await asyncio.gather(*(reconcile(client, ["imports"], TABLE) for _ in range(8)))
+    changes = [change["sweep"] for change in done]
+    assert changes.count(Change.CREATED) == 1
+    assert changes.count(Change.NONE) == 7
+
+
+async def test_a_namespace_that_is_not_there_is_named(client: Client) -> None:
+    config = client.config()
+    config["namespace"] = "nowhere"
+    with pytest.raises(TemporalUnreachable, match="cannot look after schedule sweep"):
+        await reconcile(Client(**config), ["imports"], TABLE)
+
+
+async def test_retention_runs_at_two_at_night(client: Client) -> None:
+    assert await reconcile(client, ["spreadsheets"]) == {"spreadsheet-retention": Change.CREATED}
+    found = await client.get_schedule_handle("spreadsheet-retention").describe()
+    assert {(time.hour, time.minute) for time in found.info.next_action_times} == {(2, 0)}
+    assert [view.state for view in await look(client, SCHEDULES)] == ["active"]
+
+
+async def test_every_schedule_starts_a_workflow_of_its_pipeline_with_its_input() -> None:
+    for declared in SCHEDULES.values():
+        pipeline = CATALOGUE[declared.pipeline]
+        known = {
+            definition.name: definition
+            for definition in map(workflow._Definition.must_from_class, pipeline.workflows)
+        }
+        assert declared.task_queue == pipeline.task_queue
+        assert known[declared.workflow].arg_types == [type(declared.input)]

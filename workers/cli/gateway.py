@@ -1,0 +1,84 @@
+"""`docflow gateway` and `docflow token`: the web side."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from workers.cli.errors import failures_in_one_line, run
+from workers.cli.processes import log_to_stderr
+from workers.cli.surroundings import surroundings
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def gateway(
+    context: typer.Context,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on [DOCFLOW_HTTP_HOST or 127.0.0.1].")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
+) -> None:
+    """Serve the HTTP API, the mapping pages and the inbox until SIGTERM or Ctrl-C.
+
+    It keeps no state: run as many as you like behind a balancer. Tokens are believed as
+    DOCFLOW_JWT_KEY or DOCFLOW_JWT_JWKS_URL say.
+
+    \b
+    Examples:
+      docflow gateway
+      docflow gateway --host 0.0.0.0 --port 8080
+    """
+    from workers.gateway.process import run_gateway
+
+    environment = surroundings(context).environment
+    log_to_stderr()
+    run(
+        run_gateway(
+            environment,
+            host=host or environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1",
+            port=port,
+        )
+    )
+
+
+@app.command()
+def token(
+    context: typer.Context,
+    subject: Annotated[str, typer.Option(help="Who it is for.")],
+    organisation: Annotated[
+        list[int], typer.Option(min=1, metavar="ID", help="Whose imports; may be repeated.")
+    ],
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE", help="viewer, importer or operator; may be repeated [importer]."
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name that pages show.")] = None,
+    email: Annotated[str | None, typer.Option(help="Where reminders go.")] = None,
+    hours: Annotated[int, typer.Option(min=1, max=24 * 366, help="How long it holds.")] = 12,
+) -> None:
+    """Print a token for the gateway, signed with DOCFLOW_JWT_KEY.
+
+    Where an identity provider signs tokens (DOCFLOW_JWT_JWKS_URL), get one from there.
+
+    \b
+    Example:
+      docflow token --subject ada --organisation 1 --role importer
+    """
+    with failures_in_one_line():
+        from workers.gateway.auth import mint_token
+        from workers.gateway.settings import TokenSettings
+
+        minted = mint_token(
+            TokenSettings.read(surroundings(context).environment),
+            subject=subject,
+            organisations=organisation,
+            roles=role or ["importer"],
+            name=name,
+            email=email,
+            lasts=timedelta(hours=hours),
+        )
+    typer.echo(minted)

@@ -1,0 +1,163 @@
+"""What a person says to an import as a whole."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contracts.spreadsheets import MappingsAnswer
+from workers.cli.errors import run
+from workers.cli.output import JsonOption, print_json
+from workers.cli.spreadsheets.access import UuidArgument, open_access, parse_uuid
+from workers.cli.surroundings import Surroundings, surroundings
+
+if TYPE_CHECKING:
+    from workers.gateway.desk import Desk
+    from workers.gateway.identity import Identity
+
+ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the trail later.")]
+Say = Callable[["Desk", "Identity", str], Awaitable[MappingsAnswer]]
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("confirm-columns")
+def confirm_columns(
+    context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False
+) -> None:
+    """Confirm what columns mean; the values are looked at next.
+
+    \b
+    Example:
+      docflow spreadsheets confirm-columns 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+    """
+
+    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
+        return desk.confirm_columns(who, id)
+
+    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+
+
+@app.command("confirm-values")
+def confirm_values(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False) -> None:
+    """Confirm what values mean; the rows are processed next.
+
+    \b
+    Example:
+      docflow spreadsheets confirm-values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+    """
+
+    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
+        return desk.confirm_cells(who, id)
+
+    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+
+
+@app.command("start")
+def start(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False) -> None:
+    """Confirm all that matched by itself, and process the rows.
+
+    \b
+    Example:
+      docflow spreadsheets start 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+    """
+
+    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
+        return desk.start(who, id)
+
+    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    uuid: UuidArgument,
+    reason: ReasonOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End an import; rows that are in stay in, and can be undone.
+
+    \b
+    Example:
+      docflow spreadsheets cancel 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --reason "wrong file"
+    """
+
+    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
+        return desk.cancel(who, id, reason)
+
+    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+
+
+@app.command()
+def retry(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False) -> None:
+    """Try the step again that an import is parked at.
+
+    \b
+    Example:
+      docflow spreadsheets retry 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+    """
+
+    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
+        return desk.retry(who, id)
+
+    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+
+
+@app.command()
+def reassign(
+    context: typer.Context,
+    uuid: UuidArgument,
+    to: Annotated[str, typer.Option(help="Who is waited for from now on.")],
+    notify: Annotated[str | None, typer.Option(metavar="MAIL", help="Their address.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Wait for somebody else.
+
+    \b
+    Example:
+      docflow spreadsheets reassign 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --to grace
+    """
+
+    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
+        return desk.reassign(who, id, to, notify)
+
+    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+
+
+async def _answer(world: Surroundings, text: str, say: Say, *, as_json: bool) -> None:
+    uuid = parse_uuid(text)
+    async with open_access(world) as access:
+        answer = await say(access.desk, access.who, uuid)
+    show_answer(uuid, answer, as_json=as_json)
+
+
+def show_answer(uuid: str, answer: MappingsAnswer, *, as_json: bool) -> None:
+    """What has become of an answer."""
+    if as_json:
+        print_json({"uuid": uuid, **answer.model_dump(mode="json")})
+        return
+    typer.echo(f"taken; {uuid} is {answer.state}")
+    if answer.missing_fields:
+        typer.echo(f"no column yet for {', '.join(answer.missing_fields)}")
+    if answer.cells.open:
+        typer.echo(
+            f"{answer.cells.open:,} values without a meaning: `docflow spreadsheets values {uuid}`"
+        )
+
+
+@app.command()
+def undo(context: typer.Context, uuid: UuidArgument) -> None:
+    """Take the rows of an import back; records that somebody changed since are left alone.
+
+    \b
+    Example:
+      docflow spreadsheets undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+    """
+    run(_undo(surroundings(context), uuid))
+
+
+async def _undo(world: Surroundings, text: str) -> None:
+    uuid = parse_uuid(text)
+    async with open_access(world) as access:
+        await access.desk.undo(access.who, uuid)
+    typer.echo(f"undoing {uuid}; `docflow spreadsheets show {uuid}` tells how it goes")

@@ -1,0 +1,171 @@
+"""Where imports stand, and their error reports."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contracts.spreadsheets import SpreadsheetState, workflow_id
+from workers.cli.errors import CommandError, UsageError, run
+from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+from workers.cli.spreadsheets.access import UuidArgument, open_access, parse_uuid
+from workers.cli.spreadsheets.output import as_json as to_json
+from workers.cli.spreadsheets.output import row_counts, spreadsheet_state
+from workers.cli.surroundings import Surroundings, surroundings
+
+if TYPE_CHECKING:
+    from adapters.database.spreadsheets.views import SpreadsheetRow, UndoView
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("list")
+def list_spreadsheets(
+    context: typer.Context,
+    organisation: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Only imports of this one.")
+    ] = None,
+    state: Annotated[
+        SpreadsheetState | None, typer.Option(help="Only imports in this state.")
+    ] = None,
+    import_type: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="Only imports of this type.")
+    ] = None,
+    page: Annotated[int, typer.Option(min=0, help="From 0.")] = 0,
+    size: Annotated[int, typer.Option(min=1, max=200, help="Imports of a page.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List spreadsheet imports, the newest first.
+
+    \b
+    Examples:
+      docflow spreadsheets list --state CELL_MAPPING
+      docflow spreadsheets list --organisation 1 --json
+    """
+    run(_list(surroundings(context), organisation, state, import_type, page, size, as_json=as_json))
+
+
+async def _list(
+    world: Surroundings,
+    organisation: int | None,
+    state: SpreadsheetState | None,
+    import_type: str | None,
+    page: int,
+    size: int,
+    *,
+    as_json: bool,
+) -> None:
+    async with open_access(world, organisation=organisation) as access:
+        found = await access.desk.list(
+            access.who, state=state, import_type=import_type, page=page, size=size
+        )
+    if as_json:
+        print_json([to_json(row) for row in found.items])
+        return
+    if not found.items:
+        typer.echo("no spreadsheets; `docflow spreadsheets submit FILE ...` starts one")
+        return
+    made = table("state", "import", "type", "file", "rows", "waits for", "since", numbers=["rows"])
+    for row in found.items:
+        made.add_row(
+            spreadsheet_state(row.state),
+            text(row.uuid),
+            text(row.import_type),
+            text(row.filename),
+            text(f"{row.counts.done:,} of {row.total:,}" if row.total is not None else None),
+            text(row.assignee if row.waiting_since else None),
+            text(moment(row.waiting_since or row.updated_at)),
+        )
+    console().print(made)
+    if len(found.items) < found.total:
+        typer.echo(f"{len(found.items):,} of {found.total:,}; --page shows the others", err=True)
+
+
+@app.command()
+def show(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False) -> None:
+    """Show one import in full.
+
+    \b
+    Example:
+      docflow spreadsheets show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+    """
+    run(_show(surroundings(context), uuid, as_json=as_json))
+
+
+async def _show(world: Surroundings, uuid: str, *, as_json: bool) -> None:
+    async with open_access(world) as access:
+        row = await access.desk.get(access.who, parse_uuid(uuid))
+        undo = await access.desk.undo_view(access.who, row.uuid)
+    if as_json:
+        print_json({"import": to_json(row), "undo": undo and to_json(undo)})
+        return
+    console().print(pairs([*_facts(row), *_undo_facts(undo)]))
+
+
+def _facts(row: "SpreadsheetRow") -> list[tuple[str, object]]:
+    return [
+        ("import", row.uuid),
+        ("type", row.import_type + (", dry run" if row.dry_run else "")),
+        ("file", row.filename),
+        ("organisation", row.organisation_id),
+        ("context", row.context_id),
+        ("state", spreadsheet_state(row.state)),
+        ("step", row.step or None),
+        ("reason", row.reason),
+        ("waits for", row.assignee if row.waiting_since else None),
+        ("since", moment(row.waiting_since)),
+        (
+            "open values",
+            f"{row.values_open:,} of {row.values_total:,}" if row.values_open else None,
+        ),
+        ("rows", f"{row.total:,}" if row.total is not None else None),
+        ("outcome", row_counts(row.counts)),
+        ("parked rows", f"{row.parked:,}" if row.parked else None),
+        ("created", moment(row.created_at)),
+        ("finished", moment(row.finished_at)),
+        ("removed", moment(row.purged_at)),
+        ("report", row.report and f"`docflow spreadsheets report {row.uuid}`"),
+        ("run", workflow_id(row.uuid)),
+    ]
+
+
+def _undo_facts(undo: "UndoView | None") -> list[tuple[str, object]]:
+    if undo is None:
+        return []
+    counts = undo.counts
+    done = f"{counts.deleted:,} deleted, {counts.restored:,} restored, "
+    return [("undo", f"{undo.state}: {done}{counts.left_alone:,} left alone")]
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    uuid: UuidArgument,
+    out: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="File to write [FILE-errors.xlsx].")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Save the spreadsheet of the rows that did not go in, with comments on what is wrong.
+
+    \b
+    Example:
+      docflow spreadsheets report 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --out to-correct.xlsx
+    """
+    run(_report(surroundings(context), uuid, out, force=force))
+
+
+async def _report(world: Surroundings, uuid: str, out: Path | None, *, force: bool) -> None:
+    async with open_access(world) as access:
+        found = await access.desk.report(access.who, parse_uuid(uuid))
+    try:
+        target = out or Path(Path(found.filename).name)
+        if target.exists() and not force:
+            raise UsageError(f"{target} exists; name another file with --out, or add --force")
+        shutil.copyfile(found.path, target)
+    except OSError as error:
+        raise CommandError(f"cannot write {out}: {error.strerror}") from error
+    finally:
+        found.path.unlink(missing_ok=True)
+    typer.echo(f"saved {target}; correct the rows and submit it as a new import")

@@ -1,0 +1,1 @@
+"""The HTTP gateway of spreadsheet imports: JSON API, pages and inbox."""

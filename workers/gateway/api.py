@@ -1,0 +1,237 @@
+"""Imports over HTTP: upload, status, progress, end."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Body, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from contracts.spreadsheets import SpreadsheetState, TypeName
+from workers.gateway import examples, wire
+from workers.gateway.asking import (
+    IfMatch,
+    ImportId,
+    PageNumber,
+    PageSize,
+    TheDesk,
+    Who,
+    describe_page,
+    etag,
+    expected_version,
+)
+from workers.gateway.desk import Desk, Upload
+from workers.gateway.events import last_revision, status_events
+from workers.gateway.identity import Identity
+from workers.gateway.models import (
+    AnswerView,
+    AssigneeBody,
+    ImportTypeView,
+    ImportView,
+    InboxView,
+)
+from workers.gateway.problems import problem_responses
+from workers.gateway.reading import LARGEST_PAGE, settled
+
+router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
+
+_ONE: Final = problem_responses(404)
+_MAPPED: Final = frozenset({SpreadsheetState.COLUMN_MAPPING, SpreadsheetState.CELL_MAPPING})
+
+
+@router.post(
+    "/imports",
+    status_code=201,
+    tags=["imports"],
+    response_model_exclude_unset=True,
+    responses={**examples.created, **problem_responses(409, 410, 413, 415, 429)},
+    openapi_extra={"requestBody": examples.upload_form},
+)
+async def create_import(
+    desk: TheDesk,
+    who: Who,
+    request: Request,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=255,
+            description="A second request with the same key and content makes no second import.",
+        ),
+    ] = None,
+) -> ImportView:
+    """Upload a spreadsheet and start its import.
+
+    The file is streamed: the answer comes within a second of its last byte, with the columns
+    where they are known by then.
+    """
+    upload = Upload(request, desk.settings.upload_limit)
+    row = await desk.create(who, upload, key=idempotency_key)
+    response.headers["location"] = f"/api/imports/{row.uuid}"
+    response.headers["etag"] = etag(row.version)
+    columns = None
+    if row.state is not SpreadsheetState.UPLOADED:
+        columns = await desk.columns(who, row.uuid)
+    return wire.import_view(row, columns)
+
+
+@router.get("/imports", tags=["imports"], response_model_exclude_unset=True)
+async def list_imports(
+    desk: TheDesk,
+    who: Who,
+    request: Request,
+    response: Response,
+    organisation_id: Annotated[int | None, Query(alias="organisationId", ge=1, le=2**53)] = None,
+    status: SpreadsheetState | None = None,
+    import_type: Annotated[TypeName | None, Query(alias="importType")] = None,
+    page: PageNumber = 0,
+    size: PageSize = 20,
+) -> list[ImportView]:
+    """Imports of your organisations, the newest first."""
+    found = await desk.list(
+        who,
+        organisation=organisation_id,
+        state=status,
+        import_type=import_type,
+        page=page,
+        size=size,
+    )
+    describe_page(request, response, found.total, page, size)
+    return [wire.import_view(row) for row in found.items]
+
+
+@router.get("/imports/{uuid}", tags=["imports"], response_model_exclude_unset=True, responses=_ONE)
+async def get_import(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    response: Response,
+    include_mappings: Annotated[bool, Query(alias="includeMappings")] = False,
+) -> ImportView:
+    """The status of an import; with its columns and the first 200 values on request."""
+    row = await desk.get(who, uuid)
+    response.headers["etag"] = etag(row.version)
+    if not include_mappings or row.purged_at is not None:
+        return wire.import_view(row)
+    columns = await desk.columns(who, uuid)
+    return wire.import_view(row, columns, await desk.cells(who, uuid, size=LARGEST_PAGE))
+
+
+@router.delete(
+    "/imports/{uuid}",
+    tags=["imports"],
+    response_model_exclude_unset=True,
+    responses={**_ONE, **problem_responses(409, 410)},
+)
+async def cancel_import(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    reason: Annotated[str | None, Query(max_length=500)] = None,
+) -> ImportView:
+    """Cancel an import. Rows that are in stay in, and can be undone."""
+    await desk.cancel(who, uuid, reason)
+    return await _status(desk, who, uuid)
+
+
+@router.post(
+    "/imports/{uuid}/start",
+    status_code=202,
+    tags=["imports"],
+    response_model_exclude_unset=True,
+    responses={**_ONE, **problem_responses(406, 409, 410, 412)},
+)
+async def start_import(
+    desk: TheDesk, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+) -> ImportView:
+    """Confirm all that matched by itself and process the rows.
+
+    From COLUMN_MAPPING the values are not looked at first: those that turn out to be open are
+    asked for while the other rows are processed.
+    """
+    version = await expected_version(desk, who, uuid, if_match)
+    answer = await desk.start(who, uuid, version)
+    response.headers["etag"] = etag(answer.version)
+    return await _status(desk, who, uuid)
+
+
+@router.post(
+    "/imports/{uuid}/retry",
+    status_code=202,
+    tags=["imports"],
+    response_model_exclude_unset=True,
+    responses={**_ONE, **problem_responses(409, 410)},
+)
+async def retry_import(desk: TheDesk, who: Who, uuid: ImportId) -> ImportView:
+    """Try the step again that could not be done, and that the import waits at."""
+    await desk.retry(who, uuid)
+    return await _status(desk, who, uuid)
+
+
+@router.post(
+    "/imports/{uuid}/assignee",
+    tags=["imports"],
+    responses={**_ONE, **problem_responses(409, 410)},
+)
+async def reassign_import(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    body: Annotated[AssigneeBody, Body(openapi_examples=examples.assignee)],
+) -> AnswerView:
+    """Let somebody else be waited for; reminders go to them from now on."""
+    return wire.answer_view(uuid, await desk.reassign(who, uuid, body.to, body.notify))
+
+
+@router.get(
+    "/imports/{uuid}/events",
+    tags=["imports"],
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "Events `status`", "content": {"text/event-stream": {}}},
+        204: {"description": "Nothing more will happen: do not come back"},
+        **_ONE,
+    },
+)
+async def watch_import(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    request: Request,
+    last_event_id: Annotated[
+        str | None, Header(max_length=30, description="Revision that you have seen.")
+    ] = None,
+) -> Response:
+    """The status whenever it changes, as server-sent events, until the import has ended."""
+    row = await desk.get(who, uuid)
+    seen = last_revision(last_event_id)
+    if settled(row) and row.revision == seen:
+        return Response(status_code=204)
+    stopping = request.app.state.stopping
+    rows = desk.events(who, uuid, seen, stopping)
+    return StreamingResponse(
+        status_events(
+            rows,
+            lambda row: wire.import_view(row).model_dump_json(exclude_unset=True),
+        ),
+        media_type="text/event-stream",
+        # Proxies must pass on each event as it comes.
+        headers={"x-accel-buffering": "no"},
+    )
+
+
+@router.get("/import-types", tags=["types"])
+async def list_types(desk: TheDesk, who: Who) -> list[ImportTypeView]:
+    """What can be imported, field by field; custom lists of an organisation come on top."""
+    return [wire.type_view(kind) for kind in desk.types()]
+
+
+@router.get("/inbox", tags=["inbox"])
+async def read_inbox(desk: TheDesk, who: Who, response: Response) -> list[InboxView]:
+    """Runs that wait for a person, the longest wait first; at most 1,000."""
+    entries = await desk.inbox(who)
+    response.headers["x-total-count"] = str(len(entries))
+    return [wire.inbox_view(entry) for entry in entries]
+
+
+async def _status(desk: Desk, who: Identity, uuid: str) -> ImportView:
+    return wire.import_view(await desk.get(who, uuid))

@@ -1,0 +1,199 @@
+"""Columns and values over HTTP."""
+
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Body, Query, Request, Response
+
+from contracts.spreadsheets import FieldName
+from workers.gateway import examples, wire
+from workers.gateway.asking import (
+    IfMatch,
+    ImportId,
+    PageNumber,
+    PageSize,
+    TheDesk,
+    Who,
+    describe_page,
+    etag,
+    expected_version,
+)
+from workers.gateway.errors import StillOpen, WrongState
+from workers.gateway.models import (
+    AnswerView,
+    CandidateView,
+    CellDecisionsBody,
+    CellMappingView,
+    ColumnDecisionsBody,
+    ColumnMappingView,
+    ImportView,
+    LayoutBody,
+    PreviewView,
+    mapping_status,
+)
+from workers.gateway.problems import problem_responses
+from workers.gateway.reading import LARGEST_PAGE
+
+router = APIRouter(
+    prefix="/api/imports/{uuid}",
+    tags=["mappings"],
+    responses=problem_responses(401, 403, 404, 410, 422, 503),
+)
+
+_ANSWERED: Final = problem_responses(406, 409, 412)
+MappingStatusName = Literal["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGNORED"]
+
+
+@router.get("/preview", responses=problem_responses(409))
+async def preview(desk: TheDesk, who: Who, uuid: ImportId) -> PreviewView:
+    """The first rows of the file, and how it is read."""
+    row = await desk.get(who, uuid)
+    found = await desk.preview(who, uuid)
+    if found is None:
+        raise WrongState("the file is still being looked at; try again in a moment")
+    return wire.preview_view(row, found)
+
+
+@router.put("/layout", status_code=202, responses=_ANSWERED)
+async def change_layout(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    body: Annotated[LayoutBody, Body(openapi_examples=examples.layout)],
+    response: Response,
+    if_match: IfMatch = None,
+) -> AnswerView:
+    """Read the file in another way; its columns are matched anew."""
+    version = await expected_version(desk, who, uuid, if_match)
+    answer = await desk.change_layout(who, uuid, body.layout(), version)
+    response.headers["etag"] = etag(answer.version)
+    return wire.answer_view(uuid, answer)
+
+
+@router.get("/column-mappings")
+async def get_columns(
+    desk: TheDesk, who: Who, uuid: ImportId, response: Response
+) -> list[ColumnMappingView]:
+    """Every column, what it means, and some of its values."""
+    found = await desk.columns(who, uuid)
+    response.headers["etag"] = etag(found.version)
+    return wire.column_views(found)
+
+
+@router.put("/column-mappings", status_code=202, responses=_ANSWERED)
+async def put_columns(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    body: Annotated[ColumnDecisionsBody, Body(openapi_examples=examples.column_decisions)],
+    response: Response,
+    if_match: IfMatch = None,
+) -> AnswerView:
+    """Say what columns mean.
+
+    All decisions are saved, or none. 202: every required field has a column. 406: the decisions
+    are saved (`saved`), and the problem names the fields that are still open.
+    """
+    version = await expected_version(desk, who, uuid, if_match)
+    answer = await desk.update_columns(who, uuid, [each.decision() for each in body], version)
+    if answer.missing_fields:
+        raise StillOpen(
+            "the decisions are saved; required fields without a column: "
+            + ", ".join(answer.missing_fields),
+            answer,
+            saved=True,
+        )
+    response.headers["etag"] = etag(answer.version)
+    return wire.answer_view(uuid, answer)
+
+
+@router.post(
+    "/column-mappings/confirm",
+    status_code=202,
+    response_model_exclude_unset=True,
+    responses=_ANSWERED,
+)
+async def confirm_columns(
+    desk: TheDesk, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+) -> ImportView:
+    """Confirm all columns and go on to the values; answers with the first 200 of them."""
+    version = await expected_version(desk, who, uuid, if_match)
+    answer = await desk.confirm_columns(who, uuid, version)
+    response.headers["etag"] = etag(answer.version)
+    cells = await desk.cells(who, uuid, size=LARGEST_PAGE)
+    return wire.import_view(await desk.get(who, uuid), cells=cells)
+
+
+@router.get("/cell-mappings")
+async def get_cells(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    request: Request,
+    response: Response,
+    field: Annotated[FieldName | None, Query(alias="targetField")] = None,
+    status: MappingStatusName | None = None,
+    page: PageNumber = 0,
+    size: PageSize = 50,
+) -> list[CellMappingView]:
+    """The distinct values of fields that refer to other tables, and what they mean."""
+    found = await desk.cells(
+        who, uuid, field=field, status=mapping_status(status), page=page, size=size
+    )
+    describe_page(request, response, found.total, page, size)
+    response.headers["etag"] = etag(found.version)
+    return wire.cell_views(found)
+
+
+@router.get("/cell-mappings/candidates")
+async def get_candidates(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    field: Annotated[FieldName, Query(alias="targetField", examples=["EVENT_CATEGORY_NAME"])],
+    query: Annotated[str, Query(max_length=200)] = "",
+) -> list[CandidateView]:
+    """What a value of a field may mean, the likeliest first; at most 50."""
+    found = await desk.candidates(who, uuid, field, query)
+    return [CandidateView(id=each.id, display_name=each.name) for each in found]
+
+
+@router.put("/cell-mappings", status_code=202, responses=_ANSWERED)
+async def put_cells(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    body: Annotated[CellDecisionsBody, Body(openapi_examples=examples.cell_decisions)],
+    response: Response,
+    if_match: IfMatch = None,
+) -> AnswerView:
+    """Say what values mean.
+
+    All decisions are saved, or none. 202: every value has a meaning. 406: the decisions are
+    saved (`saved`), and the problem names the first values that are still open.
+    """
+    version = await expected_version(desk, who, uuid, if_match)
+    answer = await desk.update_cells(who, uuid, [each.decision() for each in body], version)
+    if answer.cells.open:
+        raise StillOpen(
+            f"the decisions are saved; values that still have no meaning: {answer.cells.open}",
+            answer,
+            saved=True,
+        )
+    response.headers["etag"] = etag(answer.version)
+    return wire.answer_view(uuid, answer)
+
+
+@router.post(
+    "/cell-mappings/confirm",
+    status_code=202,
+    response_model_exclude_unset=True,
+    responses=_ANSWERED,
+)
+async def confirm_cells(
+    desk: TheDesk, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+) -> ImportView:
+    """Confirm all values and process the rows."""
+    version = await expected_version(desk, who, uuid, if_match)
+    answer = await desk.confirm_cells(who, uuid, version)
+    response.headers["etag"] = etag(answer.version)
+    return wire.import_view(await desk.get(who, uuid))

@@ -1,0 +1,111 @@
+"""What became of the rows, and taking them back."""
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
+
+from contracts.spreadsheets import Outcome
+from workers.gateway import wire
+from workers.gateway.asking import (
+    ImportId,
+    PageNumber,
+    PageSize,
+    TheDesk,
+    Who,
+    describe_page,
+)
+from workers.gateway.errors import NotFound
+from workers.gateway.models import DecisionView, ResultView, SummaryView, UndoView
+from workers.gateway.problems import problem_responses
+
+router = APIRouter(
+    prefix="/api/imports/{uuid}",
+    tags=["results"],
+    responses=problem_responses(401, 403, 404, 410, 422, 503),
+)
+
+XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_CONFLICTS: Final = 200
+
+
+@router.get("/results")
+async def get_results(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    request: Request,
+    response: Response,
+    outcome: Outcome | None = None,
+    page: PageNumber = 0,
+    size: PageSize = 50,
+) -> list[ResultView]:
+    """What became of each row, by its number in the file."""
+    found = await desk.results(who, uuid, outcome=outcome, page=page, size=size)
+    describe_page(request, response, found.total, page, size)
+    return wire.result_views(found.items)
+
+
+@router.get("/results/summary")
+async def get_summary(desk: TheDesk, who: Who, uuid: ImportId) -> SummaryView:
+    """Rows per outcome; after a dry run the first 100 differences as well."""
+    return wire.summary_view(await desk.summary(who, uuid))
+
+
+@router.get(
+    "/report",
+    response_class=FileResponse,
+    responses={
+        200: {
+            "description": "XLSX",
+            "content": {XLSX: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        **problem_responses(409),
+    },
+)
+async def get_report(desk: TheDesk, who: Who, uuid: ImportId) -> FileResponse:
+    """The rows that did not go in, with comments on the cells that are wrong."""
+    report = await desk.report(who, uuid)
+    return FileResponse(
+        report.path,
+        media_type=XLSX,
+        filename=report.filename,
+        background=BackgroundTask(report.path.unlink, missing_ok=True),
+    )
+
+
+@router.get("/decisions")
+async def get_decisions(
+    desk: TheDesk,
+    who: Who,
+    uuid: ImportId,
+    request: Request,
+    response: Response,
+    page: PageNumber = 0,
+    size: PageSize = 50,
+) -> list[DecisionView]:
+    """Who decided what and when, and what else there was to choose from; the newest first."""
+    found = await desk.decisions(who, uuid, page=page, size=size)
+    describe_page(request, response, found.total, page, size)
+    return wire.decision_views(found.items)
+
+
+@router.post("/undo", status_code=202, responses=problem_responses(409))
+async def undo_import(desk: TheDesk, who: Who, uuid: ImportId, response: Response) -> None:
+    """Take the rows of an import back: delete created ones, restore updated ones.
+
+    Rows that somebody has changed since are left alone and reported.
+    """
+    await desk.undo(who, uuid)
+    response.headers["location"] = f"/api/imports/{uuid}/undo"
+
+
+@router.get("/undo")
+async def get_undo(desk: TheDesk, who: Who, uuid: ImportId) -> UndoView:
+    """How far an undo has come, and what it left alone."""
+    found = await desk.undo_view(who, uuid)
+    if found is None:
+        raise NotFound("no undo of this import has begun")
+    conflicts = await desk.undo_conflicts(who, uuid, size=_CONFLICTS)
+    return wire.undo_view(found, conflicts.items)

@@ -1,0 +1,109 @@
+"""What the endpoints share: who asks, which version they saw, which page they want."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, cast
+from urllib.parse import urlencode
+
+from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from workers.gateway.auth import Tokens, Unauthorised
+from workers.gateway.desk import LARGEST_PAGE, Desk
+from workers.gateway.errors import Conflict
+from workers.gateway.identity import Identity
+
+_BEARER: Final = HTTPBearer(
+    auto_error=False,
+    bearerFormat="JWT",
+    scheme_name="token",
+    description="A JSON Web Token with the claims sub, organisations and roles.",
+)
+_STRONG_TAG: Final = re.compile(r'"(\d{1,15})"')
+_LAST_PAGE: Final = 1_000_000
+
+
+def _desk_of(request: Request) -> Desk:
+    return cast("Desk", request.app.state.desk)
+
+
+async def _identify(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+) -> Identity:
+    if credentials is None:
+        raise Unauthorised("send a token in the header Authorization: Bearer ...", missing=True)
+    tokens = cast("Tokens", request.app.state.tokens)
+    return await tokens.identify(credentials.credentials)
+
+
+TheDesk = Annotated[Desk, Depends(_desk_of)]
+Who = Annotated[Identity, Depends(_identify)]
+ImportId = Annotated[
+    str,
+    Path(
+        alias="uuid",
+        max_length=100,
+        description="Identifier of an import.",
+        examples=["0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11"],
+    ),
+]
+PageNumber = Annotated[int, Query(alias="page", ge=0, le=_LAST_PAGE, description="From 0.")]
+PageSize = Annotated[int, Query(alias="size", ge=1, le=LARGEST_PAGE, description="Items a page.")]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        max_length=1000,
+        description="ETag of the mappings that the answer is based on; 412 when they have changed.",
+        examples=['"3"'],
+    ),
+]
+
+
+def etag(version: int) -> str:
+    """The ETag of a version of the mappings."""
+    return f'"{version}"'
+
+
+async def expected_version(desk: Desk, who: Identity, uuid: str, header: str | None) -> int | None:
+    """The version that an answer is based on.
+
+    Tags compare strongly (RFC 9110, section 13.1.1): a weak one never matches. Of several, the
+    one that is current counts.
+
+    Raises:
+        Conflict: None of the tags can be current.
+    """
+    if header is None or header.strip() == "*":
+        return None
+    versions = [
+        int(tag[1]) for part in header.split(",") if (tag := _STRONG_TAG.fullmatch(part.strip()))
+    ]
+    if len(versions) == 1:
+        return versions[0]
+    current = (await desk.get(who, uuid)).version
+    if current in versions:
+        return current
+    raise Conflict(
+        f"If-Match holds none of the current tags: the mappings are at version {current}", current
+    )
+
+
+def describe_page(request: Request, response: Response, total: int, page: int, size: int) -> None:
+    """Say how much there is, and where the other pages are (RFC 8288)."""
+    last = max(0, (total - 1) // size)
+    pages = {"first": 0, "last": last}
+    if page > 0:
+        pages["prev"] = min(page - 1, last)
+    if page < last:
+        pages["next"] = page + 1
+    response.headers["x-total-count"] = str(total)
+    response.headers["link"] = ", ".join(
+        f'<{_address(request, {"page": number, "size": size})}>; rel="{name}"'
+        for name, number in pages.items()
+    )
+
+
+def _address(request: Request, changes: Mapping[str, int]) -> str:
+    query = {**dict(request.query_params), **changes}
+    return f"{request.url.path}?{urlencode(query)}"

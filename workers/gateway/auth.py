@@ -1,0 +1,230 @@
+"""Bearer tokens: JSON Web Tokens of your identity provider, or of a shared key."""
+
+import asyncio
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, cast
+
+import httpx
+from joserfc import jws, jwt
+from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
+from joserfc.jwk import Key, KeySet, OctKey
+
+from workers.gateway.identity import ROLES, Identity
+from workers.gateway.settings import SHARED_KEY, TokenSettings
+from workers.settings import SettingsError
+
+LONGEST_TOKEN: Final = 16_384
+"""Characters."""
+_LONGEST_SUBJECT: Final = 200
+_MOST_ORGANISATIONS: Final = 1000
+_LARGEST_KEY_SET: Final = 1 << 20
+"""Bytes of an answer with public keys."""
+_FETCH_AGAIN_AFTER: Final = 30.0
+"""Seconds between two fetches of public keys, whatever key ids tokens name."""
+_KEYS_LAST: Final = 3600.0
+"""Seconds after which public keys are fetched anew, so that a withdrawn one is forgotten."""
+
+
+class Unauthorised(Exception):
+    """There is no token, or it is not believed; the message says why without repeating it.
+
+    Attributes:
+        challenge: Value of the `WWW-Authenticate` header (RFC 6750, section 3).
+    """
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.challenge = "Bearer" if missing else 'Bearer error="invalid_token"'
+
+
+class KeysAway(Exception):
+    """The identity provider's public keys cannot be fetched."""
+
+
+class Tokens:
+    """Says who a token belongs to.
+
+    Public keys are a copy of what the provider publishes; every gateway fetches its own.
+    """
+
+    def __init__(
+        self,
+        settings: TokenSettings,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Believe tokens as the settings say.
+
+        Args:
+            settings: Issuer, audience, algorithm and keys.
+            transport: How public keys are fetched; the network when None.
+            clock: Seconds, for the age of public keys.
+        """
+        self._settings = settings
+        self._registry = jws.JWSRegistry(algorithms=[settings.algorithm])
+        self._shared = OctKey.import_key(settings.key) if settings.key else None
+        self._transport = transport
+        self._clock = clock
+        self._public: Sequence[Key] = ()
+        self._fetched: float | None = None
+        self._fetching = asyncio.Lock()
+
+    async def identify(self, token: str) -> Identity:
+        """Check a token and read it.
+
+        Raises:
+            Unauthorised: It is malformed, forged, expired, or not meant for docflow.
+            KeysAway: It cannot be checked, as no public keys can be had.
+        """
+        if len(token) > LONGEST_TOKEN:
+            raise Unauthorised(f"the token is longer than {LONGEST_TOKEN} characters")
+        try:
+            key = self._shared or await self._public_key(token)
+            claims = self._read(token, key)
+            self._expected().validate(claims)
+        except ExpiredTokenError as error:
+            raise Unauthorised("the token has expired; get a new one") from error
+        except (JoseError, ValueError) as error:
+            raise Unauthorised(f"the token is not valid: {error}") from error
+        return _identity(claims)
+
+    def _read(self, token: str, key: Key) -> dict[str, Any]:
+        with warnings.catch_warnings():
+            # Providers still sign with EdDSA; the library would have its new name, Ed25519.
+            warnings.simplefilter("ignore", SecurityWarning)
+            return jwt.decode(token, key, registry=self._registry).claims
+
+    def _expected(self) -> jwt.JWTClaimsRegistry:
+        return jwt.JWTClaimsRegistry(
+            leeway=self._settings.leeway,
+            iss={"essential": True, "value": self._settings.issuer},
+            aud={"essential": True, "value": self._settings.audience},
+            exp={"essential": True},
+            sub={"essential": True},
+        )
+
+    async def _public_key(self, token: str) -> Key:
+        header = jws.extract_compact(token.encode(), registry=self._registry).headers()
+        if header.get("alg") != self._settings.algorithm:
+            raise Unauthorised(f"tokens must be signed with {self._settings.algorithm}")
+        kid = header.get("kid")
+        key = self._known(kid)
+        if key is None or self._is_older_than(_KEYS_LAST):
+            await self._fetch()
+            key = self._known(kid)
+        if key is None:
+            raise Unauthorised("the token is signed with a key that its issuer does not publish")
+        return key
+
+    def _known(self, kid: Any) -> Key | None:
+        if kid is None and len(self._public) == 1:
+            return self._public[0]
+        return next((key for key in self._public if key.kid == kid), None)
+
+    def _is_older_than(self, seconds: float) -> bool:
+        return self._fetched is None or self._clock() - self._fetched > seconds
+
+    async def _fetch(self) -> None:
+        """Fetch the public keys, unless that has just been done."""
+        async with self._fetching:
+            if not self._is_older_than(_FETCH_AGAIN_AFTER):
+                return
+            try:
+                published = await self._download()
+                keys = KeySet.import_key_set(cast("Any", published)).keys
+            except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
+                if self._public:
+                    # Better the keys of an hour ago than nobody let in.
+                    return
+                raise KeysAway("the keys of the identity provider cannot be fetched") from error
+            self._public = [key for key in keys if key.key_type != "oct"]
+            self._fetched = self._clock()
+
+    async def _download(self) -> object:
+        assert self._settings.jwks_url is not None
+        async with (
+            httpx.AsyncClient(transport=self._transport, timeout=5) as client,
+            client.stream("GET", self._settings.jwks_url) as answer,
+        ):
+            answer.raise_for_status()
+            body = bytearray()
+            async for block in answer.aiter_bytes():
+                body += block
+                if len(body) > _LARGEST_KEY_SET:
+                    raise ValueError("too many keys")
+        return httpx.Response(200, content=bytes(body)).json()
+
+
+def mint_token(
+    settings: TokenSettings,
+    *,
+    subject: str,
+    organisations: Sequence[int],
+    roles: Sequence[str] = ("importer",),
+    name: str | None = None,
+    email: str | None = None,
+    lasts: timedelta = timedelta(hours=12),
+) -> str:
+    """Make a token with the shared key: for development, tests and scripts.
+
+    Raises:
+        SettingsError: There is no shared key, or a role is unknown.
+    """
+    if settings.key is None:
+        raise SettingsError(
+            "tokens come from your identity provider (DOCFLOW_JWT_JWKS_URL is set); "
+            "only with DOCFLOW_JWT_KEY they can be made here"
+        )
+    if unknown := sorted(set(roles) - ROLES):
+        raise SettingsError(f"unknown role {unknown[0]!r}; known are {', '.join(sorted(ROLES))}")
+    now = int(time.time())
+    claims: dict[str, Any] = {
+        "iss": settings.issuer,
+        "aud": settings.audience,
+        "sub": subject,
+        "iat": now,
+        "exp": now + int(lasts.total_seconds()),
+        "organisations": list(organisations),
+        "roles": list(roles),
+    }
+    claims |= {key: value for key, value in (("name", name), ("email", email)) if value}
+    return jwt.encode({"alg": SHARED_KEY}, claims, OctKey.import_key(settings.key))
+
+
+def _identity(claims: Mapping[str, Any]) -> Identity:
+    subject = claims["sub"]
+    if not 0 < len(subject) <= _LONGEST_SUBJECT or not subject.isprintable():
+        raise Unauthorised(f"claim sub must have 1 to {_LONGEST_SUBJECT} printable characters")
+    organisations: object = claims.get("organisations", [])
+    if not _are_ids(organisations):
+        raise Unauthorised("claim organisations must be a list of whole numbers above 0")
+    roles: object = claims.get("roles", [])
+    if not isinstance(roles, list) or not all(
+        isinstance(role, str) for role in cast("list[object]", roles)
+    ):
+        raise Unauthorised("claim roles must be a list of words")
+    return Identity(
+        subject=subject,
+        organisations=tuple(dict.fromkeys(cast("list[int]", organisations))),
+        roles=frozenset(cast("list[str]", roles)) & ROLES,
+        name=_text(claims, "name"),
+        email=_text(claims, "email"),
+    )
+
+
+def _are_ids(value: object) -> bool:
+    if not isinstance(value, list):
+        return False
+    ids = cast("list[object]", value)
+    return len(ids) <= _MOST_ORGANISATIONS and all(
+        isinstance(id, int) and not isinstance(id, bool) and 0 < id <= 2**53 for id in ids
+    )
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str | None:
+    value = claims.get(name)
+    return value[:320] if isinstance(value, str) and value and value.isprintable() else None

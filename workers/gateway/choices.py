@@ -1,0 +1,82 @@
+"""What columns and values of an import may mean."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from activities.spreadsheets.contexts import fields_of, load_context
+from activities.spreadsheets.fields import SheetField
+from activities.spreadsheets.resolving import resolver_of
+from activities.spreadsheets.types import SheetTypes
+from activities.spreadsheets.types.base import SheetType
+from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SpreadsheetRow
+from adapters.ports import Entity
+from contracts.spreadsheets import CellMapping
+from workers.gateway.errors import Refused, WrongState
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """A field that a column may fill."""
+
+    name: str
+    title: str
+    required: bool
+    resolver: str | None
+    """What its values refer to; None: nothing."""
+    creates: bool
+    """A person may have a missing candidate created."""
+    examples: tuple[str, ...]
+
+
+class Choices:
+    """Fields for columns, candidates for values."""
+
+    def __init__(self, store: SqlSpreadsheetStore, types: SheetTypes) -> None:
+        self._store = store
+        self._types = types
+
+    def types(self) -> Sequence[SheetType]:
+        """Every import type, by name."""
+        return sorted(self._types, key=lambda kind: kind.name)
+
+    async def fields(self, row: SpreadsheetRow) -> Sequence[FieldView]:
+        """The fields that columns of an import may fill, custom lists included.
+
+        Raises:
+            WrongState: The installation does not know the type any more.
+        """
+        return [
+            FieldView(
+                each.name, each.title, each.required, each.resolver, each.creates, each.examples
+            )
+            for each in await self._declared(row)
+        ]
+
+    async def values(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
+        """Some values of an import, and what they mean; unknown ids are left out."""
+        return await self._store.cell_mapping(uuid, ids)
+
+    async def find(self, row: SpreadsheetRow, field: str, query: str) -> Sequence[Entity]:
+        """Candidates for the values of a field, the likeliest first.
+
+        Raises:
+            WrongState: The installation does not know the type any more.
+            Refused: There is no such field, or its values refer to nothing.
+        """
+        found = next((each for each in await self._declared(row) if each.name == field), None)
+        if found is None:
+            raise Refused("targetField: this import has no such field")
+        if found.resolver is None:
+            raise Refused(f"targetField: values of {found.title} refer to nothing")
+        today = datetime.now(UTC).date()
+        context = await load_context(self._store, self._types, row, today, only={field})
+        # A long list takes a while to go through.
+        return await asyncio.to_thread(resolver_of(found.resolver).candidates, context, query)
+
+    async def _declared(self, row: SpreadsheetRow) -> Sequence[SheetField]:
+        if row.import_type not in self._types:
+            raise WrongState(f"imports of type {row.import_type} are not known here any more")
+        return await fields_of(self._store, self._types, row)

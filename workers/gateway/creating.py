@@ -1,0 +1,220 @@
+"""From an upload to a run: what makes an import."""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import uuid as uuids
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pydantic import ValidationError
+
+from activities.spreadsheets.types import SheetTypes
+from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
+from adapters.ports import Blobs, PortError
+from contracts.blobs import BlobRef
+from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_id
+from workers.gateway import csrf
+from workers.gateway.errors import Gone, Refused, TemporalAway, TooManyRequests
+from workers.gateway.identity import Identity
+from workers.gateway.models import UploadFields, problems_of
+from workers.gateway.runs import Runs, StartedBefore
+from workers.gateway.settings import GatewaySettings
+from workers.gateway.upload import Upload
+
+logger = logging.getLogger(__name__)
+
+_WINDOW: Final = timedelta(minutes=1)
+"""What uploads of one person are counted over."""
+_LONGEST_KEY: Final = 255
+_QUICK_SECONDS: Final = 0.5
+"""How long an answer waits for the columns of a file."""
+_LOOK_SECONDS: Final = 0.03
+_KEYS: Final = uuids.UUID("5b0d0f3e-7b1c-4c0f-9f1e-3a2f4c1d6e8b")
+"""Namespace of import uuids that stand for an idempotency key."""
+
+
+class Creation:
+    """Takes uploads in."""
+
+    def __init__(
+        self,
+        runs: Runs,
+        views: SqlSpreadsheetViews,
+        store: SqlSpreadsheetStore,
+        blobs: Blobs,
+        types: SheetTypes,
+        settings: GatewaySettings,
+    ) -> None:
+        self._runs = runs
+        self._views = views
+        self._store = store
+        self._blobs = blobs
+        self._types = types
+        self._settings = settings
+
+    async def create(self, who: Identity, upload: Upload, key: str | None) -> SpreadsheetRow:
+        """Stream a file into the blob store and start its import; see `Desk.create`.
+
+        The note of an upload is written before the first byte, and goes when the import is there:
+        whatever breaks in between, the purge finds the file by it.
+        """
+        if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
+            raise Refused(f"Idempotency-Key must have 1 to {_LONGEST_KEY} printable characters")
+        uuid = str(uuids.uuid4())
+        name = f"spreadsheets/{uuid}/{secrets.token_hex(16)}"
+        await self._admit(who, uuid, name)
+        await upload.open()
+        source = await self._blobs.write(name, upload.file())
+        try:
+            fields = _read_fields(await upload.finish())
+            order = await self._order(who, uuid, source, upload.filename, fields, key)
+        except BaseException:
+            await self._discard(name)
+            raise
+        return await self._start(who, order)
+
+    async def _admit(self, who: Identity, uuid: str, name: str) -> None:
+        """Take note of an upload, and count it: noted first, so that uploads at once count too."""
+        now = datetime.now(UTC)
+        await self._views.note_upload(uuid, name, who.subject, now)
+        most = self._settings.create_per_minute
+        if await self._views.created_since(who.subject, now - _WINDOW) > most:
+            await self._store.forget_upload(name)
+            raise TooManyRequests(
+                f"at most {most} uploads a minute; try again later",
+                retry_after=int(_WINDOW.total_seconds()),
+            )
+
+    async def _order(
+        self,
+        who: Identity,
+        uuid: str,
+        source: BlobRef,
+        filename: str,
+        fields: UploadFields,
+        key: str | None,
+    ) -> SpreadsheetOrder:
+        organisation = self._organisation(who, fields)
+        await self._check_context(fields, organisation)
+        fingerprint = None
+        if key is not None:
+            uuid = str(uuids.uuid5(_KEYS, f"{organisation}\n{who.subject}\n{key}"))
+            fingerprint = _fingerprint(source, filename, fields)
+        public = self._settings.public_url
+        return SpreadsheetOrder(
+            uuid=uuid,
+            organisation_id=organisation,
+            import_type=fields.import_type,
+            context_id=fields.context_id,
+            source=source,
+            filename=filename,
+            by=who.subject,
+            notify=who.email,
+            auto_start=fields.auto_start,
+            dry_run=fields.dry_run,
+            layout=fields.layout(),
+            patience=self._settings.patience,
+            fingerprint=fingerprint,
+            link=f"{public}/imports/{uuid}" if public else None,
+        )
+
+    def _organisation(self, who: Identity, fields: UploadFields) -> int:
+        if not who.organisations:
+            raise Refused("your token names no organisation to import for")
+        organisation = fields.organisation_id or who.organisations[0]
+        if organisation not in who.organisations:
+            raise Refused(f"organisationId: {organisation} is none of your organisations")
+        return organisation
+
+    async def _check_context(self, fields: UploadFields, organisation: int) -> None:
+        if fields.import_type not in self._types:
+            known = ", ".join(sorted(kind.name for kind in self._types))
+            raise Refused(f"importType: there is no {fields.import_type}; there are {known}")
+        kind = self._types.get(fields.import_type)
+        spec = kind.context
+        if fields.context_id is None:
+            if spec is not None and spec.required:
+                raise Refused(f"contextId: {kind.title} needs one: {spec.title}")
+            return
+        if spec is None:
+            raise Refused(f"contextId: {kind.title} takes none; leave it out")
+        if not await self._store.context_exists(spec.table, fields.context_id, organisation):
+            raise Refused(
+                f"contextId: there is no {spec.title} {fields.context_id} in your organisation"
+            )
+
+    async def _start(self, who: Identity, order: SpreadsheetOrder) -> SpreadsheetRow:
+        if order.fingerprint is not None:
+            before = await self._views.get(order.uuid, who.organisations)
+            if before is not None:
+                return await self._replay(order, before.fingerprint, before)
+        try:
+            await self._runs.start(order)
+        except StartedBefore as started:
+            return await self._replay(order, started.fingerprint, None)
+        return await self._first_look(order)
+
+    async def _first_look(self, order: SpreadsheetOrder) -> SpreadsheetRow:
+        """The import as it is once its columns are known, or half a second later.
+
+        The row is opened here too, so that the import can be seen while no worker is there.
+        """
+        await self._store.open(order, workflow_id(order.uuid), datetime.now(UTC))
+        await self._store.forget_upload(order.source.name)
+        row = await self._row(order)
+        until = asyncio.get_running_loop().time() + _QUICK_SECONDS
+        while row.state is SpreadsheetState.UPLOADED:
+            if asyncio.get_running_loop().time() > until:
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+            row = await self._row(order)
+        return row
+
+    async def _row(self, order: SpreadsheetOrder) -> SpreadsheetRow:
+        row = await self._views.get(order.uuid, (order.organisation_id,))
+        if row is None:
+            raise TemporalAway("the import was started, but cannot be seen yet; try again")
+        return row
+
+    async def _replay(
+        self, order: SpreadsheetOrder, fingerprint: str | None, row: SpreadsheetRow | None
+    ) -> SpreadsheetRow:
+        """Answer a request whose key was used before, with the import that it made."""
+        await self._discard(order.source.name)
+        if row is not None and row.purged_at is not None:
+            raise Gone("the import of this Idempotency-Key was removed after its retention")
+        if fingerprint != order.fingerprint:
+            raise Refused(
+                "this Idempotency-Key was used for another upload; take a new one for each"
+            )
+        if row is None:
+            # Whoever won the race opens the row with the same facts, but for the file's name.
+            return await self._row(order)
+        return row
+
+    async def _discard(self, name: str) -> None:
+        """Remove a file that no import will use; what cannot be removed now is purged later."""
+        try:
+            await self._blobs.delete(name)
+            await self._store.forget_upload(name)
+        except PortError as error:
+            logger.warning("an upload that was not taken is left to the purge: %s", error)
+
+
+def _read_fields(fields: Mapping[str, str]) -> UploadFields:
+    given = {name: value for name, value in fields.items() if name != csrf.FIELD}
+    try:
+        return UploadFields.model_validate(given)
+    except ValidationError as error:
+        raise Refused(problems_of(error)) from error
+
+
+def _fingerprint(source: BlobRef, filename: str, fields: UploadFields) -> str:
+    digest = hashlib.sha256()
+    for part in (source.sha256 or "", filename, fields.model_dump_json()):
+        digest.update(f"{len(part)}:{part}".encode())
+    return digest.hexdigest()

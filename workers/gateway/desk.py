@@ -1,0 +1,305 @@
+"""Everything that people do with spreadsheet imports, whatever page or program they do it through.
+
+Nothing is kept between calls: what an import is like stands in the database, and what people
+decide goes to its run as an update. Any number of desks behind a balancer behave as one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from temporalio.client import Client
+
+from activities.spreadsheets.types import SheetTypes
+from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
+from adapters.ports import Blobs, PortError
+from contracts.base import Contract
+from contracts.spreadsheets import (
+    FINAL,
+    Answer,
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    Confirmation,
+    Layout,
+    LayoutChange,
+    MappingsAnswer,
+    Reassignment,
+    UndoOrder,
+    UndoState,
+)
+from workers.gateway.choices import Choices
+from workers.gateway.creating import Creation
+from workers.gateway.errors import Conflict, Forbidden, WrongState
+from workers.gateway.identity import Identity
+from workers.gateway.inbox import InboxEntry, read_inbox
+from workers.gateway.reading import LARGEST_PAGE, Reading, ReportFile, no_role
+from workers.gateway.runs import Runs
+from workers.gateway.settings import GatewaySettings
+from workers.gateway.upload import Upload
+
+__all__ = ["LARGEST_PAGE", "Desk", "Identity", "InboxEntry", "ReportFile", "Upload"]
+
+_READY_SECONDS: Final = 3
+_BEGUN_SECONDS: Final = 2
+"""How long an answer waits for an undo to begin; without a worker it begins later."""
+_LOOK_SECONDS: Final = 0.05
+_NO_IMPORT: Final = "00000000-0000-0000-0000-000000000000"
+
+logger = logging.getLogger(__name__)
+
+
+class Desk(Reading):
+    """What can be asked of the gateway; every refusal is a `DeskError`.
+
+    Each method is given who asks. An import of an organisation that is not theirs does not exist
+    for them (`NotFound`). What a person decides may be answered with `TemporalAway`, too.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        views: SqlSpreadsheetViews,
+        store: SqlSpreadsheetStore,
+        blobs: Blobs,
+        types: SheetTypes,
+        settings: GatewaySettings,
+        scratch: Path,
+    ) -> None:
+        super().__init__(views, blobs, Choices(store, types), scratch)
+        self.settings = settings
+        self._client = client
+        self._runs = Runs(client)
+        self._creation = Creation(self._runs, views, store, blobs, types, settings)
+
+    async def create(
+        self, who: Identity, upload: Upload, *, key: str | None = None
+    ) -> SpreadsheetRow:
+        """Stream an uploaded file into the blob store and start its import.
+
+        Answers with COLUMN_MAPPING where the columns are known in half a second, else UPLOADED.
+
+        Args:
+            who: Who uploads.
+            upload: The form as it arrives; see `workers.gateway.upload`.
+            key: Idempotency key: a second request with it is answered with the first one's import.
+
+        Raises:
+            Forbidden: The roles do not allow it.
+            TooManyRequests: The person uploads too often.
+            TooLarge: More bytes than an upload may have.
+            UnsupportedFile: The content is no spreadsheet.
+            Refused: A field is missing or wrong, or the key belongs to another upload.
+            TemporalAway: Temporal does not take the start.
+        """
+        if not who.may_write:
+            raise _reads_only()
+        return await self._creation.create(who, upload, key)
+
+    async def inbox(self, who: Identity) -> Sequence[InboxEntry]:
+        """Runs that wait for a person, the longest wait first.
+
+        Operators see every pipeline's, others the spreadsheets of their organisations.
+
+        Raises:
+            TemporalAway: Temporal does not answer.
+        """
+        if not who.may_read:
+            raise no_role()
+        return await read_inbox(self._client, who)
+
+    async def ready(self) -> bool:
+        """Whether Temporal and the database answer."""
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                await self._views.changed(_NO_IMPORT)
+                return await self._runs.answers()
+        except (PortError, TimeoutError) as error:
+            logger.warning("not ready: %s", error or "the database does not answer in time")
+            return False
+
+    async def update_columns(
+        self,
+        who: Identity,
+        uuid: str,
+        decisions: Sequence[ColumnDecision],
+        expected_version: int | None = None,
+    ) -> MappingsAnswer:
+        """Take decisions about columns, all or none; what is open afterwards is in the answer.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+            Refused: A decision makes no sense; none was taken.
+        """
+        row = await self._decided_by(who, uuid)
+        order = ColumnDecisions(
+            by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
+        )
+        return await self._tell(row, "update_column_mappings", order)
+
+    async def confirm_columns(
+        self, who: Identity, uuid: str, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Confirm all column mappings; values are looked at next.
+
+        Raises:
+            StillOpen: Required fields have no column; nothing has changed.
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+        """
+        row = await self._decided_by(who, uuid)
+        order = Confirmation(by=who.subject, expected_version=expected_version)
+        return await self._tell(row, "confirm_column_mappings", order)
+
+    async def change_layout(
+        self, who: Identity, uuid: str, layout: Layout, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Read the file in another way: sheet, header line, encoding, delimiter.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+            Refused: The file cannot be read in that way.
+        """
+        row = await self._decided_by(who, uuid)
+        order = LayoutChange(by=who.subject, expected_version=expected_version, layout=layout)
+        return await self._tell(row, "change_layout", order)
+
+    async def update_cells(
+        self,
+        who: Identity,
+        uuid: str,
+        decisions: Sequence[CellDecision],
+        expected_version: int | None = None,
+    ) -> MappingsAnswer:
+        """Take decisions about values, all or none; what is open afterwards is in the answer.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Values are not being mapped.
+            Refused: A decision makes no sense; none was taken.
+        """
+        row = await self._decided_by(who, uuid)
+        order = CellDecisions(
+            by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
+        )
+        return await self._tell(row, "update_cell_mappings", order)
+
+    async def confirm_cells(
+        self, who: Identity, uuid: str, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Confirm all value mappings; rows are processed next.
+
+        Raises:
+            StillOpen: Values have no meaning yet; nothing has changed.
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Values are not being mapped.
+        """
+        row = await self._decided_by(who, uuid)
+        order = Confirmation(by=who.subject, expected_version=expected_version)
+        return await self._tell(row, "confirm_cell_mappings", order)
+
+    async def start(
+        self, who: Identity, uuid: str, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Confirm whatever matched by itself and process the rows.
+
+        Raises:
+            StillOpen: Something required has no mapping; nothing has changed.
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Nothing is being mapped.
+        """
+        row = await self._decided_by(who, uuid)
+        order = Confirmation(by=who.subject, expected_version=expected_version)
+        return await self._tell(row, "start", order)
+
+    async def cancel(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
+        """End an import; rows that are in stay in, and can be undone.
+
+        Raises:
+            WrongState: It has ended already.
+        """
+        row = await self._decided_by(who, uuid)
+        return await self._tell(row, "cancel", Answer(by=who.subject, reason=reason))
+
+    async def reassign(
+        self, who: Identity, uuid: str, to: str, notify: str | None = None
+    ) -> MappingsAnswer:
+        """Let somebody else be waited for.
+
+        Raises:
+            WrongState: It has ended already.
+        """
+        row = await self._decided_by(who, uuid)
+        order = Reassignment(to=to, notify=notify, by=who.subject)
+        return await self._tell(row, "reassign", order)
+
+    async def retry(self, who: Identity, uuid: str) -> MappingsAnswer:
+        """Try the step again that an import is parked at.
+
+        Raises:
+            WrongState: It is not parked.
+        """
+        row = await self._decided_by(who, uuid)
+        return await self._tell(row, "retry", Answer(by=who.subject))
+
+    async def undo(self, who: Identity, uuid: str) -> None:
+        """Begin to take the rows of an import back; see `undo_view` for how far it is.
+
+        Raises:
+            WrongState: It has not ended, was a dry run, is too old or undone already.
+        """
+        row = await self._decided_by(who, uuid)
+        now = datetime.now(UTC)
+        within = self.settings.patience.undo_within
+        _refuse_undo(row, now, within)
+        await self._runs.undo(
+            UndoOrder(
+                uuid=uuid,
+                organisation_id=row.organisation_id,
+                by=who.subject,
+                filename=row.filename,
+                requested_at=now,
+                within=within,
+            )
+        )
+        clock = asyncio.get_running_loop().time
+        until = clock() + _BEGUN_SECONDS
+        while await self._views.undo(uuid) is None and clock() < until:
+            await self._runs.refuse_failed_undo(uuid)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _tell(self, row: SpreadsheetRow, name: str, order: Contract) -> MappingsAnswer:
+        try:
+            return await self._runs.update(row, name, order)
+        except Conflict as conflict:
+            now = await self._views.get(row.uuid, (row.organisation_id,))
+            raise Conflict(str(conflict), now.version if now else None) from conflict
+
+    async def _decided_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, for somebody who may change it."""
+        row = await self.kept(who, uuid)
+        if not who.may_write:
+            raise _reads_only()
+        return row
+
+
+def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:
+    if row.state not in FINAL or row.finished_at is None:
+        raise WrongState(f"only an import that has ended can be undone; it is {row.state}")
+    if row.dry_run:
+        raise WrongState("a dry run has written nothing that could be undone")
+    if row.undo_state is UndoState.UNDONE:
+        raise WrongState("the import is undone already")
+    if (now - row.finished_at).total_seconds() > within:
+        raise WrongState(f"an import can be undone for {within // 86_400} days after its end")
+
+
+def _reads_only() -> Forbidden:
+    return Forbidden("your roles allow reading only; ask for the role importer")

@@ -1,0 +1,147 @@
+"""Why the gateway cannot do what it is asked to; the pages show the same sentences as the API.
+
+DeskError
+  NotFound            404  unknown, or another organisation's
+  Forbidden           403  the token's roles do not allow it
+  StillOpen           406  required fields or values have no mapping yet
+  WrongState          409  the import has moved on, or is not there yet
+  Gone                410  purged after its retention
+  Conflict            412  somebody changed the mappings meanwhile
+  TooLarge            413  more bytes than an upload may have
+  UnsupportedFile     415  no spreadsheet, or no form upload
+  Refused             422  the request makes no sense; the message says what does
+  TooManyRequests     429  more uploads than one person may send in a minute
+  TemporalAway        503  Temporal or the database does not answer
+"""
+
+from typing import ClassVar
+
+from contracts.spreadsheets import MappingsAnswer
+
+
+class DeskError(Exception):
+    """A refusal; its message is one sentence for the person who asked.
+
+    Attributes:
+        status: HTTP status code.
+        kind: Problem type, a word for programs.
+        title: What kind of refusal it is, for people.
+    """
+
+    status: ClassVar[int] = 500
+    kind: ClassVar[str] = "error"
+    title: ClassVar[str] = "Something went wrong"
+
+
+class NotFound(DeskError):
+    """There is no such thing, or it is none of the asker's business."""
+
+    status = 404
+    kind = "not-found"
+    title = "Not found"
+
+
+class Forbidden(DeskError):
+    """The roles of the token do not allow it."""
+
+    status = 403
+    kind = "forbidden"
+    title = "Not allowed"
+
+
+class StillOpen(DeskError):
+    """Required fields or values have no mapping yet.
+
+    Attributes:
+        answer: What is open.
+        saved: The decisions of this request were taken all the same.
+    """
+
+    status = 406
+    kind = "still-open"
+    title = "Mappings are still open"
+
+    def __init__(self, message: str, answer: MappingsAnswer, *, saved: bool = False) -> None:
+        super().__init__(message)
+        self.answer = answer
+        self.saved = saved
+
+
+class WrongState(DeskError):
+    """Not in this state of the import."""
+
+    status = 409
+    kind = "wrong-state"
+    title = "Not in this state"
+
+
+class Gone(DeskError):
+    """What was asked for has been removed after its retention."""
+
+    status = 410
+    kind = "gone"
+    title = "Removed after its retention"
+
+
+class Conflict(DeskError):
+    """Somebody changed the mappings meanwhile.
+
+    Attributes:
+        version: Of the mappings as they are now; None when it is not known.
+    """
+
+    status = 412
+    kind = "version-conflict"
+    title = "Changed by somebody else"
+
+    def __init__(self, message: str, version: int | None = None) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+class TooLarge(DeskError):
+    """More bytes than an upload may have."""
+
+    status = 413
+    kind = "too-large"
+    title = "The file is too large"
+
+
+class UnsupportedFile(DeskError):
+    """No spreadsheet, or no form upload."""
+
+    status = 415
+    kind = "unsupported-file"
+    title = "Not a spreadsheet"
+
+
+class Refused(DeskError):
+    """The request makes no sense."""
+
+    status = 422
+    kind = "refused"
+    title = "The request cannot be taken"
+
+
+class TooManyRequests(DeskError):
+    """More uploads than one person may send in a minute.
+
+    Attributes:
+        retry_after: Seconds.
+    """
+
+    status = 429
+    kind = "too-many-requests"
+    title = "Too many uploads"
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TemporalAway(DeskError):
+    """What the gateway stands on does not answer; trying again in a moment helps."""
+
+    status = 503
+    kind = "unavailable"
+    title = "Not available at the moment"

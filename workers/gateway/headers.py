@@ -1,0 +1,95 @@
+"""What every answer carries, and how much a request may bring."""
+
+from collections.abc import Collection
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_LARGEST_BODY: Final = 1 << 20
+"""Bytes of a request that is no upload."""
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    # What people import is theirs: no cache keeps it, unless an answer says that it may.
+    "cache-control": "no-store",
+}
+
+
+class SecurityHeaders:
+    """Adds headers that keep browsers from doing what no page of ours asks for.
+
+    Args:
+        app: What answers.
+        https: Browsers are told to come by https alone.
+    """
+
+    def __init__(self, app: ASGIApp, *, https: bool) -> None:
+        self._app = app
+        self._headers = dict(_HEADERS)
+        if https:
+            self._headers["strict-transport-security"] = "max-age=31536000"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class SmallBodies:
+    """Refuses bodies beyond a megabyte, except where files are uploaded.
+
+    Args:
+        app: What answers.
+        uploads: Paths that take files by POST, and have a limit of their own.
+    """
+
+    def __init__(self, app: ASGIApp, *, uploads: Collection[str]) -> None:
+        self._app = app
+        self._uploads = frozenset(uploads)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (
+            scope["method"] == "POST" and scope["path"] in self._uploads
+        ):
+            await self._app(scope, receive, send)
+            return
+        received = 0
+
+        async def receive_counted() -> Message:
+            nonlocal received
+            message = await receive()
+            if message["type"] == "http.request":
+                received += len(message.get("body", b""))
+                if received > _LARGEST_BODY:
+                    raise HTTPException(413, f"a body may have at most {_LARGEST_BODY:,} bytes")
+            return message
+
+        await self._app(scope, receive_counted, send)

@@ -1,0 +1,39 @@
+"""Who asks."""
+
+from dataclasses import dataclass
+from typing import Final
+
+VIEWER: Final = "viewer"
+"""Reads the imports of their organisations."""
+IMPORTER: Final = "importer"
+"""Does everything with the imports of their organisations."""
+OPERATOR: Final = "operator"
+"""As an importer, and sees in the inbox what every pipeline waits for."""
+ROLES: Final = frozenset({VIEWER, IMPORTER, OPERATOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A person, as their token says."""
+
+    subject: str
+    organisations: tuple[int, ...]
+    """The first one is theirs where a request names none."""
+    roles: frozenset[str]
+    name: str | None = None
+    email: str | None = None
+
+    @property
+    def may_read(self) -> bool:
+        """Any of the known roles reads."""
+        return bool(self.roles & ROLES)
+
+    @property
+    def may_write(self) -> bool:
+        """Importers and operators decide, upload and cancel."""
+        return bool(self.roles & {IMPORTER, OPERATOR})
+
+    @property
+    def is_operator(self) -> bool:
+        """Operators see what every pipeline waits for."""
+        return OPERATOR in self.roles

@@ -1,0 +1,1 @@
+"""Pages for people: upload, columns, values, progress, results and the inbox."""

@@ -1,0 +1,247 @@
+"""What people decide about columns and values."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import Query, Request, Response
+from pydantic import ValidationError
+
+from contracts.spreadsheets import Layout
+from workers.gateway.errors import Conflict, DeskError, Forbidden, Refused, StillOpen, WrongState
+from workers.gateway.pages import panels, words
+from workers.gateway.pages.forms import (
+    Choice,
+    Form,
+    cell_decisions,
+    column_decisions,
+    read_form,
+    taken_away,
+)
+from workers.gateway.pages.importing import ImportPage, Wish, panel_of
+from workers.gateway.pages.lines import Trail, unsaved
+from workers.gateway.pages.rendering import plural
+from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+
+_CANDIDATES: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A mapping form as it came in."""
+
+    uuid: str
+    visitor: Visitor
+    form: Form
+    choices: Mapping[int, Choice]
+    panel: str
+    """That the form stands on."""
+
+    @property
+    def version(self) -> int:
+        """Of the mappings that the person saw.
+
+        Raises:
+            Refused: The form does not say.
+        """
+        version = self.form.whole("version")
+        if version is None:
+            raise Refused("the form is incomplete; load the page again")
+        return version
+
+
+class DecisionPages:
+    """The forms of both mapping panels."""
+
+    def __init__(self, site: Site, page: ImportPage) -> None:
+        self._site = site
+        self._page = page
+
+    async def columns(self, request: Request, uuid: str) -> Response:
+        """Save choices of columns; confirm them or start, if that was wanted."""
+        return await self._take(request, uuid, "columns", self._save_columns)
+
+    async def values(self, request: Request, uuid: str) -> Response:
+        """Save choices of values; confirm them or turn the page, if that was wanted."""
+        return await self._take(request, uuid, "values", self._save_values)
+
+    async def layout(self, request: Request, uuid: str) -> Response:
+        """Read the file in another way."""
+        return await self._take(request, uuid, "columns", self._change_layout)
+
+    async def candidates(
+        self,
+        request: Request,
+        uuid: str,
+        field: Annotated[str, Query(max_length=64)],
+        value: Annotated[int, Query(ge=1)],
+        q: Annotated[str, Query(max_length=200)] = "",
+    ) -> Response:
+        """What a value may mean, as choices beside it."""
+        visitor = await self._site.visitor(request)
+        query = q.strip()
+        found = await self._site.desk.candidates(visitor.who, uuid, field, query)
+        return self._site.page(
+            request,
+            visitor,
+            "candidates.html",
+            found=found[:_CANDIDATES],
+            more=len(found) > _CANDIDATES,
+            value=value,
+            query=query,
+        )
+
+    async def _take(
+        self,
+        request: Request,
+        uuid: str,
+        panel: str,
+        save: Callable[[Sent], Awaitable[Wish]],
+    ) -> Response:
+        """Do what a form says; whatever is refused stays on the page to be sent again."""
+        visitor = await self._site.visitor(request)
+        form = await read_form(request)
+        sent = Sent(uuid, visitor, form, form.choices(panel.removesuffix("s")), panel)
+        try:
+            self._site.check_csrf(visitor, form.text("csrf"))
+            wish = await save(sent)
+        except (Forbidden, Refused, Conflict, StillOpen, WrongState) as error:
+            wish = await self._refused(sent, error)
+            return await self._page.answer(request, visitor, uuid, wish, status=error.status)
+        return await self._page.done(request, visitor, uuid, wish)
+
+    async def _save_columns(self, sent: Sent) -> Wish:
+        desk, who, uuid, version = self._site.desk, sent.visitor.who, sent.uuid, sent.version
+        choices = {**sent.choices, **_picked(sent)}
+        columns = (await desk.columns(who, uuid)).columns
+        decisions = column_decisions(columns, choices)
+        if decisions:
+            version = (await desk.update_columns(who, uuid, decisions, version)).version
+        match sent.form.text("do"):
+            case "confirm" | "start" if taken := taken_away(columns, decisions):
+                return Wish(trouble=_look_again(taken))
+            case "confirm":
+                answer = await desk.confirm_columns(who, uuid, version)
+                return Wish(focus="panel", confirmed=answer.version)
+            case "start":
+                answer = await desk.start(who, uuid, version)
+                return Wish(focus="panel", confirmed=answer.version)
+            case _:
+                return Wish(said=_saved(len(decisions)))
+
+    async def _save_values(self, sent: Sent) -> Wish:
+        desk, who, uuid, version = self._site.desk, sent.visitor.who, sent.uuid, sent.version
+        cells = await panels.chosen_cells(desk, who, uuid, sent.choices)
+        decisions = cell_decisions(cells, sent.choices)
+        if decisions:
+            version = (await desk.update_cells(who, uuid, decisions, version)).version
+        if sent.form.text("do") == "confirm":
+            await desk.confirm_cells(who, uuid, version)
+            return Wish(focus="panel")
+        show, page = _turned(sent.form)
+        return Wish(show=show, page=page, said=_saved(len(decisions)))
+
+    async def _change_layout(self, sent: Sent) -> Wish:
+        row = await self._site.desk.get(sent.visitor.who, sent.uuid)
+        layout = _layout(sent.form, row.layout or Layout())
+        await self._site.desk.change_layout(sent.visitor.who, sent.uuid, layout, sent.version)
+        return Wish(focus="panel")
+
+    async def _refused(self, sent: Sent, error: DeskError) -> Wish:
+        """What to show when a form was not taken: why, and what the person had chosen."""
+        row = await self._site.desk.get(sent.visitor.who, sent.uuid)
+        show, page = _shown(sent.form)
+        if panel_of(row) != sent.panel:
+            items = unsaved(sent.form, sent.panel, sent.choices)
+            by = await self._latest(sent)
+            said = f"{by} has gone on with this import. {sentence(error)}"
+            if items:
+                said += " Of what you chose, this was not saved:"
+            return Wish(trouble=Trouble(error.title, said, "warn", items))
+        return Wish(
+            show=show,
+            page=page,
+            choices={**sent.choices, **_picked(sent)},
+            trouble=await self._trouble(sent, error),
+        )
+
+    async def _trouble(self, sent: Sent, error: DeskError) -> Trouble:
+        if isinstance(error, Conflict):
+            return Trouble(
+                f"{await self._latest(sent)} was faster",
+                "The mappings have changed since you loaded them, so nothing was saved yet. "
+                "What has changed is marked below, and your own choices are still selected: "
+                "look at them and save again.",
+                "warn",
+            )
+        if isinstance(error, StillOpen):
+            return Trouble("Not yet", f"Your choices are saved, but {error}.", "warn")
+        return Trouble(error.title, sentence(error))
+
+    async def _latest(self, sent: Sent) -> str:
+        found = await self._site.desk.decisions(sent.visitor.who, sent.uuid, size=1)
+        return Trail(found.items).latest()
+
+
+def _look_again(headers: tuple[str, ...]) -> Trouble:
+    return Trouble(
+        "Saved, but look once more",
+        "A field that you chose belonged to another column. That column means nothing now; if "
+        "this is right, confirm again.",
+        "warn",
+        headers,
+    )
+
+
+def _saved(count: int) -> str:
+    return f"Saved {plural(count, 'choice')}." if count else "Nothing was changed."
+
+
+def _picked(sent: Sent) -> Mapping[int, Choice]:
+    """A suggestion that was taken without a script: `3:LAST_NAME`."""
+    id, _, field = sent.form.text("pick").partition(":")
+    if not field or not id.isdecimal() or int(id) not in sent.choices:
+        return {}
+    return {int(id): Choice(field, sent.choices[int(id)].seen)}
+
+
+def _turned(form: Form) -> tuple[str, int]:
+    """Which values are wanted next: those of a button that turns the page, or the same."""
+    return _place(form.text("turn")) or _shown(form)
+
+
+def _shown(form: Form) -> tuple[str, int]:
+    """Which values the form showed."""
+    return _place(f"{form.text('show')}:{form.text('page')}") or ("open", 0)
+
+
+def _place(text: str) -> tuple[str, int] | None:
+    show, _, page = text.partition(":")
+    if show not in ("open", "all") or not page.isascii() or not page.isdecimal():
+        return None
+    return show, int(page)
+
+
+def _layout(form: Form, before: Layout) -> Layout:
+    """How the file is to be read; what a form does not ask about stays as it is.
+
+    Raises:
+        Refused: It makes no sense.
+    """
+    sheet = form.text("sheet") or before.sheet
+    line = form.whole("headerLine")
+    if sheet != before.sheet and line == before.header_line:
+        # The line was found on the other sheet.
+        line = None
+    delimiter = words.DELIMITERS.get(form.text("delimiter"))
+    try:
+        return Layout(
+            sheet=sheet,
+            encoding=form.text("encoding") or None,
+            delimiter=delimiter.character if delimiter else None,
+            header_line=line,
+        )
+    except ValidationError as error:
+        raise Refused(
+            "the file cannot be read in that way: check the line of the headers"
+        ) from error

@@ -1,0 +1,111 @@
+"""Whatever else people do with an import: hand it over, stop it, take it back, see its trail."""
+
+from collections.abc import Awaitable
+from typing import Annotated, Final
+
+from fastapi import Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
+
+from workers.gateway.errors import Refused, WrongState
+from workers.gateway.pages.forms import Form
+from workers.gateway.pages.importing import ImportPage, Wish
+from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+
+_TRAIL_PAGE: Final = 50
+_XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+
+class HandlingPages:
+    """The buttons around an import."""
+
+    def __init__(self, site: Site, page: ImportPage) -> None:
+        self._site = site
+        self._page = page
+
+    async def cancel(self, request: Request, uuid: str) -> Response:
+        """End an import."""
+        visitor, form = await self._form(request)
+        reason = form.text("reason", 500) or None
+        return await self._do(
+            request, visitor, uuid, self._site.desk.cancel(visitor.who, uuid, reason)
+        )
+
+    async def retry(self, request: Request, uuid: str) -> Response:
+        """Try a step again."""
+        visitor, _ = await self._form(request)
+        return await self._do(request, visitor, uuid, self._site.desk.retry(visitor.who, uuid))
+
+    async def reassign(self, request: Request, uuid: str) -> Response:
+        """Let somebody else be waited for."""
+        visitor, form = await self._form(request)
+        to = form.text("to", 200)
+        if not to:
+            raise Refused("say who takes the import over")
+        notify = form.text("notify", 320) or None
+        order = self._site.desk.reassign(visitor.who, uuid, to, notify)
+        return await self._do(request, visitor, uuid, order, Wish(said=f"Handed over to {to}."))
+
+    async def undo(self, request: Request, uuid: str) -> Response:
+        """Take an import back."""
+        visitor, _ = await self._form(request)
+        order = self._site.desk.undo(visitor.who, uuid)
+        return await self._do(request, visitor, uuid, order, Wish(focus="panel", undoing=True))
+
+    async def report(self, request: Request, uuid: str) -> Response:
+        """The error report, as a file."""
+        visitor = await self._site.visitor(request)
+        report = await self._site.desk.report(visitor.who, uuid)
+        return FileResponse(
+            report.path,
+            media_type=_XLSX,
+            filename=report.filename,
+            headers={"Cache-Control": "no-store"},
+            background=BackgroundTask(report.path.unlink, missing_ok=True),
+        )
+
+    async def decisions(
+        self,
+        request: Request,
+        uuid: str,
+        page: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    ) -> Response:
+        """Who decided what."""
+        visitor = await self._site.visitor(request)
+        desk = self._site.desk
+        row = await desk.get(visitor.who, uuid)
+        titles: dict[str, str] = {}
+        if row.purged_at is None:
+            titles = {field.name: field.title for field in await desk.fields(visitor.who, uuid)}
+        found = await desk.decisions(visitor.who, uuid, page=page, size=_TRAIL_PAGE)
+        return self._site.page(
+            request,
+            visitor,
+            "decisions.html",
+            row=row,
+            found=found,
+            titles=titles,
+            page=page,
+            size=_TRAIL_PAGE,
+        )
+
+    async def _form(self, request: Request) -> tuple[Visitor, Form]:
+        visitor = await self._site.visitor(request)
+        return visitor, await self._site.form(request, visitor)
+
+    async def _do(
+        self,
+        request: Request,
+        visitor: Visitor,
+        uuid: str,
+        order: Awaitable[object],
+        wish: Wish | None = None,
+    ) -> Response:
+        try:
+            await order
+        except (Refused, WrongState) as error:
+            trouble = Trouble(error.title, sentence(error))
+            return await self._page.answer(
+                request, visitor, uuid, Wish(trouble=trouble), status=error.status
+            )
+        return await self._page.done(request, visitor, uuid, wish)

@@ -1,0 +1,298 @@
+"""The page of one import: steps, the panel of its state, and what keeps it up to date."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from adapters.database.spreadsheets.views import SpreadsheetRow
+from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
+from workers.gateway.pages import panels, words
+from workers.gateway.pages.forms import Choice
+from workers.gateway.pages.rendering import is_fragment, number, plural
+from workers.gateway.pages.site import Site, Trouble, Visitor
+
+_WORKING: Final = "1s"
+_WAITING: Final = "4s"
+_EDITED: Final = ("columns", "values")
+"""Panels that hold choices of a person: they are never replaced under their hands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What of an import is to be shown, and how."""
+
+    show: str = "open"
+    """Which values: `open` or `all`."""
+    outcome: Outcome | None = None
+    """Which rows; None: all."""
+    page: int = 0
+    choices: Mapping[int, Choice] | None = None
+    """Of a form that was not taken."""
+    trouble: Trouble | None = None
+    focus: str = ""
+    """`panel`: what comes next is there, and the focus goes to its heading."""
+    said: str = ""
+    """For screen readers, when the focus stays where it was."""
+    confirmed: int | None = None
+    """Version of the columns that were confirmed just now."""
+    undoing: bool = False
+    """An undo was asked for just now, and may not have begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """How a page asks whether anything has changed."""
+
+    every: str
+    """Interval; "" when nothing can change any more."""
+    query: str
+    """What it shows now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a page says that it shows."""
+
+    revision: int
+    version: int
+    panel: str
+    quarter: int
+    confirmed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Somebody else has been at it."""
+
+    title: str
+    sentence: str
+
+
+class ImportPage:
+    """Shows an import in whatever state it is."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def show(
+        self,
+        request: Request,
+        uuid: str,
+        show: Annotated[str, Query(pattern="^(open|all)$")] = "open",
+        outcome: Outcome | None = None,
+        page: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    ) -> Response:
+        """The whole page."""
+        visitor = await self._site.visitor(request)
+        return await self.answer(request, visitor, uuid, Wish(show, outcome, page))
+
+    async def answer(
+        self,
+        request: Request,
+        visitor: Visitor,
+        uuid: str,
+        wish: Wish,
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """The page, or to a script the part of it that changes."""
+        row = await self._site.desk.get(visitor.who, uuid)
+        panel = panel_of(row, wish.confirmed)
+        context = await self._context(visitor, row, panel, wish)
+        template = "import_part.html" if is_fragment(request) else "import.html"
+        return self._site.page(request, visitor, template, status, headers, **context)
+
+    async def done(
+        self, request: Request, visitor: Visitor, uuid: str, wish: Wish | None = None
+    ) -> Response:
+        """Answer a form that was taken."""
+        wish = wish or Wish(focus="panel")
+        if is_fragment(request):
+            return await self.answer(request, visitor, uuid, wish)
+        return RedirectResponse(f"/imports/{uuid}?show={wish.show}&page={wish.page}", 303)
+
+    async def live(
+        self,
+        request: Request,
+        uuid: str,
+        revision: int,
+        version: int,
+        panel: str,
+        quarter: int = -1,
+        confirmed: int | None = None,
+    ) -> Response:
+        """What has changed since a page was made; nothing to say is an empty answer."""
+        visitor = await self._site.visitor(request)
+        seen = Seen(revision, version, panel, quarter, confirmed)
+        row = await self._site.desk.get(visitor.who, uuid)
+        if row.revision == seen.revision:
+            return Response(status_code=204)
+        now = panel_of(row, confirmed)
+        if now != seen.panel and seen.panel not in _EDITED:
+            headers = {"HX-Retarget": "#import", "HX-Reswap": "outerHTML"}
+            wish = Wish(said=self._news(row, now), confirmed=confirmed)
+            return await self.answer(request, visitor, uuid, wish, headers=headers)
+        if now == "done":
+            headers = {"HX-Retarget": "#import", "HX-Reswap": "outerHTML"}
+            return await self.answer(request, visitor, uuid, Wish(), headers=headers)
+        return await self._changes(request, visitor, row, now, seen)
+
+    async def _changes(
+        self, request: Request, visitor: Visitor, row: SpreadsheetRow, panel: str, seen: Seen
+    ) -> Response:
+        notice = None
+        if seen.panel in _EDITED and (panel != seen.panel or row.version != seen.version):
+            notice = await self._notice(visitor, row, panel, seen)
+        quarter = _quarter(row)
+        said = self._news(row, panel) if panel == "processing" and quarter != seen.quarter else ""
+        if notice is not None:
+            said = f"{notice.title}. {notice.sentence}"
+        return self._site.page(
+            request,
+            visitor,
+            "live.html",
+            row=row,
+            panel=panel,
+            waiting=_waiting_for(row),
+            live=_live(row, seen.panel if notice else panel, row.version, seen.confirmed),
+            notice=notice,
+            said=said,
+        )
+
+    async def _notice(
+        self, visitor: Visitor, row: SpreadsheetRow, panel: str, seen: Seen
+    ) -> Notice:
+        records = await self._site.desk.decisions(visitor.who, row.uuid, size=1)
+        by = records.items[0].by if records.items else "Somebody"
+        if panel != seen.panel:
+            return Notice(
+                f"{by} has gone on with this import",
+                "What you see here is not up to date any more. Your choices are still on this "
+                "page, but cannot be saved.",
+            )
+        return Notice(
+            f"{by} has changed the mappings meanwhile",
+            "Your choices are still here. When you save, you see both, and nothing is overwritten.",
+        )
+
+    def _news(self, row: SpreadsheetRow, panel: str) -> str:
+        if panel == "processing":
+            return f"{number(row.counts.done)} of {number(row.total)} rows processed"
+        if panel == "done":
+            return f"The import has ended: {words.STATES[row.state].text}"
+        if panel in _EDITED:
+            return f"{words.STATES[row.state].text} wait for you"
+        return words.STATES[row.state].text
+
+    async def _context(
+        self, visitor: Visitor, row: SpreadsheetRow, panel: str, wish: Wish
+    ) -> dict[str, Any]:
+        titles = {each.name: each.title for each in self._site.desk.types()}
+        context: dict[str, Any] = {
+            "row": row,
+            "title": words.type_title(row.import_type, titles),
+            "panel": panel,
+            "problem": wish.trouble,
+            "focus": wish.focus,
+            "said": wish.said,
+            "waiting": _waiting_for(row),
+            "heading": _heading(row),
+        }
+        version = row.version
+        match panel:
+            case "columns":
+                context |= await panels.columns(self._site.desk, visitor.who, row, wish.choices)
+                version = context["version"]
+            case "values":
+                context |= await panels.values(
+                    self._site.desk, visitor.who, row, wish.choices, wish.show, wish.page
+                )
+                version = context["version"]
+            case "done":
+                context |= await panels.done(
+                    self._site.desk, visitor.who, row, wish.outcome, wish.page
+                )
+            case _:
+                pass
+        live = _live(row, panel, version, wish.confirmed, undoing=wish.undoing)
+        return context | {"live": live}
+
+
+def panel_of(row: SpreadsheetRow, confirmed: int | None = None) -> str:
+    """What is shown of an import: the template `panel_….html`.
+
+    Args:
+        row: The import.
+        confirmed: Version of the columns that a person has confirmed; as long as nothing comes
+            after it the rest of the file is being read, and nobody is waited for.
+    """
+    if row.purged_at is not None:
+        return "gone"
+    if row.state in FINAL:
+        return "done"
+    if row.waiting_since is not None and row.reason:
+        return "stuck"
+    if row.state is SpreadsheetState.PROCESSING:
+        return "processing"
+    if row.waiting_since is None:
+        return "reading"
+    if row.state is SpreadsheetState.COLUMN_MAPPING:
+        return "reading" if row.version == confirmed else "columns"
+    return "values"
+
+
+def _live(
+    row: SpreadsheetRow, panel: str, version: int, confirmed: int | None, *, undoing: bool = False
+) -> Live:
+    # Polling, not server-sent events: without HTTP/2 a browser has six connections per site for
+    # all of its tabs, and a seventh open import would hang.
+    undoing = undoing or row.undo_state is UndoState.RUNNING
+    every = _WORKING if panel in ("reading", "processing", "done") else _WAITING
+    if panel == "gone" or (panel == "done" and not undoing):
+        every = ""
+    shown: dict[str, str | int] = {
+        "revision": row.revision,
+        "version": version,
+        "panel": panel,
+        "quarter": _quarter(row),
+    }
+    if confirmed is not None:
+        shown["confirmed"] = confirmed
+    return Live(every, urlencode(shown))
+
+
+def _quarter(row: SpreadsheetRow) -> int:
+    """How far the rows have come, in steps worth telling."""
+    return 4 * row.counts.done // row.total if row.total else -1
+
+
+def _waiting_for(row: SpreadsheetRow) -> str:
+    match row.state:
+        case SpreadsheetState.UPLOADED:
+            return "Reading the top of the file …"
+        case SpreadsheetState.COLUMN_MAPPING:
+            return "Reading the rows …"
+        case SpreadsheetState.CELL_MAPPING:
+            return "Collecting the values …"
+        case _:
+            return "Working …"
+
+
+def _heading(row: SpreadsheetRow) -> str:
+    """What the panel of a step without a person, or of the end, is called."""
+    match row.state:
+        case SpreadsheetState.COMPLETED if row.dry_run:
+            return "Every row is checked; nothing was written"
+        case SpreadsheetState.COMPLETED:
+            return f"All done: {plural(row.counts.done, 'row')}"
+        case SpreadsheetState.FAILED:
+            return "The import has failed"
+        case SpreadsheetState.CANCELLED:
+            return "The import was cancelled"
+        case _:
+            return "docflow is reading the file"

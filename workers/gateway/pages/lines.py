@@ -1,0 +1,247 @@
+"""Lines of the mapping tables: what stands there, what was chosen, what changed meanwhile."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.database.spreadsheets.views import ColumnView
+from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
+from workers.gateway.choices import FieldView
+from workers.gateway.pages.forms import (
+    CREATE,
+    LEFT_OUT,
+    OPEN,
+    Choice,
+    Form,
+    chosen_name,
+    meaning,
+    shown_cell,
+    shown_column,
+)
+from workers.gateway.pages.rendering import ago
+
+_LONGEST_NAME: Final = 60
+"""Characters of a header within an option."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOption:
+    """A field that a column may fill."""
+
+    name: str
+    title: str
+    required: bool
+    taken_by: str
+    """Header of another column that fills it now; "" for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A field that a column might mean."""
+
+    name: str
+    title: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLine:
+    """A column, and what is chosen for it."""
+
+    column: ColumnView
+    shown: str
+    """What stands in the database."""
+    chosen: str
+    """What the page has selected."""
+    note: str
+    """What somebody else did to it meanwhile."""
+    options: Sequence[tuple[str, Sequence[FieldOption]]]
+    suggestions: Sequence[Suggestion]
+
+    @property
+    def is_changed(self) -> bool:
+        """The page has something selected that is not saved."""
+        return self.chosen != self.shown
+
+    @property
+    def is_open(self) -> bool:
+        """Nobody has said anything about it."""
+        return self.column.status is MappingStatus.UNMATCHED
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOption:
+    """Something that a value may mean."""
+
+    choice: str
+    text: str
+    chosen: bool
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueLine:
+    """A distinct value, and what is chosen for it."""
+
+    cell: CellMapping
+    title: str
+    """Of its field."""
+    shown: str
+    chosen: str
+    note: str
+    options: Sequence[ValueOption]
+
+    @property
+    def is_changed(self) -> bool:
+        """The page has something selected that is not saved."""
+        return meaning(self.chosen) != meaning(self.shown)
+
+    @property
+    def is_open(self) -> bool:
+        """Nobody has said anything about it."""
+        return self.cell.status is MappingStatus.UNMATCHED
+
+
+class Trail:
+    """Who has decided lately, for telling others."""
+
+    def __init__(self, records: Sequence[DecisionRecord]) -> None:
+        """Take the newest decisions, the newest first."""
+        self._records = records
+
+    def about(self, subject: str) -> str:
+        """Who decided about a column or value last, and how long ago; "" when it is not known."""
+        for record in self._records:
+            if record.subject == subject:
+                return f"by {record.by}, {ago(record.at)} ago"
+        return ""
+
+    def latest(self) -> str:
+        """Who decided anything last."""
+        return self._records[0].by if self._records else "Somebody"
+
+
+def column_lines(
+    columns: Sequence[ColumnView],
+    fields: Sequence[FieldView],
+    choices: Mapping[int, Choice],
+    trail: Trail,
+) -> Sequence[ColumnLine]:
+    """The table of columns; choices of a form that was not taken are kept."""
+    titles = {field.name: field.title for field in fields}
+    holders = {column.target: column for column in columns if column.target}
+    lines: list[ColumnLine] = []
+    for column in columns:
+        shown = shown_column(column)
+        chosen, note = _merged(
+            shown,
+            choices.get(column.id),
+            lambda choice: _column_words(choice, titles),
+            trail.about(column.header),
+        )
+        options = _field_options(fields, column, holders)
+        suggestions = [
+            Suggestion(it.name, titles.get(it.name, it.name), it.score)
+            for it in column.alternatives
+            if column.status is MappingStatus.UNMATCHED
+        ]
+        lines.append(ColumnLine(column, shown, chosen, note, options, suggestions))
+    return lines
+
+
+def value_lines(
+    cells: Sequence[CellMapping],
+    fields: Mapping[str, FieldView],
+    choices: Mapping[int, Choice],
+    trail: Trail,
+) -> Sequence[ValueLine]:
+    """The table of values; choices of a form that was not taken are kept."""
+    lines: list[ValueLine] = []
+    for cell in cells:
+        field = fields.get(cell.field)
+        title = field.title if field else cell.field
+        shown = shown_cell(cell)
+        chosen, note = _merged(
+            shown,
+            choices.get(cell.id),
+            lambda choice, value=cell.value: _value_words(choice, value),
+            trail.about(f"{cell.field}: {cell.value}"),
+        )
+        options = _value_options(cell, chosen, creates=bool(field and field.creates))
+        lines.append(ValueLine(cell, title, shown, chosen, note, options))
+    return lines
+
+
+def unsaved(form: Form, panel: str, choices: Mapping[int, Choice]) -> tuple[str, ...]:
+    """What a person had chosen in a form that cannot be taken any more, in words."""
+    kind = panel.removesuffix("s")
+    return tuple(
+        f"{form.text(f'label_{kind}-{id}')}: {_either_words(choice.chosen)}"
+        for id, choice in choices.items()
+        if choice.changed and choice.chosen
+    )
+
+
+def _merged(
+    shown: str, choice: Choice | None, words: Callable[[str], str], by: str
+) -> tuple[str, str]:
+    """What the page selects, and what it says about a change by somebody else."""
+    if choice is None:
+        return shown, ""
+    mine = choice.chosen if choice.changed else shown
+    has_mine = choice.changed and meaning(mine) == meaning(shown)
+    if has_mine or meaning(choice.seen) == meaning(shown):
+        return mine, ""
+    note = f"Changed meanwhile{f' {by}' if by else ''}: now {words(shown)}."
+    if meaning(mine) != meaning(shown):
+        note += f" Your choice, {words(mine)}, is not saved."
+    return mine, note
+
+
+def _field_options(
+    fields: Sequence[FieldView], column: ColumnView, holders: Mapping[str, ColumnView]
+) -> Sequence[tuple[str, Sequence[FieldOption]]]:
+    def option(field: FieldView) -> FieldOption:
+        holder = holders.get(field.name)
+        taken_by = "" if holder is None or holder.id == column.id else holder.header
+        return FieldOption(field.name, field.title, field.required, taken_by[:_LONGEST_NAME])
+
+    groups = (
+        ("Required", [option(field) for field in fields if field.required]),
+        ("Further fields", [option(field) for field in fields if not field.required]),
+    )
+    return [group for group in groups if group[1]]
+
+
+def _value_options(cell: CellMapping, chosen: str, *, creates: bool) -> Sequence[ValueOption]:
+    found = {
+        f"{it.id}:{it.name}": ValueOption(f"{it.id}:{it.name}", it.name, False, it.score)
+        for it in cell.alternatives
+        if it.id is not None
+    }
+    for choice in (shown_cell(cell), chosen):
+        if choice not in (OPEN, LEFT_OUT, CREATE):
+            found.setdefault(choice, ValueOption(choice, chosen_name(choice), False))
+    options = [*found.values(), ValueOption(LEFT_OUT, "Leave empty", False)]
+    if creates:
+        options.append(ValueOption(CREATE, f"Add “{cell.value}”", False))
+    return [
+        ValueOption(it.choice, it.text, meaning(it.choice) == meaning(chosen), it.score)
+        for it in options
+    ]
+
+
+def _column_words(choice: str, titles: Mapping[str, str]) -> str:
+    return {OPEN: "not chosen", LEFT_OUT: "left out"}.get(
+        choice
+    ) or f"“{titles.get(choice, choice)}”"
+
+
+def _value_words(choice: str, value: str) -> str:
+    special = {OPEN: "open", LEFT_OUT: "left empty", CREATE: f"added as “{value}”"}
+    return special.get(choice) or f"“{chosen_name(choice)}”"
+
+
+def _either_words(choice: str) -> str:
+    special = {LEFT_OUT: "leave out", CREATE: "add"}
+    return special.get(choice) or chosen_name(choice) or choice.replace("_", " ").lower()

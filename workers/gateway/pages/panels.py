@@ -1,0 +1,121 @@
+"""What the panels of an import show."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from adapters.database.spreadsheets.views import SpreadsheetRow
+from contracts.spreadsheets import FINAL, CellMapping, Layout, MappingStatus, Outcome, UndoState
+from workers.gateway.desk import Desk
+from workers.gateway.identity import Identity
+from workers.gateway.pages import words
+from workers.gateway.pages.forms import Choice
+from workers.gateway.pages.lines import Trail, column_lines, value_lines
+
+VALUES_PAGE: Final = 25
+ROWS_PAGE: Final = 50
+_TRAIL: Final = 100
+"""Decisions that are looked through for who changed something."""
+
+
+async def columns(
+    desk: Desk, who: Identity, row: SpreadsheetRow, choices: Mapping[int, Choice] | None
+) -> dict[str, Any]:
+    """The mapping of columns."""
+    found = await desk.columns(who, row.uuid)
+    fields = await desk.fields(who, row.uuid)
+    preview = await desk.preview(who, row.uuid)
+    filled = {column.target for column in found.columns}
+    layout = row.layout or Layout()
+    trail = await _trail(desk, who, row, choices)
+    lines = column_lines(found.columns, fields, choices or {}, trail)
+    encodings = list(words.ENCODINGS)
+    if layout.encoding and layout.encoding not in encodings:
+        encodings.insert(0, layout.encoding)
+    return {
+        "version": found.version,
+        "lines": lines,
+        "missing": [field for field in fields if field.required and field.name not in filled],
+        "pending": any(line.is_changed for line in lines),
+        "preview": preview,
+        "layout": layout,
+        "encodings": encodings,
+    }
+
+
+async def values(
+    desk: Desk,
+    who: Identity,
+    row: SpreadsheetRow,
+    choices: Mapping[int, Choice] | None,
+    show: str,
+    page: int,
+) -> dict[str, Any]:
+    """The mapping of values; a page of them."""
+    status = MappingStatus.UNMATCHED if show == "open" else None
+    found = await desk.cells(who, row.uuid, status=status, page=page, size=VALUES_PAGE)
+    last = max((found.total - 1) // VALUES_PAGE, 0)
+    if page > last:
+        found = await desk.cells(who, row.uuid, status=status, page=last, size=VALUES_PAGE)
+        page = last
+    items = list(found.items)
+    if choices:
+        # Somebody else has decided some of them: they are not open any more, but still of interest.
+        there = {cell.id for cell in items}
+        kept = await chosen_cells(desk, who, row.uuid, choices)
+        items = [*(cell for cell in kept if cell.id not in there), *items]
+    fields = {field.name: field for field in await desk.fields(who, row.uuid)}
+    lines = value_lines(items, fields, choices or {}, await _trail(desk, who, row, choices))
+    return {
+        "version": found.version,
+        "lines": lines,
+        "open": row.values_open,
+        "total": row.values_total,
+        "pending": any(line.is_changed for line in lines),
+        "show": show,
+        "page": page,
+        "last": last,
+    }
+
+
+async def chosen_cells(
+    desk: Desk, who: Identity, uuid: str, choices: Mapping[int, Choice]
+) -> Sequence[CellMapping]:
+    """The values that a form is about, as they are now."""
+    return await desk.cells_by_id(who, uuid, sorted(choices)) if choices else ()
+
+
+async def done(
+    desk: Desk, who: Identity, row: SpreadsheetRow, outcome: Outcome | None, page: int
+) -> dict[str, Any]:
+    """What became of the rows."""
+    undo = await desk.undo_view(who, row.uuid)
+    conflicts = None
+    if undo is not None and undo.counts.left_alone:
+        conflicts = await desk.undo_conflicts(who, row.uuid, size=ROWS_PAGE)
+    summary = await desk.summary(who, row.uuid)
+    return {
+        "summary": summary,
+        "counts": {outcome: getattr(summary.counts, outcome.lower()) for outcome in Outcome},
+        "results": await desk.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE),
+        "outcome": outcome,
+        "page": page,
+        "size": ROWS_PAGE,
+        "undo": undo,
+        "conflicts": conflicts,
+        "can_undo": _can_undo(row),
+    }
+
+
+def _can_undo(row: SpreadsheetRow) -> bool:
+    written = row.counts.created + row.counts.updated
+    undone = row.undo_state in (UndoState.RUNNING, UndoState.UNDONE)
+    return row.state in FINAL and not row.dry_run and written > 0 and not undone
+
+
+async def _trail(
+    desk: Desk, who: Identity, row: SpreadsheetRow, choices: Mapping[int, Choice] | None
+) -> Trail:
+    """Needed only to say who was faster."""
+    if not choices:
+        return Trail(())
+    return Trail((await desk.decisions(who, row.uuid, size=_TRAIL)).items)

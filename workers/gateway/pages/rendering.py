@@ -1,0 +1,101 @@
+"""Templates into answers."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from workers.gateway.pages import words
+
+HERE: Final = Path(__file__).parent
+STATIC: Final = HERE / "static"
+
+_STEPS: Final = (
+    (timedelta(days=1), "day"),
+    (timedelta(hours=1), "hour"),
+    (timedelta(minutes=1), "minute"),
+)
+
+
+def number(value: int | None) -> str:
+    """Digits in groups of three, as in 12,345."""
+    return "–" if value is None else f"{value:,}"  # noqa: RUF001 - a dash for "not known yet"
+
+
+def percent(score: float) -> str:
+    """A score from 0 to 1 in whole percent."""
+    return f"{round(score * 100)} %"
+
+
+def ago(then: datetime, now: datetime | None = None) -> str:
+    """How long something has been so, in the largest unit that says something."""
+    passed = (now or datetime.now(UTC)) - then
+    for step, unit in _STEPS:
+        if passed >= step:
+            count = passed // step
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "less than a minute"
+
+
+def stamp(then: datetime) -> str:
+    """A moment for people; machines read the `datetime` attribute beside it."""
+    return f"{then.astimezone(UTC):%d %b %Y, %H:%M} UTC"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """A count with its noun."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether a script asks for a part of a page."""
+    return request.headers.get("HX-Request") == "true"
+
+
+class Templates:
+    """Renders pages and parts of them; whatever comes from outside is escaped."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {
+            "number": number,
+            "percent": percent,
+            "ago": ago,
+            "stamp": stamp,
+        }
+        shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "words": words}
+        self._environment.globals.update(shared)
+
+    def answer(
+        self,
+        template: str,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        **context: Any,
+    ) -> Response:
+        """Render a template; nothing of it may be kept by anybody on the way."""
+        html = self._environment.get_template(template).render(context)
+        return HTMLResponse(html, status, {"Cache-Control": "no-store", **(headers or {})})
+
+
+def _addresses() -> Mapping[str, str]:
+    """Address of each static file; it changes with the content, so that it can be kept for ever."""
+    return {
+        str(file.relative_to(STATIC)): (
+            f"/static/{file.relative_to(STATIC)}"
+            f"?v={hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
+        )
+        for file in sorted(STATIC.rglob("*"))
+        if file.is_file()
+    }

@@ -1,0 +1,72 @@
+"""Signing in and out."""
+
+from typing import Final
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from workers.gateway.auth import Unauthorised
+from workers.gateway.errors import Forbidden
+from workers.gateway.pages.forms import read_form
+from workers.gateway.pages.site import COOKIE, Site, own_address
+
+_LONGEST: Final = 3800
+"""Characters of a token that fit into a cookie."""
+_START: Final = "/"
+
+
+class SessionPages:
+    """A token becomes a session."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def show(self, request: Request, next: str = _START) -> Response:
+        """The sign-in page."""
+        return self._form(request, own_address(next, _START))
+
+    async def sign_in(self, request: Request) -> Response:
+        """Keep a token that is good in a cookie."""
+        # Another site must not be able to sign a person in as somebody else.
+        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            raise Forbidden("sign in on this site's own page")
+        form = await read_form(request)
+        token = form.text("token", 20_000)
+        target = own_address(form.text("next", 2000), _START)
+        if len(token) > _LONGEST:
+            return self._form(request, target, "The token is too long for a browser's cookie.")
+        try:
+            visitor = await self._site.identify(token)
+        except Unauthorised as error:
+            return self._form(request, target, f"{error}.".capitalize())
+        if not visitor.who.may_read:
+            return self._form(
+                request, target, "The token has none of the roles that docflow knows."
+            )
+        answer = RedirectResponse(target, 303)
+        answer.set_cookie(
+            COOKIE,
+            token,
+            httponly=True,
+            samesite="strict",
+            secure=self._is_https(request),
+            path="/",
+        )
+        return answer
+
+    async def sign_out(self, request: Request) -> Response:
+        """Forget the session."""
+        visitor = await self._site.visitor(request)
+        await self._site.form(request, visitor)
+        answer = RedirectResponse("/sign-in", 303)
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        return answer
+
+    def _is_https(self, request: Request) -> bool:
+        """Whether people come by https; a proxy may take it off on the way here."""
+        public = self._site.desk.settings.public_url or ""
+        return public.startswith("https://") or request.url.scheme == "https"
+
+    def _form(self, request: Request, next: str, problem: str | None = None) -> Response:
+        status = 401 if problem else 200
+        return self._site.page(request, None, "sign_in.html", status, problem=problem, next=next)

@@ -1,0 +1,207 @@
+"""What all pages share: who looks at them, forms that are really ours, and refusals in words."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+
+from workers.gateway.auth import KeysAway, Tokens, Unauthorised
+from workers.gateway.csrf import csrf_token, csrf_valid
+from workers.gateway.desk import Desk
+from workers.gateway.errors import DeskError, Forbidden, NotFound, TemporalAway
+from workers.gateway.identity import Identity
+from workers.gateway.pages.forms import Form, read_form
+from workers.gateway.pages.rendering import Templates, is_fragment
+
+_WIRE_NAME: Final = re.compile(r"^[a-z]+[A-Z]\w*: ")
+COOKIE: Final = "docflow_session"
+"""Holds the token of whoever has signed in; neither scripts nor other sites can use it."""
+
+
+class SignInNeeded(Exception):
+    """Nobody has signed in, or not for this long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Whoever looks at a page."""
+
+    who: Identity
+    session: str
+    """Value of the session cookie."""
+
+    @property
+    def csrf(self) -> str:
+        """What the forms of this page carry."""
+        return csrf_token(self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that a person should know before going on."""
+
+    title: str
+    sentence: str
+    tone: str = "bad"
+    items: tuple[str, ...] = ()
+    """Each of several things that it is about."""
+    link: tuple[str, str] | None = None
+    """Address, and what it is called."""
+
+
+class Site:
+    """The pages' way to the desk, to tokens and to templates."""
+
+    def __init__(self, desk: Desk, tokens: Tokens, namespace: str) -> None:
+        """Build the pages' surroundings.
+
+        Args:
+            desk: What the pages ask.
+            tokens: Who may ask.
+            namespace: Of Temporal, for addresses in its user interface.
+        """
+        self.desk = desk
+        self.namespace = namespace
+        self.templates = Templates()
+        self._tokens = tokens
+
+    async def identify(self, session: str) -> Visitor:
+        """Whose token this is.
+
+        Raises:
+            Unauthorised: Nobody's.
+            TemporalAway: It cannot be checked at the moment.
+        """
+        try:
+            return Visitor(await self._tokens.identify(session), session)
+        except KeysAway as error:
+            raise TemporalAway(f"{error}; try again in a moment") from error
+
+    async def visitor(self, request: Request) -> Visitor:
+        """Who asks for a page.
+
+        Raises:
+            SignInNeeded: Nobody that is known.
+        """
+        session = request.cookies.get(COOKIE)
+        if not session:
+            raise SignInNeeded("sign in to see this page")
+        try:
+            return await self.identify(session)
+        except Unauthorised as error:
+            raise SignInNeeded(str(error)) from error
+
+    async def form(self, request: Request, visitor: Visitor) -> Form:
+        """The form that a page of ours sent.
+
+        Raises:
+            Forbidden: Another site sent it, or a page from before a new sign-in.
+        """
+        form = await read_form(request)
+        self.check_csrf(visitor, form.text("csrf"))
+        return form
+
+    def check_csrf(self, visitor: Visitor, token: str | None) -> None:
+        """Refuse what no page of this session sent.
+
+        Raises:
+            Forbidden: The token is another session's, or none.
+        """
+        if not csrf_valid(visitor.session, token):
+            raise Forbidden("this page is from before you signed in; load it again and repeat it")
+
+    def page(
+        self,
+        request: Request,
+        visitor: Visitor | None,
+        template: str,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        **context: Any,
+    ) -> Response:
+        """Render a template for somebody."""
+        return self.templates.answer(
+            template,
+            status,
+            headers,
+            **context,
+            here=request.url.path,
+            who=visitor.who if visitor else None,
+            csrf=visitor.csrf if visitor else "",
+        )
+
+    async def refusal(self, request: Request, error: DeskError) -> Response:
+        """Say why something cannot be done: in place to a script, else as a page."""
+        trouble = Trouble(error.title, sentence(error))
+        if is_fragment(request):
+            return self.in_place(trouble, error.status)
+        try:
+            visitor = await self.visitor(request)
+        except (SignInNeeded, TemporalAway):
+            visitor = None
+        return self.page(request, visitor, "error.html", error.status, problem=trouble)
+
+    def in_place(self, trouble: Trouble, status: int) -> Response:
+        """A notice at the top of the page that is open; all else on it stays as it is."""
+        headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerHTML"}
+        return self.templates.answer("problem.html", status, headers, problem=trouble)
+
+    def ask_to_sign_in(self, request: Request, reason: SignInNeeded) -> Response:
+        """To the sign-in page; an open page with somebody's choices is left as it is."""
+        if is_fragment(request):
+            trouble = Trouble(
+                "You are signed out",
+                "Nothing of this page is lost: sign in again in a new tab, then repeat it here.",
+                "warn",
+                link=("/sign-in", "Sign in"),
+            )
+            return self.in_place(trouble, 401)
+        if request.method != "GET":
+            return self.page(
+                request, None, "sign_in.html", 401, problem=f"{reason}", next="/imports"
+            )
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/sign-in?next={quote(target)}", 303)
+
+
+def page_route(site: Site) -> type[APIRoute]:
+    """Routes whose refusals are pages for people."""
+
+    class PageRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+            handle = super().get_route_handler()
+
+            async def answer(request: Request) -> Response:
+                try:
+                    return await handle(request)
+                except SignInNeeded as reason:
+                    return site.ask_to_sign_in(request, reason)
+                except DeskError as error:
+                    return await site.refusal(request, error)
+                except RequestValidationError:
+                    return await site.refusal(request, NotFound("there is no such page"))
+
+            return answer
+
+    return PageRoute
+
+
+def sentence(error: DeskError) -> str:
+    """What an error says, as a sentence; names of fields are for programs."""
+    text = _WIRE_NAME.sub("", str(error))
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def own_address(address: str, otherwise: str) -> str:
+    """An address of this site to go on to; anything else could lead people astray."""
+    parts = urlsplit(address)
+    is_own = not parts.scheme and not parts.netloc and address.startswith("/")
+    if not is_own or address.startswith(("//", "/\\")) or not address.isprintable():
+        return otherwise
+    return address

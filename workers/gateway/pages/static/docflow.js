@@ -1,0 +1,234 @@
+// What HTML and htmx cannot do by themselves. Every page works without this file too, except that
+// nothing refreshes by itself, files have no progress bar and values cannot be searched.
+"use strict";
+
+(() => {
+  const find = (selector, within = document) => within.querySelector(selector);
+  const AWAY = "#away";
+
+  function say(sentence) {
+    const announcer = find("#announcer");
+    if (announcer) announcer.textContent = sentence;
+  }
+
+  // Sign-in: a link may carry the token in its fragment, which no server and no log ever sees.
+  function fillToken() {
+    const field = find("#token");
+    const token = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (!field || !token) return;
+    field.value = token;
+    history.replaceState(null, "", location.pathname + location.search);
+    find("#sign-in")?.focus();
+  }
+
+  // A gateway that does not answer is told once, and the notice goes when it is back.
+  function away(sentence) {
+    const notice = find(AWAY);
+    if (!notice) return;
+    find("p", notice).textContent = sentence;
+    notice.hidden = false;
+  }
+
+  document.addEventListener("htmx:error", (event) => {
+    const context = event.detail.ctx;
+    if (!context || context.response) return;
+    away(
+      context.request.method === "GET"
+        ? "docflow does not answer at the moment. This page goes on by itself as soon as it does."
+        : "docflow did not answer, so nothing was saved. What you chose is still on this page: try again in a moment.",
+    );
+  });
+
+  document.addEventListener("htmx:after:request", (event) => {
+    const notice = find(AWAY);
+    if (notice && event.detail.ctx.response.status < 500) notice.hidden = true;
+  });
+
+  // Whoever worked inside of what was replaced goes on at its top, not at the start of the page.
+  let focusWasInside = false;
+
+  document.addEventListener("htmx:before:swap", (event) => {
+    const region = find("#import");
+    const replaced = event.detail.tasks.some((task) => task.target === region);
+    focusWasInside = Boolean(replaced && region.contains(document.activeElement));
+  });
+
+  document.addEventListener("htmx:after:swap", () => {
+    if (!focusWasInside || document.activeElement !== document.body) return;
+    focusWasInside = false;
+    find("#import [data-start]")?.focus();
+  });
+
+  // Choices that are not saved yet.
+  const unsaved = () => find("form[data-keep][data-changed]");
+
+  document.addEventListener("change", (event) => {
+    event.target.closest("form[data-keep]")?.setAttribute("data-changed", "");
+  });
+
+  document.addEventListener("submit", (event) => event.target.removeAttribute("data-changed"));
+
+  window.addEventListener("beforeunload", (event) => {
+    if (unsaved()) event.preventDefault();
+  });
+
+  // A suggestion fills the select beside it; without this script the button saves it at once.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-pick]");
+    const select = button && document.getElementById(button.dataset.for);
+    if (!select) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    select.value = button.dataset.pick;
+    select.dispatchEvent(new Event("change", { bubbles: true }));
+    select.focus();
+    say(button.dataset.said);
+  }, true);
+
+  // Searching for what a value means: Enter takes the first, arrow down goes into the list. An
+  // Enter that comes before the answer waits for it: what is shown until then is something else.
+  const resultsOf = (search) => document.getElementById(search.dataset.search);
+  const isAnswered = (search) =>
+    find("[data-query]", resultsOf(search))?.dataset.query === search.value.trim();
+
+  function takeFirst(search) {
+    delete search.dataset.enter;
+    const first = find("input[type=radio]", resultsOf(search));
+    if (!first || !search.value.trim()) return;
+    first.click();
+    document.getElementById(first.id)?.focus();
+  }
+
+  document.addEventListener("keydown", (event) => {
+    const search = event.target.closest?.("input[data-search]");
+    if (!search) return;
+    delete search.dataset.enter;
+    if (event.key === "Escape") search.value = "";
+    if (event.key === "Enter") {
+      event.preventDefault();
+      if (isAnswered(search)) takeFirst(search);
+      else search.dataset.enter = "";
+    }
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      find("input[type=radio]", resultsOf(search))?.focus();
+    }
+  });
+
+  document.addEventListener("htmx:after:swap", () => {
+    for (const search of document.querySelectorAll("input[data-search][data-enter]")) {
+      if (isAnswered(search)) takeFirst(search);
+    }
+  });
+
+  // What was chosen from a search stays when the next search replaces its results.
+  document.addEventListener("change", (event) => {
+    const radio = event.target;
+    const results = radio.closest?.("[data-results]");
+    if (!results || radio.type !== "radio") return;
+    const chips = document.getElementById(results.dataset.results);
+    chips.insertBefore(radio.closest("label"), find("input[type=search]", chips));
+    radio.focus();
+  });
+
+  // Uploads: drag and drop, and how far it has come.
+  const MEGABYTE = 1e6;
+
+  function watchDrop(form) {
+    const drop = find(".drop", form);
+    const file = find("input[type=file]", form);
+    const name = find("[data-filename]", form);
+    const show = () => {
+      const chosen = file.files[0];
+      const size = chosen && (chosen.size / MEGABYTE).toLocaleString("en", { maximumFractionDigits: 1 });
+      name.textContent = chosen ? `${chosen.name} (${size} MB)` : "";
+    };
+    for (const kind of ["dragenter", "dragover"]) {
+      drop.addEventListener(kind, (event) => {
+        event.preventDefault();
+        drop.classList.add("over");
+      });
+    }
+    for (const kind of ["dragleave", "drop"]) {
+      drop.addEventListener(kind, () => drop.classList.remove("over"));
+    }
+    drop.addEventListener("drop", (event) => {
+      event.preventDefault();
+      if (!event.dataTransfer.files.length) return;
+      file.files = event.dataTransfer.files;
+      show();
+      file.focus();
+    });
+    file.addEventListener("change", show);
+  }
+
+  function refuse(form, html) {
+    const problems = find("#problems", form);
+    problems.innerHTML = html;
+    find("[tabindex]", problems)?.focus();
+  }
+
+  function send(form) {
+    const button = find("button.main", form);
+    const area = find("#sending", form);
+    const bar = find("progress", area);
+    const text = find("#sent", area);
+    const request = new XMLHttpRequest();
+    const end = () => {
+      button.disabled = false;
+      area.hidden = true;
+    };
+    let told = -1;
+    request.upload.addEventListener("progress", (event) => {
+      if (!event.lengthComputable) return;
+      const percent = Math.floor((100 * event.loaded) / event.total);
+      bar.value = percent;
+      text.textContent = percent < 100 ? `${percent} % sent` : "All sent. One moment …";
+      // A reader would never get to the end of a sentence for each percent.
+      if (Math.floor(percent / 25) !== told) {
+        told = Math.floor(percent / 25);
+        say(text.textContent);
+      }
+    });
+    request.addEventListener("load", () => {
+      const next = request.getResponseHeader("HX-Redirect");
+      if (next) location.assign(next);
+      else {
+        end();
+        refuse(form, request.responseText);
+      }
+    });
+    request.addEventListener("error", () => {
+      end();
+      away("The upload broke off before the file had arrived. Nothing was imported: try again.");
+    });
+    request.open("POST", form.action);
+    request.setRequestHeader("HX-Request", "true");
+    request.send(new FormData(form));
+    button.disabled = true;
+    bar.value = 0;
+    area.hidden = false;
+  }
+
+  function watchUpload() {
+    const form = find("form[data-upload]");
+    if (!form) return;
+    watchDrop(form);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      send(form);
+    });
+    // A type asks for its own kind of context.
+    const type = find("[name=importType]", form);
+    const label = find("#context-label", form);
+    const show = () => {
+      const option = type.selectedOptions[0];
+      if (option?.dataset.context) label.textContent = option.dataset.context;
+    };
+    type.addEventListener("change", show);
+    show();
+  }
+
+  fillToken();
+  watchUpload();
+})();

@@ -1,0 +1,133 @@
+"""What the pages call things, and what is shown as good or bad."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from contracts.spreadsheets import MappingStatus, Outcome, SpreadsheetState
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A word, and the tone it is shown in."""
+
+    text: str
+    tone: str = ""
+    """`good`, `warn`, `bad`, `info` or nothing in particular."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an import's life as it is shown above its page."""
+
+    title: str
+    place: str
+    """`past`, `now`, `next` or `ended`."""
+
+
+_S = SpreadsheetState
+
+STATES: Final[Mapping[SpreadsheetState, Badge]] = {
+    _S.UPLOADED: Badge("Uploaded"),
+    _S.COLUMN_MAPPING: Badge("Columns", "info"),
+    _S.CELL_MAPPING: Badge("Values", "info"),
+    _S.PROCESSING: Badge("Processing", "info"),
+    _S.COMPLETED: Badge("Completed", "good"),
+    _S.FAILED: Badge("Failed", "bad"),
+    _S.CANCELLED: Badge("Cancelled", "warn"),
+}
+
+COLUMN_STATUS: Final[Mapping[MappingStatus, Badge]] = {
+    MappingStatus.AUTO_MATCHED: Badge("Matched", "good"),
+    MappingStatus.MANUAL_MATCHED: Badge("Chosen", "info"),
+    MappingStatus.UNMATCHED: Badge("Open", "warn"),
+    MappingStatus.IGNORED: Badge("Left out"),
+}
+
+VALUE_STATUS: Final[Mapping[MappingStatus, Badge]] = {
+    **COLUMN_STATUS,
+    MappingStatus.IGNORED: Badge("Left empty"),
+}
+
+OUTCOMES: Final[Mapping[Outcome, Badge]] = {
+    Outcome.CREATED: Badge("Created", "good"),
+    Outcome.UPDATED: Badge("Updated", "info"),
+    Outcome.SKIPPED: Badge("Skipped"),
+    Outcome.ERROR: Badge("Error", "bad"),
+}
+
+PIPELINES: Final[Mapping[str, str]] = {
+    "imports": "Document import",
+    "spreadsheets": "Spreadsheet",
+    "batches": "Batch",
+    "jobs": "Job",
+    "transfers": "Transfer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delimiter:
+    """What may stand between two cells of a text file."""
+
+    character: str
+    title: str
+
+
+DELIMITERS: Final[Mapping[str, Delimiter]] = {
+    "comma": Delimiter(",", "Comma"),
+    "semicolon": Delimiter(";", "Semicolon"),
+    "tab": Delimiter("\t", "Tab"),
+    "bar": Delimiter("|", "Vertical bar"),
+}
+
+ENCODINGS: Final[Sequence[str]] = (
+    "utf-8",
+    "utf-16",
+    "cp1252",
+    "iso-8859-15",
+    "cp1250",
+    "cp437",
+    "mac_roman",
+)
+
+DECISIONS: Final[Mapping[str, str]] = {
+    "column": "Column",
+    "value": "Value",
+    "confirm": "Confirmed",
+    "start": "Started",
+    "layout": "Read differently",
+    "reassign": "Handed over",
+    "cancel": "Cancelled",
+    "retry": "Tried again",
+}
+
+_ROAD: Final = (_S.UPLOADED, _S.COLUMN_MAPPING, _S.CELL_MAPPING, _S.PROCESSING, _S.COMPLETED)
+_TITLES: Final = ("Uploaded", "Columns", "Values", "Processing", "Done")
+
+
+def steps(state: SpreadsheetState) -> Sequence[Step]:
+    """The road of an import with the place where it is.
+
+    One that failed or was cancelled ends at once: where it had come to is no step of the road.
+    """
+    if state not in _ROAD:
+        return (Step(_TITLES[0], "past"), Step(STATES[state].text, "ended"))
+    reached = _ROAD.index(state)
+    if state is _S.COMPLETED:
+        reached = len(_ROAD)
+    return tuple(
+        Step(title, "past" if place < reached else "now" if place == reached else "next")
+        for place, title in enumerate(_TITLES)
+    )
+
+
+def waiting_state(state: str) -> str:
+    """What a run of any pipeline waits for, by its search attribute `State`."""
+    if state in (_S.COLUMN_MAPPING, _S.CELL_MAPPING):
+        return f"{STATES[SpreadsheetState(state)].text} to map"
+    return state.replace("_", " ").capitalize() or "Attention"
+
+
+def type_title(name: str, titles: Mapping[str, str]) -> str:
+    """What an import type is called; its name in plain words where nobody declares it any more."""
+    return titles.get(name) or name.replace("_", " ").capitalize()

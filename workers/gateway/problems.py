@@ -1,0 +1,187 @@
+"""Every error as problem details (RFC 9457)."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi_problem.error import Problem
+from fastapi_problem.handler import ExceptionHandler
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from adapters.ports import PortError
+from workers.gateway.auth import KeysAway, Unauthorised
+from workers.gateway.errors import (
+    Conflict,
+    DeskError,
+    StillOpen,
+    TemporalAway,
+    TooManyRequests,
+)
+from workers.gateway.models import answer_fields
+
+logger = logging.getLogger(__name__)
+
+_TYPES: Final = "urn:docflow:problem:{type}"
+_AWAY_SECONDS: Final = "5"
+"""When to try again while something does not answer."""
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Answer every error of an application with a problem."""
+    handler = ExceptionHandler(
+        handlers={
+            DeskError: _of_desk,
+            Unauthorised: _unauthorised,
+            KeysAway: _away,
+            PortError: _away,
+            RequestValidationError: _malformed,
+            HTTPException: _of_http,
+            Exception: _unexpected,
+        },
+        documentation_uri_template=_TYPES,
+    )
+    for kind in handler.handlers:
+        app.add_exception_handler(kind, handler)
+
+
+def _of_desk(handler: ExceptionHandler, request: Request, error: DeskError) -> Problem:
+    headers: dict[str, str] = {}
+    more: dict[str, Any] = {}
+    match error:
+        case StillOpen(answer=answer, saved=saved):
+            headers["etag"] = f'"{answer.version}"'
+            more = {"saved": saved, **answer_fields(answer)}
+        case Conflict(version=int(version)):
+            headers["etag"] = f'"{version}"'
+            more = {"version": version}
+        case TooManyRequests(retry_after=seconds):
+            headers["retry-after"] = str(seconds)
+        case TemporalAway():
+            headers["retry-after"] = _AWAY_SECONDS
+        case _:
+            pass
+    return Problem(
+        error.title,
+        type_=error.kind,
+        detail=str(error),
+        status=error.status,
+        headers=headers,
+        **more,
+    )
+
+
+def _of_http(handler: ExceptionHandler, request: Request, error: HTTPException) -> Problem:
+    title = HTTPStatus(error.status_code).phrase
+    return Problem(
+        title,
+        type_=_KINDS.get(error.status_code, title.lower().replace(" ", "-")),
+        detail=error.detail,
+        status=error.status_code,
+        headers=dict(error.headers or {}),
+    )
+
+
+def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthorised) -> Problem:
+    return Problem(
+        "A token is needed",
+        type_="unauthorised",
+        detail=str(error),
+        status=401,
+        headers={"www-authenticate": error.challenge},
+    )
+
+
+def _away(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
+    logger.warning("not available: %s", error)
+    return Problem(
+        TemporalAway.title,
+        type_=TemporalAway.kind,
+        detail="something that the gateway needs does not answer; try again in a moment",
+        status=TemporalAway.status,
+        headers={"retry-after": _AWAY_SECONDS},
+    )
+
+
+def _malformed(
+    handler: ExceptionHandler, request: Request, error: RequestValidationError
+) -> Problem:
+    errors = [
+        {"location": ".".join(map(str, each["loc"])), "message": str(each["msg"])}
+        for each in error.errors()[:20]
+    ]
+    return Problem(
+        "The request cannot be taken",
+        type_="refused",
+        detail="; ".join(f"{each['location']}: {each['message']}" for each in errors[:5]),
+        status=422,
+        errors=errors,
+    )
+
+
+def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
+    # The server logs the error itself; its text may hold what nobody outside should read.
+    return Problem(
+        "Something went wrong",
+        type_="internal",
+        detail="this should not have happened; it is logged, and trying again may help",
+        status=500,
+    )
+
+
+_KINDS: Final[Mapping[int, str]] = {
+    401: "unauthorised",
+    **{error.status: error.kind for error in DeskError.__subclasses__()},
+}
+_DESCRIPTIONS: Final[Mapping[int, str]] = {
+    401: "no token, or one that is not believed",
+    403: "the roles of the token do not allow it",
+    404: "no such import in your organisations",
+    406: "required mappings are still open",
+    409: "not in this state of the import",
+    410: "removed after its retention",
+    412: "the mappings were changed by somebody else",
+    413: "the body is too large",
+    415: "no spreadsheet, or no form upload",
+    422: "the request makes no sense",
+    429: "too many uploads",
+    503: "something that the gateway needs does not answer",
+}
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Entries of an OpenAPI document for problems of these statuses."""
+    return {
+        status: {
+            "description": _DESCRIPTIONS[status].capitalize(),
+            "content": {
+                "application/problem+json": {
+                    "schema": {"$ref": "#/components/schemas/Problem"},
+                    "example": {
+                        "type": _TYPES.format(type=_KINDS.get(status, "refused")),
+                        "title": HTTPStatus(status).phrase,
+                        "status": status,
+                        "detail": _DESCRIPTIONS[status],
+                    },
+                }
+            },
+        }
+        for status in statuses
+    }
+
+
+PROBLEM_SCHEMA: Final[Mapping[str, Any]] = {
+    "title": "Problem",
+    "description": "Problem details (RFC 9457); what is open or wrong stands in further members",
+    "type": "object",
+    "required": ["type", "title", "status"],
+    "properties": {
+        "type": {"type": "string", "description": "A word for programs, as a URN"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "A sentence for people"},
+    },
+}

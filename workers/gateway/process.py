@@ -1,0 +1,112 @@
+"""The gateway as a process, from start to clean shutdown."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from adapters.database.spreadsheets import SqlSpreadsheetViews
+from workers.connect import connect
+from workers.gateway.app import create_app
+from workers.gateway.auth import Tokens
+from workers.gateway.desk import Desk
+from workers.gateway.pages.routes import pages_router
+from workers.gateway.settings import GatewaySettings
+from workers.resources import open_resources
+from workers.settings import SettingsError
+from workers.signals import stop_on_signals
+
+logger = logging.getLogger(__name__)
+
+_GRACE_SECONDS: Final = 20
+"""What uploads under way have to come to their end."""
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to the process."""
+        yield
+
+
+async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> None:
+    """Answer requests until `stop` is set, then let those under way come to their end.
+
+    Raises:
+        SettingsError: The port is taken.
+    """
+    with _listen(host, port) as listener:
+        server = _Server(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                lifespan="off",
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+        logger.info("listening on http://%s:%d", *listener.getsockname()[:2])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve([listener]))
+            await stop.wait()
+            server.should_exit = True
+
+
+@contextmanager
+def _listen(host: str, port: int) -> Generator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listener:
+        try:
+            listener.bind((host, port))
+            listener.listen(1024)
+        except OSError as error:
+            raise SettingsError(
+                f"{host}:{port} cannot be listened on: {error.strerror}; choose another port"
+            ) from error
+        yield listener
+
+
+async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -> None:
+    """Serve API and pages until SIGTERM or SIGINT.
+
+    Args:
+        environment: Where settings are read.
+        host: Address to listen on.
+        port: Port; a free one when 0.
+
+    Raises:
+        SettingsError: A setting is missing or makes no sense, or the port is taken.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer at the start.
+    """
+    settings = GatewaySettings.read(environment)
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals())
+        resources = await stack.enter_async_context(open_resources(environment))
+        client = await connect()
+        desk = Desk(
+            client,
+            SqlSpreadsheetViews(resources.database),
+            resources.spreadsheets,
+            resources.blobs,
+            resources.sheet_types,
+            settings,
+            resources.scratch,
+        )
+        tokens = Tokens(settings.tokens)
+        app = create_app(
+            desk,
+            tokens,
+            settings,
+            pages=pages_router(desk, tokens, namespace=client.namespace),
+            stopping=stop.is_set,
+        )
+        await serve(app, stop, host=host, port=port)
+        logger.info("stopping")

@@ -1,0 +1,282 @@
+"""What can be read of imports; the other half of the desk."""
+
+import asyncio
+import re
+import uuid as uuids
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from activities.spreadsheets.types.base import SheetType
+from adapters.database.spreadsheets.views import (
+    CellsView,
+    ColumnsView,
+    Page,
+    ResultRow,
+    SpreadsheetRow,
+    SqlSpreadsheetViews,
+    SummaryView,
+    UndoConflict,
+    UndoView,
+)
+from adapters.ports import BlobNotFound, Blobs, Entity, Preview
+from contracts.spreadsheets import (
+    DECISIONS,
+    FINAL,
+    CellMapping,
+    DecisionRecord,
+    MappingStatus,
+    Outcome,
+    SpreadsheetState,
+    UndoState,
+)
+from workers.gateway.choices import Choices, FieldView
+from workers.gateway.errors import Forbidden, Gone, NotFound, WrongState
+from workers.gateway.identity import Identity
+
+LARGEST_PAGE: Final = 200
+"""Items of one page."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_POLL_SECONDS: Final = 0.5
+_SILENCE_SECONDS: Final = 15
+_WATCH_SECONDS: Final = 15 * 60
+"""A watcher is sent away then and comes back with a token that is checked anew."""
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """An error report on the local disk; whoever asked for it deletes it."""
+
+    path: Path
+    filename: str
+
+
+class Reading:
+    """Everything that changes nothing.
+
+    Each method is given who asks. An import of an organisation that is not theirs does not exist
+    for them (`NotFound`), and of one that was purged only status and trail are left (`Gone`).
+    """
+
+    def __init__(
+        self, views: SqlSpreadsheetViews, blobs: Blobs, choices: Choices, scratch: Path
+    ) -> None:
+        self._views = views
+        self._blobs = blobs
+        self._choices = choices
+        self._scratch = scratch
+
+    async def list(
+        self,
+        who: Identity,
+        *,
+        organisation: int | None = None,
+        state: SpreadsheetState | None = None,
+        import_type: str | None = None,
+        page: int = 0,
+        size: int = 20,
+    ) -> Page[SpreadsheetRow]:
+        """Imports, the newest first.
+
+        Args:
+            who: Who asks.
+            organisation: Only of this one; one that is not theirs has none.
+            state: Only in this state.
+            import_type: Only of this type.
+            page: From 0.
+            size: Items of a page, at most 200.
+        """
+        if not who.may_read:
+            raise no_role()
+        mine = who.organisations
+        if organisation is not None:
+            mine = tuple(id for id in mine if id == organisation)
+        return await self._views.list(
+            mine, state=state, import_type=import_type, page=page, size=min(size, LARGEST_PAGE)
+        )
+
+    async def get(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The status of an import; answered for purged ones as well."""
+        if not who.may_read:
+            raise no_role()
+        row = None
+        if _UUID.fullmatch(uuid):
+            row = await self._views.get(uuid, who.organisations)
+        if row is None:
+            raise NotFound("there is no such import in your organisations")
+        return row
+
+    async def columns(self, who: Identity, uuid: str) -> ColumnsView:
+        """Column mappings with sample values, and their version."""
+        await self.kept(who, uuid)
+        return await self._views.columns(uuid)
+
+    async def preview(self, who: Identity, uuid: str) -> Preview | None:
+        """The first rows of the file; None while it is still being looked at."""
+        await self.kept(who, uuid)
+        return await self._views.preview(uuid)
+
+    async def cells(
+        self,
+        who: Identity,
+        uuid: str,
+        *,
+        field: str | None = None,
+        status: MappingStatus | None = None,
+        page: int = 0,
+        size: int = 50,
+    ) -> CellsView:
+        """A page of the distinct values and what they mean, and the version of the mappings."""
+        await self.kept(who, uuid)
+        return await self._views.cells(
+            uuid, field=field, status=status, page=page, size=min(size, LARGEST_PAGE)
+        )
+
+    async def cells_by_id(
+        self, who: Identity, uuid: str, ids: Sequence[int]
+    ) -> Sequence[CellMapping]:
+        """Some distinct values and what they mean, at most as many as an update decides."""
+        await self.kept(who, uuid)
+        return await self._choices.values(uuid, ids[:DECISIONS])
+
+    async def candidates(
+        self, who: Identity, uuid: str, field: str, query: str = ""
+    ) -> Sequence[Entity]:
+        """What a value of a field may mean, the likeliest first; at most 50.
+
+        Raises:
+            Refused: The field refers to nothing.
+        """
+        row = await self.kept(who, uuid)
+        return await self._choices.find(row, field, query)
+
+    async def results(
+        self,
+        who: Identity,
+        uuid: str,
+        *,
+        outcome: Outcome | None = None,
+        page: int = 0,
+        size: int = 50,
+    ) -> Page[ResultRow]:
+        """What became of the rows, by line."""
+        await self.kept(who, uuid)
+        return await self._views.results(
+            uuid, outcome=outcome, page=page, size=min(size, LARGEST_PAGE)
+        )
+
+    async def summary(self, who: Identity, uuid: str) -> SummaryView:
+        """Rows per outcome, rows that wait, and what a dry run would change."""
+        await self.kept(who, uuid)
+        return await self._views.summary(uuid)
+
+    async def report(self, who: Identity, uuid: str) -> ReportFile:
+        """Fetch the error report: the user's rows that did not go in, with comments.
+
+        Raises:
+            NotFound: There is none, as every row went in.
+            WrongState: The import has not ended yet.
+        """
+        row = await self.kept(who, uuid)
+        if row.report is None:
+            if row.state not in FINAL:
+                raise WrongState(f"the report is written at the end; the import is {row.state}")
+            raise NotFound("there is no error report: no row was refused")
+        path = self._scratch / f"report-{uuids.uuid4().hex}.xlsx"
+        try:
+            await self._blobs.download(row.report.name, path)
+        except BlobNotFound as error:
+            raise Gone("the error report has been removed after its retention") from error
+        stem = row.filename.rsplit(".", 1)[0] or "import"
+        return ReportFile(path, f"{stem}-errors.xlsx")
+
+    async def decisions(
+        self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
+    ) -> Page[DecisionRecord]:
+        """Who decided what, the newest first."""
+        await self.get(who, uuid)
+        return await self._views.decisions(uuid, page=page, size=min(size, LARGEST_PAGE))
+
+    async def fields(self, who: Identity, uuid: str) -> Sequence[FieldView]:
+        """The fields that columns of this import may fill, custom lists included."""
+        return await self._choices.fields(await self.kept(who, uuid))
+
+    def types(self) -> Sequence[SheetType]:
+        """The import types, by name."""
+        return self._choices.types()
+
+    async def events(
+        self,
+        who: Identity,
+        uuid: str,
+        last_seen: int | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[SpreadsheetRow | None]:
+        """The status whenever it changes, until the import has ended.
+
+        Now and then None, so that a connection that has nothing to tell does not fall silent.
+
+        Args:
+            who: Who asks.
+            uuid: The import.
+            last_seen: Revision that the asker has; None: begin with the status as it is.
+            stopping: Whether the process is about to end.
+        """
+        row = await self._unhurried(self.get(who, uuid))
+        clock = asyncio.get_running_loop().time
+        until = clock() + _WATCH_SECONDS
+        while True:
+            if row.revision != last_seen:
+                last_seen = row.revision
+                yield row
+            if settled(row):
+                return
+            silent_since = clock()
+            while await self._unhurried(self._views.changed(uuid)) == last_seen:
+                if stopping() or clock() > until:
+                    return
+                if clock() - silent_since > _SILENCE_SECONDS:
+                    silent_since = clock()
+                    yield None
+                await asyncio.sleep(_POLL_SECONDS)
+            row = await self._unhurried(self.get(who, uuid))
+
+    async def _unhurried(self, reading: Coroutine[Any, Any, Result]) -> Result:
+        """Let a reading end by itself when whoever watches goes away.
+
+        Interrupted, it would leave its connection to the database behind.
+        """
+        return await asyncio.shield(asyncio.ensure_future(reading))
+
+    async def undo_view(self, who: Identity, uuid: str) -> UndoView | None:
+        """How far an undo has come; None: nobody has asked for one."""
+        await self.get(who, uuid)
+        return await self._views.undo(uuid)
+
+    async def undo_conflicts(
+        self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
+    ) -> Page[UndoConflict]:
+        """Records that an undo left alone, and why."""
+        await self.kept(who, uuid)
+        return await self._views.undo_conflicts(uuid, page=page, size=min(size, LARGEST_PAGE))
+
+    async def kept(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, if its rows and mappings are still kept."""
+        row = await self.get(who, uuid)
+        if row.purged_at is not None:
+            raise Gone("this import has been removed after its retention; only its trail is kept")
+        return row
+
+
+def settled(row: SpreadsheetRow) -> bool:
+    """Whether nothing more will happen to an import by itself."""
+    return row.state in FINAL and row.undo_state is not UndoState.RUNNING
+
+
+def no_role() -> Forbidden:
+    """The refusal for whoever has no role at all."""
+    return Forbidden("your token has none of the roles viewer, importer and operator")

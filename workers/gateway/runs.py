@@ -1,0 +1,278 @@
+"""The way to the runs of imports: start them, ask them, bring them people's answers."""
+
+import asyncio
+import logging
+import uuid as uuids
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import (
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from adapters.database.spreadsheets.views import SpreadsheetRow
+from contracts import errors as failures
+from contracts.base import Contract
+from contracts.spreadsheets import (
+    FINAL,
+    TASK_QUEUE,
+    MappingsAnswer,
+    SpreadsheetOrder,
+    UndoOrder,
+    undo_id,
+    workflow_id,
+)
+from workers.gateway.errors import (
+    Conflict,
+    DeskError,
+    Refused,
+    StillOpen,
+    TemporalAway,
+    WrongState,
+)
+from workflows import attributes
+from workflows.spreadsheet_undo import SpreadsheetUndo
+from workflows.spreadsheets import SpreadsheetImport
+
+logger = logging.getLogger(__name__)
+
+RPC_TIMEOUT: Final = timedelta(seconds=5)
+_ANSWER_SECONDS: Final = 30
+"""How long a run may take for its answer: reading the top of a file anew is the slowest."""
+_ONCE_MORE_SECONDS: Final = 0.1
+_SUMMARY_LIMIT: Final = 400
+"""Bytes of a static summary that the server takes."""
+_GONE_MEANWHILE: Final = "AcceptedUpdateCompletedWorkflow"
+
+
+class StartedBefore(Exception):
+    """The import was started by another request.
+
+    Attributes:
+        fingerprint: What that request was for.
+    """
+
+    def __init__(self, fingerprint: str) -> None:
+        super().__init__("started by another request")
+        self.fingerprint = fingerprint
+
+
+class Runs:
+    """Workflows of the pipeline, behind errors that people understand."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def start(self, order: SpreadsheetOrder) -> None:
+        """Start an import.
+
+        Raises:
+            StartedBefore: There is a run of this import.
+            TemporalAway: Temporal does not take it; whether it was started is not known.
+        """
+        found = attributes.at_start("spreadsheets", order.import_type, str(order.organisation_id))
+        organisation = SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id))
+        with _temporal():
+            try:
+                await self._client.start_workflow(
+                    SpreadsheetImport.run,
+                    args=[order, None],
+                    id=workflow_id(order.uuid),
+                    task_queue=TASK_QUEUE,
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                    # A repeated call of the client library carries its request id, which the
+                    # server knows: only another request meets a run here.
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    memo={
+                        "filename": order.filename,
+                        "fingerprint": order.fingerprint or "",
+                    },
+                    search_attributes=TypedSearchAttributes(
+                        [*found.search_attributes, organisation]
+                    ),
+                    static_summary=_summary(order),
+                    rpc_timeout=RPC_TIMEOUT,
+                )
+            except WorkflowAlreadyStartedError:
+                handle = self._client.get_workflow_handle(workflow_id(order.uuid))
+                found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
+                memo = await found.memo()
+                raise StartedBefore(str(memo.get("fingerprint"))) from None
+
+    async def update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer:
+        """Bring a run what a person decided.
+
+        Args:
+            row: The import as the asker may see it.
+            name: Of the update.
+            answer: Its input.
+
+        Raises:
+            StillOpen: Something required is open; nothing has changed.
+            Conflict: Somebody else has answered meanwhile.
+            WrongState: The run does not wait for this, or has ended.
+            Refused: The answer makes no sense.
+            TemporalAway: Nobody answers.
+        """
+        if row.state in FINAL:
+            raise _ended(row)
+        try:
+            return await self._update(row, name, answer)
+        except _NotRunning:
+            # A run that began a new history under the update takes it there.
+            if await self._is_running(workflow_id(row.uuid)):
+                return await self._update(row, name, answer)
+            raise _ended(row) from None
+
+    async def undo(self, order: UndoOrder) -> None:
+        """Start taking an import back; one that is being taken back goes on.
+
+        Raises:
+            TemporalAway: Temporal does not take it.
+        """
+        with _temporal():
+            await self._client.start_workflow(
+                SpreadsheetUndo.run,
+                order,
+                id=undo_id(order.uuid),
+                task_queue=TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                search_attributes=TypedSearchAttributes(
+                    [
+                        SearchAttributePair(attributes.PIPELINE, "spreadsheets"),
+                        SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id)),
+                    ]
+                ),
+                static_summary="Undo of an import",
+                rpc_timeout=RPC_TIMEOUT,
+            )
+
+    async def refuse_failed_undo(self, uuid: str) -> None:
+        """Say why an undo could not begin, if it could not.
+
+        Raises:
+            WrongState: What the run says.
+            TemporalAway: Temporal does not answer.
+        """
+        handle = self._client.get_workflow_handle(undo_id(uuid))
+        with _temporal():
+            found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
+            if found.status is not WorkflowExecutionStatus.FAILED:
+                return
+            try:
+                await handle.result()
+            except WorkflowFailureError as error:
+                cause = _cause(error)
+                said = cause.message if isinstance(cause, ApplicationError) else "it failed"
+                raise WrongState(f"the import cannot be undone: {said}") from error
+
+    async def answers(self) -> bool:
+        """Whether Temporal answers."""
+        try:
+            return await self._client.service_client.check_health(timeout=RPC_TIMEOUT)
+        except (RPCError, RuntimeError) as error:
+            logger.warning("Temporal does not answer: %s", error)
+            return False
+
+    async def _update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer:
+        with _temporal():
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    return await self._deliver(workflow_id(row.uuid), name, answer)
+            except WorkflowUpdateFailedError as error:
+                raise _refusal(row, error) from error
+            except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+                raise TemporalAway(
+                    "the import has not answered in time; look at it again before you try once more"
+                ) from error
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    raise _NotRunning from error
+                raise
+
+    async def _deliver(self, run: str, name: str, answer: Contract) -> MappingsAnswer:
+        """Send an update until it is admitted: the server gives one back that meets an event."""
+        handle = self._client.get_workflow_handle(run)
+        # The same id at every attempt: one that got through is not taken twice.
+        id = str(uuids.uuid4())
+        while True:
+            try:
+                return await handle.execute_update(name, answer, id=id, result_type=MappingsAnswer)
+            except RPCError as error:
+                if error.status is not RPCStatusCode.FAILED_PRECONDITION:
+                    raise
+            await asyncio.sleep(_ONCE_MORE_SECONDS)
+
+    async def _is_running(self, id: str) -> bool:
+        with _temporal():
+            found = await self._client.get_workflow_handle(id).describe(rpc_timeout=RPC_TIMEOUT)
+            return found.status is WorkflowExecutionStatus.RUNNING
+
+
+class _NotRunning(Exception):
+    """Temporal knows no open run of that id."""
+
+
+@contextmanager
+def _temporal() -> Generator[None]:
+    try:
+        yield
+    # A client that was never connected says so with a RuntimeError.
+    except (RPCError, RuntimeError) as error:
+        logger.warning("Temporal does not answer: %s", error)
+        raise TemporalAway(
+            "the service that runs imports does not answer at the moment; try again in a minute"
+        ) from error
+
+
+def _cause(error: WorkflowUpdateFailedError | WorkflowFailureError) -> BaseException | None:
+    """What went wrong itself, beneath the step in which it did."""
+    cause = error.cause
+    while isinstance(cause, ActivityError):
+        cause = cause.cause
+    return cause
+
+
+def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> DeskError:
+    cause = _cause(error)
+    if not isinstance(cause, ApplicationError):
+        return TemporalAway("the import could not take the answer; try again in a minute")
+    match cause.type:
+        case failures.STILL_OPEN:
+            return StillOpen(cause.message, MappingsAnswer.model_validate(cause.details[0]))
+        case failures.VERSION_CONFLICT:
+            return Conflict(cause.message)
+        case failures.WRONG_STATE | "NotParked":
+            return WrongState(cause.message)
+        case failures.TRANSIENT | failures.THROTTLING:
+            return TemporalAway("the answer could not be stored at the moment; try again")
+        case kind if kind == _GONE_MEANWHILE:
+            return _ended(row)
+        case _:
+            return Refused(cause.message)
+
+
+def _ended(row: SpreadsheetRow) -> WrongState:
+    said = f"it is {row.state}" if row.state in FINAL else "its run is over"
+    return WrongState(f"the import takes no more answers: {said}")
+
+
+def _summary(order: SpreadsheetOrder) -> str:
+    kind = order.import_type.replace("_", " ").lower()
+    text = f"Spreadsheet {order.filename} as {kind}"
+    return text.encode()[:_SUMMARY_LIMIT].decode(errors="ignore")

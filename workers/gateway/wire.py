@@ -1,0 +1,256 @@
+"""From the desk's answers to what goes over the wire."""
+
+from collections.abc import Sequence
+
+from activities.spreadsheets.types.base import SheetType
+from adapters.database.spreadsheets.views import (
+    CellsView,
+    ColumnsView,
+    ResultRow,
+    SpreadsheetRow,
+    SummaryView,
+    UndoConflict,
+    UndoView,
+)
+from adapters.ports import Preview
+from contracts.spreadsheets import Alternative, DecisionRecord, MappingsAnswer, SpreadsheetState
+from workers.gateway import models
+from workers.gateway.inbox import InboxEntry
+
+
+def import_view(
+    row: SpreadsheetRow,
+    columns: ColumnsView | None = None,
+    cells: CellsView | None = None,
+) -> models.ImportView:
+    """The status of an import; mappings that are not given do not appear."""
+    mappings: dict[str, object] = {}
+    if columns is not None:
+        mappings["column_mappings"] = column_views(columns)
+    if cells is not None:
+        mappings["cell_mappings"] = cell_views(cells)
+    counts = row.counts
+    return models.ImportView(
+        identifier=row.uuid,
+        import_type=row.import_type,
+        status=row.state,
+        original_filename=row.filename,
+        organisation_id=row.organisation_id,
+        context_id=row.context_id,
+        total_rows=row.total,
+        processed_rows=counts.done,
+        success_count=counts.done - counts.error,
+        error_count=counts.error,
+        parked_rows=row.parked,
+        open_values=row.values_open,
+        progress_percent=_percent(row),
+        step=row.step,
+        reason=row.reason,
+        created_by=row.by,
+        assignee=row.assignee,
+        waiting_since=row.waiting_since,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        finished_at=row.finished_at,
+        purged_at=row.purged_at,
+        auto_start=row.auto_start,
+        dry_run=row.dry_run,
+        has_report=row.report is not None,
+        undo_status=row.undo_state,
+        version=row.version,
+        **mappings,  # pyright: ignore[reportArgumentType]
+    )
+
+
+def _percent(row: SpreadsheetRow) -> int:
+    if row.state is SpreadsheetState.COMPLETED:
+        return 100
+    return min(99, 100 * row.counts.done // row.total) if row.total else 0
+
+
+def column_views(view: ColumnsView) -> list[models.ColumnMappingView]:
+    """Columns, by place."""
+    return [
+        models.ColumnMappingView(
+            id=column.id,
+            column_index=column.index,
+            source_header=column.header,
+            target_field=column.target,
+            status=models.wire_status(column.status),
+            confidence_score=column.confidence,
+            alternatives=_alternatives(column.alternatives),
+            samples=list(column.samples),
+        )
+        for column in view.columns
+    ]
+
+
+def cell_views(view: CellsView) -> list[models.CellMappingView]:
+    """Values of a page."""
+    return [
+        models.CellMappingView(
+            id=cell.id,
+            target_field=cell.field,
+            source_value=cell.value,
+            status=models.wire_status(cell.status),
+            target_entity_id=cell.target_id,
+            target_name=cell.target_name,
+            create=cell.create,
+            confidence_score=cell.confidence,
+            alternatives=_alternatives(cell.alternatives),
+            row_count=cell.rows,
+        )
+        for cell in view.items
+    ]
+
+
+def _alternatives(alternatives: Sequence[Alternative]) -> list[models.AlternativeView]:
+    return [
+        models.AlternativeView(name=each.name, score=each.score, id=each.id)
+        for each in alternatives
+    ]
+
+
+def answer_view(uuid: str, answer: MappingsAnswer) -> models.AnswerView:
+    """What an accepted answer has led to."""
+    return models.AnswerView(
+        identifier=uuid,
+        status=answer.state,
+        version=answer.version,
+        missing_fields=list(answer.missing_fields),
+        open_values=answer.cells.open,
+        first_open_values=[
+            models.OpenValueView(
+                id=value.id,
+                target_field=value.field,
+                source_value=value.value,
+                row_count=value.rows,
+            )
+            for value in answer.cells.first_open
+        ],
+    )
+
+
+def preview_view(row: SpreadsheetRow, preview: Preview) -> models.PreviewView:
+    """The top of the file, and how it is read."""
+    layout = row.layout
+    return models.PreviewView(
+        format=preview.format,
+        sheets=list(preview.sheets),
+        layout=models.LayoutBody(
+            sheet=layout.sheet,
+            encoding=layout.encoding,
+            delimiter=layout.delimiter,
+            header_line=layout.header_line,
+        ),
+        rows=[
+            models.PreviewRowView(row_number=line, cells=list(cells))
+            for line, cells in preview.rows
+        ],
+    )
+
+
+def result_views(rows: Sequence[ResultRow]) -> list[models.ResultView]:
+    """What became of rows; a row's number is its id."""
+    return [
+        models.ResultView(
+            id=row.line, row_number=row.line, outcome=row.outcome, message=row.message
+        )
+        for row in rows
+    ]
+
+
+def summary_view(view: SummaryView) -> models.SummaryView:
+    """Rows per outcome."""
+    counts = view.counts
+    return models.SummaryView(
+        total=counts.done + view.parked,
+        created=counts.created,
+        updated=counts.updated,
+        skipped=counts.skipped,
+        error=counts.error,
+        parked=view.parked,
+        differences=[
+            models.DifferenceView(
+                row_number=each.line,
+                table=each.table,
+                column=each.column,
+                before=each.before,
+                after=each.after,
+            )
+            for each in view.differences
+        ],
+    )
+
+
+def decision_views(records: Sequence[DecisionRecord]) -> list[models.DecisionView]:
+    """Lines of the trail."""
+    return [
+        models.DecisionView(
+            kind=each.kind,
+            subject=each.subject,
+            decision=each.decision,
+            by=each.by,
+            at=each.at,
+            confidence=each.confidence,
+            alternatives=_alternatives(each.alternatives),
+        )
+        for each in records
+    ]
+
+
+def undo_view(view: UndoView, conflicts: Sequence[UndoConflict]) -> models.UndoView:
+    """How far an undo has come."""
+    return models.UndoView(
+        status=view.state,
+        deleted=view.counts.deleted,
+        restored=view.counts.restored,
+        left_alone=view.counts.left_alone,
+        requested_at=view.requested_at,
+        finished_at=view.finished_at,
+        conflicts=[
+            models.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
+            for each in conflicts
+        ],
+    )
+
+
+def type_view(kind: SheetType) -> models.ImportTypeView:
+    """What can be imported."""
+    return models.ImportTypeView(
+        name=kind.name,
+        title=kind.title,
+        context=models.ContextView(
+            table=kind.context.table, title=kind.context.title, required=kind.context.required
+        )
+        if kind.context
+        else None,
+        fields=[
+            models.FieldDescription(
+                name=field.name,
+                title=field.title,
+                required=field.required,
+                aliases=list(field.aliases),
+                examples=list(field.examples),
+                resolver=field.resolver,
+                creates=field.creates,
+            )
+            for field in kind.fields
+        ],
+    )
+
+
+def inbox_view(entry: InboxEntry) -> models.InboxView:
+    """A run that waits for a person."""
+    return models.InboxView(
+        workflow_id=entry.workflow_id,
+        pipeline=entry.pipeline,
+        document_type=entry.document_type,
+        state=entry.state,
+        waiting_since=entry.waiting_since,
+        waiting_for=entry.waiting_for,
+        organisation_id=entry.organisation_id,
+        project_id=entry.project_id,
+        filename=entry.filename,
+        identifier=entry.uuid,
+    )

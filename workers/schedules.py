@@ -1,0 +1,218 @@
+"""THE table of what happens by the clock, and how Temporal is brought in line with it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from temporalio.api.common.v1 import Payload
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleAlreadyRunningError,
+    ScheduleCalendarSpec,
+    ScheduleDescription,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleRange,
+    ScheduleSpec,
+    ScheduleState,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
+)
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
+from temporalio.service import RPCError, RPCStatusCode
+
+from contracts.base import Contract
+from contracts.spreadsheets import TASK_QUEUE, RetentionOrder
+from workers.connect import TemporalUnreachable
+from workflows import attributes
+
+
+def daily(hour: int, minute: int = 0) -> ScheduleCalendarSpec:
+    """Every day at this time of UTC.
+
+    Written in full, as the server gives it back: a cron expression comes back as this, and could
+    not be compared.
+    """
+    return ScheduleCalendarSpec(
+        second=(ScheduleRange(0, 0, 1),),
+        minute=(ScheduleRange(minute, minute, 1),),
+        hour=(ScheduleRange(hour, hour, 1),),
+        day_of_month=(ScheduleRange(1, 31, 1),),
+        month=(ScheduleRange(1, 12, 1),),
+        day_of_week=(ScheduleRange(0, 6, 1),),
+        comment=f"daily at {hour:02}:{minute:02} UTC",
+    )
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One row of the table."""
+
+    pipeline: str
+    """Row of the catalogue; the workers of this pipeline look after the schedule."""
+    workflow: str
+    """By the name that its workers know it by."""
+    task_queue: str
+    input: Contract
+    at: ScheduleCalendarSpec
+    catch_up: timedelta = timedelta(hours=12)
+    """A time that passed while Temporal was away is made up for within this."""
+
+
+SCHEDULES: Mapping[str, Declared] = {
+    "spreadsheet-retention": Declared(
+        pipeline="spreadsheets",
+        workflow="SpreadsheetRetention",
+        task_queue=TASK_QUEUE,
+        input=RetentionOrder(),
+        at=daily(2),
+    ),
+}
+"""Schedule id to its row."""
+
+
+class Change(StrEnum):
+    """What a schedule needed to be as declared."""
+
+    NONE = "as declared"
+    CREATED = "created"
+    UPDATED = "updated"
+
+
+@dataclass(frozen=True)
+class ScheduleView:
+    """A declared schedule, and what Temporal knows of it."""
+
+    id: str
+    workflow: str
+    when: str
+    state: str
+    """`missing`, `differs`, `paused` or `active`."""
+    next_run: datetime | None = None
+    last_run: datetime | None = None
+
+
+async def reconcile(
+    client: Client, pipelines: Collection[str], table: Mapping[str, Declared] = SCHEDULES
+) -> Mapping[str, Change]:
+    """Bring the schedules of some pipelines in line with the table; leave all others alone.
+
+    A schedule that somebody paused stays paused. Several workers may do this at once: whoever
+    comes later finds what the first one made.
+
+    Returns:
+        What was done to each schedule.
+
+    Raises:
+        TemporalUnreachable: Temporal does not answer, or does not let us.
+    """
+    return {
+        id: await _bring_in_line(client, id, declared)
+        for id, declared in table.items()
+        if declared.pipeline in pipelines
+    }
+
+
+async def look(client: Client, table: Mapping[str, Declared] = SCHEDULES) -> Sequence[ScheduleView]:
+    """Every declared schedule, without changing any.
+
+    Raises:
+        TemporalUnreachable: Temporal does not answer.
+    """
+    return [await _view(client, id, declared) for id, declared in table.items()]
+
+
+async def _view(client: Client, id: str, declared: Declared) -> ScheduleView:
+    view = ScheduleView(id, declared.workflow, declared.at.comment or "", "missing")
+    found = await _describe(client, id)
+    if found is None:
+        return view
+    paused = "paused" if found.schedule.state.paused else "active"
+    return replace(
+        view,
+        state=paused if await _is_declared(client, found.schedule, declared) else "differs",
+        next_run=next(iter(found.info.next_action_times), None),
+        last_run=max((run.scheduled_at for run in found.info.recent_actions), default=None),
+    )
+
+
+async def _bring_in_line(client: Client, id: str, declared: Declared) -> Change:
+    try:
+        found = await _describe(client, id)
+        if found is None:
+            await client.create_schedule(id, _schedule(id, declared))
+            return Change.CREATED
+        if await _is_declared(client, found.schedule, declared):
+            return Change.NONE
+        await client.get_schedule_handle(id).update(lambda now: _updated(id, declared, now))
+    except ScheduleAlreadyRunningError:
+        # Another worker of this release was quicker by a moment.
+        return Change.NONE
+    except RPCError as error:
+        raise _lost(id, error) from error
+    return Change.UPDATED
+
+
+async def _describe(client: Client, id: str) -> ScheduleDescription | None:
+    try:
+        return await client.get_schedule_handle(id).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise _lost(id, error) from error
+
+
+def _lost(id: str, error: RPCError) -> TemporalUnreachable:
+    return TemporalUnreachable(
+        f"cannot look after schedule {id}: {error.message}; "
+        "does Temporal answer, and may we read and write schedules of this namespace?"
+    )
+
+
+def _schedule(id: str, declared: Declared, state: ScheduleState | None = None) -> Schedule:
+    return Schedule(
+        action=ScheduleActionStartWorkflow(
+            declared.workflow,
+            declared.input,
+            # The server appends the time, so that no two runs share an id.
+            id=f"schedule/{id}",
+            task_queue=declared.task_queue,
+            typed_search_attributes=_search_attributes(declared),
+        ),
+        spec=ScheduleSpec(calendars=[declared.at]),
+        policy=_policy(declared),
+        state=state or ScheduleState(),
+    )
+
+
+def _updated(id: str, declared: Declared, now: ScheduleUpdateInput) -> ScheduleUpdate:
+    return ScheduleUpdate(_schedule(id, declared, now.description.schedule.state))
+
+
+def _policy(declared: Declared) -> SchedulePolicy:
+    return SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=declared.catch_up)
+
+
+def _search_attributes(declared: Declared) -> TypedSearchAttributes:
+    return TypedSearchAttributes([SearchAttributePair(attributes.PIPELINE, declared.pipeline)])
+
+
+async def _is_declared(client: Client, schedule: Schedule, declared: Declared) -> bool:
+    action = schedule.action
+    return (
+        schedule.spec == ScheduleSpec(calendars=[declared.at])
+        and schedule.policy == _policy(declared)
+        and isinstance(action, ScheduleActionStartWorkflow)
+        and (action.workflow, action.task_queue) == (declared.workflow, declared.task_queue)
+        and action.typed_search_attributes == _search_attributes(declared)
+        and await _input_of(client, action) == [declared.input.model_dump(mode="json")]
+    )
+
+
+async def _input_of(client: Client, action: ScheduleActionStartWorkflow) -> list[Any]:
+    payloads = [argument for argument in action.args if isinstance(argument, Payload)]
+    return await client.data_converter.decode(payloads)

@@ -1,0 +1,132 @@
+"""The demo's spreadsheet: uploaded, answered and finished through the HTTP API, as by a person."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from contracts.base import Contract
+from contracts.imports import Counts
+from contracts.spreadsheets import FINAL, SpreadsheetState
+
+LOOK_SECONDS = 0.05
+"""Between two looks at where the import stands."""
+SEEN_SECONDS = 0.4
+"""Long enough for a person to see in the table that it waits."""
+
+
+class Answers(Contract):
+    """What the person says, in the words of the file."""
+
+    import_type: str
+    columns: Mapping[str, str]
+    """Header to the field it means."""
+    values: Mapping[str, str]
+    """Value to the name of the candidate it means."""
+
+
+class ApiError(Exception):
+    """The gateway refused something; the message says what."""
+
+
+class SpreadsheetPerson:
+    """Somebody who imports one spreadsheet.
+
+    Args:
+        api: Client of the gateway, with a token.
+        answers: What they say when they are asked.
+        show: Told each state.
+    """
+
+    def __init__(
+        self, api: httpx.AsyncClient, answers: Answers, show: Callable[[str], None]
+    ) -> None:
+        self._api = api
+        self._answers = answers
+        self._show = show
+        self._path = ""
+
+    async def upload(self, file: Path, context_id: int) -> str:
+        """Send the file; the uuid of its import.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        content = await asyncio.to_thread(file.read_bytes)
+        fields = {"importType": self._answers.import_type, "contextId": str(context_id)}
+        made = await self._ask(
+            "POST", "/api/imports", data=fields, files={"file": (file.name, content)}
+        )
+        self._path = f"/api/imports/{made['identifier']}"
+        return str(made["identifier"])
+
+    async def bring_to_its_end(self) -> tuple[SpreadsheetState, Counts]:
+        """Answer what is asked until it has ended; final state and what became of the rows.
+
+        Raises:
+            ApiError: An answer is refused.
+        """
+        await self._until({SpreadsheetState.COLUMN_MAPPING})
+        await self._map_columns()
+        await self._until({SpreadsheetState.CELL_MAPPING})
+        await self._map_values()
+        state = await self._until(FINAL)
+        summary = await self._ask("GET", f"{self._path}/results/summary")
+        return state, _counts(summary)
+
+    async def _until(self, states: frozenset[SpreadsheetState] | set[SpreadsheetState]) -> Any:
+        while True:
+            now = await self._ask("GET", self._path)
+            state = SpreadsheetState(now["status"])
+            self._show(state.lower().replace("_", " "))
+            if state in states or state in FINAL:
+                return state
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _map_columns(self) -> None:
+        await asyncio.sleep(SEEN_SECONDS)
+        columns = await self._ask("GET", f"{self._path}/column-mappings")
+        decisions = [
+            {"id": column["id"], "targetField": self._answers.columns[column["sourceHeader"]]}
+            for column in columns
+            if column["status"] == "UNRESOLVED"
+        ]
+        await self._ask("PUT", f"{self._path}/column-mappings", json=decisions)
+        await self._ask("POST", f"{self._path}/column-mappings/confirm")
+
+    async def _map_values(self) -> None:
+        await asyncio.sleep(SEEN_SECONDS)
+        values = await self._ask("GET", f"{self._path}/cell-mappings")
+        decisions = [
+            {"id": value["id"], "targetEntityId": await self._candidate(value)}
+            for value in values
+            if value["status"] == "UNRESOLVED"
+        ]
+        await self._ask("PUT", f"{self._path}/cell-mappings", json=decisions)
+        await self._ask("POST", f"{self._path}/cell-mappings/confirm")
+
+    async def _candidate(self, value: Mapping[str, Any]) -> int:
+        wanted = self._answers.values[value["sourceValue"]]
+        candidates = await self._ask(
+            "GET",
+            f"{self._path}/cell-mappings/candidates",
+            params={"targetField": value["targetField"], "query": wanted},
+        )
+        return next(found["id"] for found in candidates if found["displayName"] == wanted)
+
+    async def _ask(self, method: str, path: str, **content: Any) -> Any:
+        answer = await self._api.request(method, path, **content)
+        if answer.is_error:
+            raise ApiError(f"{method} {path} answered {answer.status_code}: {answer.text[:500]}")
+        return answer.json()
+
+
+def _counts(summary: Mapping[str, Any]) -> Counts:
+    return Counts(
+        created=summary["created"],
+        updated=summary["updated"],
+        unchanged=summary["skipped"],
+        rejected=summary["error"],
+    )
