@@ -6,7 +6,7 @@ STAMP := $(VENV)/.runtime
 DEV_STAMP := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: install demo dev test lint bench lock clean
+.PHONY: install demo dev test lint bench bench-spreadsheets lock clean
 
 install: $(STAMP)
 
@@ -45,6 +45,9 @@ lint: $(DEV_STAMP)
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks.imports $(ARGS)
+
+bench-spreadsheets: $(DEV_STAMP)
+	$(BIN)/python -m benchmarks.spreadsheets $(ARGS)
 
 # Lock files name versions and hashes and no index; whoever installs says where from.
 lock: | $(BIN)/python

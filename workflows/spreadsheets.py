@@ -188,6 +188,7 @@ class SpreadsheetImport(SpreadsheetPauses):
             staged=self._now.staged,
             columns=self._now.columns,
             round=self._now.round,
+            counting=self._now.skip_values,
         )
         processed = await self._do(
             "process rows",

@@ -48,6 +48,8 @@ class ValueBook:
         fields: Fields of the import type.
         context: Surroundings of the import, with the candidates of each field.
         resolvers: Resolvers by name, for kinds that names and spellings do not find.
+        counting: Rows of values that it was told about count as well: whoever found them first
+            had not read the rows that come now.
     """
 
     def __init__(
@@ -55,8 +57,11 @@ class ValueBook:
         fields: Sequence[SheetField],
         context: ImportContext,
         resolvers: Mapping[str, CellValueResolver] | None = None,
+        *,
+        counting: bool = False,
     ) -> None:
         self._context = context
+        self._counting = counting
         self._resolvers = {
             each.name: (resolvers or {}).get(each.resolver) or resolver_of(each.resolver)
             for each in fields
@@ -97,13 +102,15 @@ class ValueBook:
             rows: How many rows hold it; 0 when they were counted before.
         """
         known = self._known[field].get(text)
-        if known is not None:
+        if known is not None and not self._counting:
             return known
         key = (field, text)
         if key not in self._found:
             self._found[key] = self._ask(field, text)
         if rows:
             self._rows[key] += rows
+        if known is not None:
+            return known
         target = self._found[key].target
         return OPEN if target is None else target.id
 

@@ -88,7 +88,7 @@ class SpreadsheetRows:
         made = await self._make_entities(order, fields)
         mapped = {column.target for column in work.columns if column.target}
         context = await load_context(self._store, self._types, order, _today(), only=mapped)
-        book = ValueBook(fields, context)
+        book = ValueBook(fields, context, counting=work.counting)
         async for page in self._store.mappings(order.uuid):
             book.load(
                 mapping.model_copy(update={"target_id": made[mapping.id]})

@@ -173,6 +173,8 @@ class ProcessInput(Contract):
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     round: int = Field(ge=0)
     """0: every row; later: the rows that were parked, now that their values are known."""
+    counting: bool = False
+    """Values were not collected ahead: their rows are counted on the way."""
 
 
 class ProcessCursor(Contract):

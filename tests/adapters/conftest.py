@@ -11,6 +11,12 @@ import pytest
 
 from adapters.database import Database, open_database, upgrade
 from adapters.database.imports import SqlImportStore
+from adapters.database.spreadsheets import (
+    SampleClub,
+    SqlSpreadsheetStore,
+    SqlSpreadsheetViews,
+    sample_club,
+)
 from adapters.database.tasks import SqlImportTasks
 from workers.stack.postgres import postgres_server
 
@@ -89,6 +95,21 @@ def store(database: Database) -> SqlImportStore:
 @pytest.fixture
 def tasks(database: Database) -> SqlImportTasks:
     return SqlImportTasks(database)
+
+
+@pytest.fixture
+def sheets(database: Database) -> SqlSpreadsheetStore:
+    return SqlSpreadsheetStore(database)
+
+
+@pytest.fixture
+def views(database: Database) -> SqlSpreadsheetViews:
+    return SqlSpreadsheetViews(database)
+
+
+@pytest.fixture
+async def club(database: Database) -> SampleClub:
+    return await sample_club(database)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
@@ -151,6 +151,61 @@ async def test_of_concurrent_creations_one_wins(blobs: Blobs, tmp_path: Path) ->
     assert sum(isinstance(outcome, FileExistsError) for outcome in outcomes) == 4
 
 
+async def arriving(content: bytes, piece: int) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), piece):
+        yield content[start : start + piece]
+
+
+@pytest.mark.parametrize("content", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
+@pytest.mark.parametrize("piece", [65_536, 5 << 20], ids=["small pieces", "large pieces"])
+async def test_what_arrives_in_pieces_comes_down_whole(
+    blobs: Blobs, tmp_path: Path, content: bytes, piece: int
+) -> None:
+    name = "spreadsheets/1/ü+%20&#"
+    written = await blobs.write(name, arriving(content, piece))
+    down = await blobs.download(name, tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == content
+    assert written == down
+
+
+async def test_pieces_of_one_byte(blobs: Blobs, tmp_path: Path) -> None:
+    await blobs.write("a", arriving(SMALL, 1))
+    await blobs.download("a", tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == SMALL
+
+
+@pytest.mark.parametrize("arrived", [SMALL, LARGE], ids=["small", "large"])
+async def test_what_stops_arriving_is_no_blob(blobs: Blobs, arrived: bytes) -> None:
+    async def breaks_off() -> AsyncIterator[bytes]:
+        async for piece in arriving(arrived, 1 << 20):
+            yield piece
+        raise EOFError("the sender went away")
+
+    with pytest.raises(EOFError, match="the sender went away"):
+        await blobs.write("a", breaks_off())
+    with pytest.raises(BlobNotFound):
+        await blobs.stat("a")
+    again = await blobs.write("a", arriving(arrived, 1 << 20))
+    assert (await blobs.stat("a")).etag == again.etag
+
+
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+async def test_writing_never_replaces(blobs: Blobs, content: bytes) -> None:
+    first = await blobs.write("a", arriving(SMALL, 7))
+    with pytest.raises(FileExistsError, match="'a'"):
+        await blobs.write("a", arriving(content, 1 << 20))
+    assert (await blobs.stat("a")).etag == first.etag
+
+
+async def test_of_concurrent_writers_one_wins(blobs: Blobs) -> None:
+    outcomes = await asyncio.gather(
+        *(blobs.write("contested", arriving(LARGE, 1 << 20)) for _ in range(3)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(outcome, FileExistsError) for outcome in outcomes) == 2
+    assert (await blobs.stat("contested")).size == len(LARGE)
+
+
 class TestFolder:
     @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a\\b"])
     async def test_no_name_leads_out(self, tmp_path: Path, name: str) -> None:
@@ -186,6 +241,10 @@ class TestFolder:
             await blobs.upload(make_file(tmp_path, SMALL), "a/b")
         with pytest.raises(FileExistsError):
             await blobs.upload(make_file(tmp_path, SMALL), "a", overwrite=False)
+        with pytest.raises(PortError):
+            await blobs.write("a/b", arriving(SMALL, 7))
+        with pytest.raises(FileExistsError):
+            await blobs.write("a", arriving(SMALL, 7))
         assert [path.name for path in (tmp_path / "container").iterdir()] == ["a"]
 
 

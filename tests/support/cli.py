@@ -26,7 +26,7 @@ from contracts.imports import (
 )
 from workers.cli.app import app
 from workers.cli.errors import CommandError
-from workers.cli.ports import QueueDepth, RunView
+from workers.cli.ports import PipelineView, QueueDepth, RunView
 from workers.cli.surroundings import Surroundings
 from workers.connect import TemporalUnreachable
 from workers.settings import BlobSettings, DatabaseSettings, QueueSettings
@@ -164,6 +164,7 @@ class FakeRuns:
         self.answers: list[tuple[str, str, Retry | Answer]] = []
         self.polling = 1
         self.counts: Mapping[ImportState, int] = {}
+        self.spreadsheets = PipelineView(workers=1, open=12, waiting=3)
 
     def link(self, workflow_id: str) -> str | None:
         return f"http://ui/{workflow_id}"
@@ -190,6 +191,10 @@ class FakeRuns:
 
     async def count(self, state: ImportState) -> int:
         return self.counts.get(state, 0)
+
+    async def pipeline(self, name: str, task_queue: str) -> PipelineView:
+        assert (name, task_queue) == ("spreadsheets", "spreadsheets")
+        return self.spreadsheets
 
 
 @dataclass

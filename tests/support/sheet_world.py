@@ -270,9 +270,10 @@ class Prepared:
         )
         return await environment().run(self.world.values.decide_cells, work)
 
-    async def process(self, round: int = 0) -> Processed:
+    async def process(self, round: int = 0, *, counting: bool = False) -> Processed:
         """Go through the rows."""
-        return await environment().run(self.world.rows.process, self.work(round))
+        work = self.work(round).model_copy(update={"counting": counting})
+        return await environment().run(self.world.rows.process, work)
 
     def record(self, state: SpreadsheetState, sequence: int = 1) -> StatusRecord:
         """A transition."""

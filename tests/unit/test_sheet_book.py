@@ -137,3 +137,11 @@ def test_a_resolver_of_ones_own() -> None:
 
     book = ValueBook(FIELDS, surroundings(), {"event_categories": Parity()})
     assert book.meanings(CATEGORY, ["7", "8"]) == [SENIOR, JUNIOR]
+
+
+def test_rows_of_values_that_an_earlier_attempt_found_count_on() -> None:
+    book = ValueBook(FIELDS, surroundings(), counting=True)
+    book.load([decided("junior", MappingStatus.UNMATCHED), decided("x", MappingStatus.IGNORED)])
+    assert book.meanings(CATEGORY, ["junior", "x", "junior"]) == [OPEN, IGNORED, OPEN]
+    assert {found.value: found.rows for found in book.take_found()} == {"junior": 2, "x": 1}
+    assert book.take_found() == []

@@ -18,12 +18,12 @@ from workers.gateway.asking import (
     etag,
     expected_version,
 )
+from workers.gateway.bodies import AssigneeBody
 from workers.gateway.desk import Desk, Upload
 from workers.gateway.events import last_revision, status_events
 from workers.gateway.identity import Identity
 from workers.gateway.models import (
     AnswerView,
-    AssigneeBody,
     ImportTypeView,
     ImportView,
     InboxView,
@@ -170,7 +170,7 @@ async def retry_import(desk: TheDesk, who: Who, uuid: ImportId) -> ImportView:
 @router.post(
     "/imports/{uuid}/assignee",
     tags=["imports"],
-    responses={**_ONE, **problem_responses(409, 410)},
+    responses={**_ONE, **problem_responses(400, 409, 410, 413)},
 )
 async def reassign_import(
     desk: TheDesk,

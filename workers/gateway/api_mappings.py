@@ -17,16 +17,14 @@ from workers.gateway.asking import (
     etag,
     expected_version,
 )
+from workers.gateway.bodies import CellDecisionsBody, ColumnDecisionsBody, LayoutBody
 from workers.gateway.errors import StillOpen, WrongState
 from workers.gateway.models import (
     AnswerView,
     CandidateView,
-    CellDecisionsBody,
     CellMappingView,
-    ColumnDecisionsBody,
     ColumnMappingView,
     ImportView,
-    LayoutBody,
     PreviewView,
     mapping_status,
 )
@@ -40,6 +38,8 @@ router = APIRouter(
 )
 
 _ANSWERED: Final = problem_responses(406, 409, 412)
+_WRITTEN: Final = {**_ANSWERED, **problem_responses(400, 413)}
+"""Of requests with a body."""
 MappingStatusName = Literal["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGNORED"]
 
 
@@ -53,7 +53,7 @@ async def preview(desk: TheDesk, who: Who, uuid: ImportId) -> PreviewView:
     return wire.preview_view(row, found)
 
 
-@router.put("/layout", status_code=202, responses=_ANSWERED)
+@router.put("/layout", status_code=202, responses=_WRITTEN)
 async def change_layout(
     desk: TheDesk,
     who: Who,
@@ -79,7 +79,7 @@ async def get_columns(
     return wire.column_views(found)
 
 
-@router.put("/column-mappings", status_code=202, responses=_ANSWERED)
+@router.put("/column-mappings", status_code=202, responses=_WRITTEN)
 async def put_columns(
     desk: TheDesk,
     who: Who,
@@ -157,7 +157,7 @@ async def get_candidates(
     return [CandidateView(id=each.id, display_name=each.name) for each in found]
 
 
-@router.put("/cell-mappings", status_code=202, responses=_ANSWERED)
+@router.put("/cell-mappings", status_code=202, responses=_WRITTEN)
 async def put_cells(
     desk: TheDesk,
     who: Who,

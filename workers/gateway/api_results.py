@@ -4,7 +4,6 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
-from starlette.background import BackgroundTask
 
 from contracts.spreadsheets import Outcome
 from workers.gateway import wire
@@ -16,6 +15,7 @@ from workers.gateway.asking import (
     Who,
     describe_page,
 )
+from workers.gateway.downloads import XLSX, ReportDownload
 from workers.gateway.errors import NotFound
 from workers.gateway.models import DecisionView, ResultView, SummaryView, UndoView
 from workers.gateway.problems import problem_responses
@@ -26,7 +26,6 @@ router = APIRouter(
     responses=problem_responses(401, 403, 404, 410, 422, 503),
 )
 
-XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _CONFLICTS: Final = 200
 
 
@@ -64,15 +63,9 @@ async def get_summary(desk: TheDesk, who: Who, uuid: ImportId) -> SummaryView:
         **problem_responses(409),
     },
 )
-async def get_report(desk: TheDesk, who: Who, uuid: ImportId) -> FileResponse:
+async def get_report(desk: TheDesk, who: Who, uuid: ImportId) -> ReportDownload:
     """The rows that did not go in, with comments on the cells that are wrong."""
-    report = await desk.report(who, uuid)
-    return FileResponse(
-        report.path,
-        media_type=XLSX,
-        filename=report.filename,
-        background=BackgroundTask(report.path.unlink, missing_ok=True),
-    )
+    return ReportDownload(await desk.report(who, uuid))
 
 
 @router.get("/decisions")

@@ -24,6 +24,8 @@ _LARGEST_KEY_SET: Final = 1 << 20
 """Bytes of an answer with public keys."""
 _FETCH_AGAIN_AFTER: Final = 30.0
 """Seconds between two fetches of public keys, whatever key ids tokens name."""
+_TRY_AGAIN_AFTER: Final = 5.0
+"""The same after a fetch that failed."""
 _KEYS_LAST: Final = 3600.0
 """Seconds after which public keys are fetched anew, so that a withdrawn one is forgotten."""
 
@@ -71,6 +73,7 @@ class Tokens:
         self._clock = clock
         self._public: Sequence[Key] = ()
         self._fetched: float | None = None
+        self._not_before = clock()
         self._fetching = asyncio.Lock()
 
     async def identify(self, token: str) -> Identity:
@@ -113,7 +116,7 @@ class Tokens:
             raise Unauthorised(f"tokens must be signed with {self._settings.algorithm}")
         kid = header.get("kid")
         key = self._known(kid)
-        if key is None or self._is_older_than(_KEYS_LAST):
+        if key is None or self._fetched is None or self._clock() - self._fetched > _KEYS_LAST:
             await self._fetch()
             key = self._known(kid)
         if key is None:
@@ -125,24 +128,26 @@ class Tokens:
             return self._public[0]
         return next((key for key in self._public if key.kid == kid), None)
 
-    def _is_older_than(self, seconds: float) -> bool:
-        return self._fetched is None or self._clock() - self._fetched > seconds
-
     async def _fetch(self) -> None:
-        """Fetch the public keys, unless that has just been done."""
+        """Fetch the public keys, unless that has just been tried."""
         async with self._fetching:
-            if not self._is_older_than(_FETCH_AGAIN_AFTER):
+            if self._clock() < self._not_before:
+                if self._fetched is None:
+                    raise KeysAway("the keys of the identity provider could not be fetched")
                 return
             try:
                 published = await self._download()
                 keys = KeySet.import_key_set(cast("Any", published)).keys
             except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
-                if self._public:
+                self._not_before = self._clock() + _TRY_AGAIN_AFTER
+                if self._fetched is not None:
                     # Better the keys of an hour ago than nobody let in.
                     return
                 raise KeysAway("the keys of the identity provider cannot be fetched") from error
+            # A symmetric key that is published by mistake is no secret.
             self._public = [key for key in keys if key.key_type != "oct"]
             self._fetched = self._clock()
+            self._not_before = self._fetched + _FETCH_AGAIN_AFTER
 
     async def _download(self) -> object:
         assert self._settings.jwks_url is not None

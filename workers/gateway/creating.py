@@ -5,7 +5,7 @@ import hashlib
 import logging
 import secrets
 import uuid as uuids
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -18,9 +18,9 @@ from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_id
 from workers.gateway import csrf
+from workers.gateway.bodies import UploadFields, problems_of
 from workers.gateway.errors import Gone, Refused, TemporalAway, TooManyRequests
 from workers.gateway.identity import Identity
-from workers.gateway.models import UploadFields, problems_of
 from workers.gateway.runs import Runs, StartedBefore
 from workers.gateway.settings import GatewaySettings
 from workers.gateway.upload import Upload
@@ -104,6 +104,9 @@ class Creation:
         if key is not None:
             uuid = str(uuids.uuid5(_KEYS, f"{organisation}\n{who.subject}\n{key}"))
             fingerprint = _fingerprint(source, filename, fields)
+            # An import that opens takes the notes of its uuid away: this one is its now.
+            await self._store.forget_upload(source.name)
+            await self._views.note_upload(uuid, source.name, who.subject, datetime.now(UTC))
         public = self._settings.public_url
         return SpreadsheetOrder(
             uuid=uuid,
@@ -164,21 +167,21 @@ class Creation:
         The row is opened here too, so that the import can be seen while no worker is there.
         """
         await self._store.open(order, workflow_id(order.uuid), datetime.now(UTC))
-        await self._store.forget_upload(order.source.name)
-        row = await self._row(order)
-        until = asyncio.get_running_loop().time() + _QUICK_SECONDS
-        while row.state is SpreadsheetState.UPLOADED:
-            if asyncio.get_running_loop().time() > until:
-                break
-            await asyncio.sleep(_LOOK_SECONDS)
-            row = await self._row(order)
-        return row
+        return await self._look(order, lambda row: row.state is not SpreadsheetState.UPLOADED)
 
-    async def _row(self, order: SpreadsheetOrder) -> SpreadsheetRow:
-        row = await self._views.get(order.uuid, (order.organisation_id,))
-        if row is None:
-            raise TemporalAway("the import was started, but cannot be seen yet; try again")
-        return row
+    async def _look(
+        self, order: SpreadsheetOrder, enough: Callable[[SpreadsheetRow], bool]
+    ) -> SpreadsheetRow:
+        """Look at an import until there is enough to see, but not for long."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + _QUICK_SECONDS
+        while True:
+            row = await self._views.get(order.uuid, (order.organisation_id,))
+            if row is not None and (enough(row) or clock() > until):
+                return row
+            if clock() > until:
+                raise TemporalAway("the import was started, but cannot be seen yet; try again")
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _replay(
         self, order: SpreadsheetOrder, fingerprint: str | None, row: SpreadsheetRow | None
@@ -191,16 +194,13 @@ class Creation:
             raise Refused(
                 "this Idempotency-Key was used for another upload; take a new one for each"
             )
-        if row is None:
-            # Whoever won the race opens the row with the same facts, but for the file's name.
-            return await self._row(order)
-        return row
+        # Whoever won the race opens the row.
+        return row or await self._look(order, lambda row: True)
 
     async def _discard(self, name: str) -> None:
-        """Remove a file that no import will use; what cannot be removed now is purged later."""
+        """Remove a file that no import will use; its note stays and counts as an upload."""
         try:
             await self._blobs.delete(name)
-            await self._store.forget_upload(name)
         except PortError as error:
             logger.warning("an upload that was not taken is left to the purge: %s", error)
 

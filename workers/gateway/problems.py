@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi_problem.error import Problem
 from fastapi_problem.handler import ExceptionHandler
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from adapters.ports import PortError
 from workers.gateway.auth import KeysAway, Unauthorised
@@ -38,6 +38,7 @@ def handle_problems(app: FastAPI) -> None:
             Unauthorised: _unauthorised,
             KeysAway: _away,
             PortError: _away,
+            ClientDisconnect: _gone_away,
             RequestValidationError: _malformed,
             HTTPException: _of_http,
             Exception: _unexpected,
@@ -122,6 +123,11 @@ def _malformed(
     )
 
 
+def _gone_away(handler: ExceptionHandler, request: Request, error: ClientDisconnect) -> Problem:
+    # Nobody reads this; it keeps what happens every day out of the log of failures.
+    return Problem("The sender went away", type_="gone-away", status=400)
+
+
 def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
     # The server logs the error itself; its text may hold what nobody outside should read.
     return Problem(
@@ -133,10 +139,12 @@ def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -
 
 
 _KINDS: Final[Mapping[int, str]] = {
+    400: "bad-request",
     401: "unauthorised",
     **{error.status: error.kind for error in DeskError.__subclasses__()},
 }
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
+    400: "the body is no text",
     401: "no token, or one that is not believed",
     403: "the roles of the token do not allow it",
     404: "no such import in your organisations",

@@ -17,6 +17,7 @@ from adapters.database.spreadsheets.views import (
     SpreadsheetRow,
     SqlSpreadsheetViews,
     SummaryView,
+    Surrounding,
     UndoConflict,
     UndoView,
 )
@@ -109,6 +110,12 @@ class Reading:
         if row is None:
             raise NotFound("there is no such import in your organisations")
         return row
+
+    async def surroundings(self, who: Identity) -> Sequence[Surrounding]:
+        """Events, membership periods and races that imports of theirs can belong to."""
+        if not who.may_read:
+            raise no_role()
+        return await self._views.surroundings(who.organisations)
 
     async def columns(self, who: Identity, uuid: str) -> ColumnsView:
         """Column mappings with sample values, and their version."""

@@ -15,6 +15,7 @@ from adapters.database.spreadsheets.views import (
 from adapters.ports import Preview
 from contracts.spreadsheets import Alternative, DecisionRecord, MappingsAnswer, SpreadsheetState
 from workers.gateway import models
+from workers.gateway.bodies import LayoutBody
 from workers.gateway.inbox import InboxEntry
 
 
@@ -137,7 +138,7 @@ def preview_view(row: SpreadsheetRow, preview: Preview) -> models.PreviewView:
     return models.PreviewView(
         format=preview.format,
         sheets=list(preview.sheets),
-        layout=models.LayoutBody(
+        layout=LayoutBody(
             sheet=layout.sheet,
             encoding=layout.encoding,
             delimiter=layout.delimiter,

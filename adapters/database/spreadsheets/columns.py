@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -51,7 +52,7 @@ async def save_columns(connection: AsyncConnection, tools: Tools, save_: SaveCol
     opened = await lock_known(connection, save_.uuid)
     if opened.purged:
         return
-    await trail.add(connection, tools, opened.row.workflow_id, save_.trail)
+    await trail.add(connection, tools, opened.row.workflow_id, save_.trail, save_.version)
     if save_.version < opened.row.columns_version:
         return
     rows = [{"own_id": values.pop("id"), **values} for values in map(_values, save_.columns)]
@@ -59,9 +60,10 @@ async def save_columns(connection: AsyncConnection, tools: Tools, save_: SaveCol
         await connection.execute(
             _saving(tuple(rows[0])), [{"own": opened.id} | row for row in rows]
         )
-    if save_.remember:
-        await _remember(connection, tools, opened, save_.columns)
     decided = trail.latest(save_.trail)
+    if save_.remember:
+        at = decided or datetime.now(UTC)
+        await _remember(connection, tools, opened, save_.columns, at)
     more = {} if decided is None else {"decided_at": decided}
     await save(connection, opened, _versions(opened, save_.version) | more)
 
@@ -85,7 +87,11 @@ async def remembered(
 
 
 async def _remember(
-    connection: AsyncConnection, tools: Tools, opened: Opened, columns: Sequence[ColumnMapping]
+    connection: AsyncConnection,
+    tools: Tools,
+    opened: Opened,
+    columns: Sequence[ColumnMapping],
+    at: datetime,
 ) -> None:
     rows = {
         header_key(clean(column.header)): {
@@ -93,7 +99,7 @@ async def _remember(
             "import_type": opened.row.import_type,
             "header": header_key(clean(column.header)),
             "target": column.target,
-            "decided_at": opened.row.updated_at,
+            "decided_at": at,
         }
         for column in columns
         if column.status is MappingStatus.MANUAL_MATCHED and column.target and column.header.strip()

@@ -19,10 +19,23 @@ _ALTERNATIVES: Final = TypeAdapter(tuple[Alternative, ...])
 
 
 async def add(
-    connection: AsyncConnection, tools: Tools, run: str, lines: Iterable[DecisionRecord]
+    connection: AsyncConnection,
+    tools: Tools,
+    run: str,
+    lines: Iterable[DecisionRecord],
+    version: int | None = None,
 ) -> None:
-    """Add lines to the trail of a run; those that are there stay as they are."""
-    rows = [_row(run, line) for line in lines]
+    """Add lines to the trail of a run; those that are there stay as they are.
+
+    Args:
+        connection: In a transaction.
+        tools: Of this database.
+        run: Id of the workflow.
+        lines: What was decided.
+        version: Of the mappings that the lines become. A worker that dies before it can say that
+            it took an answer takes it again, later: the version is the same, the moment is not.
+    """
+    rows = [_row(run, line, version) for line in lines]
     if rows:
         insert = tools.writer.insert(decisions).on_conflict_do_nothing(
             index_elements=["workflow_id", "digest"]
@@ -46,14 +59,15 @@ def load_alternatives(text: str) -> tuple[Alternative, ...]:
     return _ALTERNATIVES.validate_json(text)
 
 
-def _row(run: str, line: DecisionRecord) -> dict[str, Any]:
+def _row(run: str, line: DecisionRecord, version: int | None) -> dict[str, Any]:
     told = {
         "kind": line.kind,
         "subject": clean(line.subject),
         "decision": clean(line.decision),
         "by": clean(line.by),
     }
-    digest = hashlib.sha256(json.dumps([*told.values(), line.at.isoformat()]).encode())
+    moment = line.at.isoformat() if version is None else version
+    digest = hashlib.sha256(json.dumps([*told.values(), moment]).encode())
     return {
         "pipeline": PIPELINE,
         "workflow_id": run,

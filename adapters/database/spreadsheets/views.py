@@ -1,7 +1,7 @@
 """Reading spreadsheet imports, for people: status, mappings, results, trail."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -35,6 +35,7 @@ from adapters.database.spreadsheets.shapes import (
     UndoConflict,
     UndoView,
 )
+from adapters.database.spreadsheets.surroundings import Surrounding, read_surroundings
 from adapters.database.spreadsheets.values import mapping_of
 from adapters.ports import Preview
 from contracts.blobs import BlobRef
@@ -59,6 +60,7 @@ __all__ = [
     "SpreadsheetRow",
     "SqlSpreadsheetViews",
     "SummaryView",
+    "Surrounding",
     "UndoConflict",
     "UndoView",
 ]
@@ -246,6 +248,11 @@ class SqlSpreadsheetViews:
                 UndoConflict(each.line, each.table_name, each.row_id, each.reason) for each in found
             ]
             return Page(items, total.scalar_one())
+
+    async def surroundings(self, organisations: Collection[int]) -> Sequence[Surrounding]:
+        """Events, membership periods and races that imports of organisations can belong to."""
+        async with self._database.reading() as connection:
+            return await read_surroundings(connection, organisations)
 
     async def note_upload(self, uuid: str, blob_name: str, subject: str, at: datetime) -> None:
         """Note a file on its way in, so that it is found if it never becomes an import."""

@@ -29,7 +29,7 @@ def number(value: int | None) -> str:
 
 def percent(score: float) -> str:
     """A score from 0 to 1 in whole percent."""
-    return f"{round(score * 100)} %"
+    return f"{round(score * 100)}\N{NARROW NO-BREAK SPACE}%"
 
 
 def ago(then: datetime, now: datetime | None = None) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -53,6 +53,8 @@ class Trouble:
     """Each of several things that it is about."""
     link: tuple[str, str] | None = None
     """Address, and what it is called."""
+    quiet: bool = False
+    """Nobody asked for anything: the focus stays where it is."""
 
 
 class Site:
@@ -140,16 +142,21 @@ class Site:
         """Say why something cannot be done: in place to a script, else as a page."""
         trouble = Trouble(error.title, sentence(error))
         if is_fragment(request):
-            return self.in_place(trouble, error.status)
+            return self.in_place(request, trouble, error.status)
         try:
             visitor = await self.visitor(request)
         except (SignInNeeded, TemporalAway):
             visitor = None
         return self.page(request, visitor, "error.html", error.status, problem=trouble)
 
-    def in_place(self, trouble: Trouble, status: int) -> Response:
-        """A notice at the top of the page that is open; all else on it stays as it is."""
-        headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerHTML"}
+    def in_place(self, request: Request, trouble: Trouble, status: int) -> Response:
+        """A notice at the top of the page that is open; all else on it stays as it is.
+
+        A page that asks by itself, again and again, gets the same notice each time: merged into
+        what is there, it is neither read out nor focused anew.
+        """
+        trouble = replace(trouble, quiet=request.method == "GET")
+        headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerMorph"}
         return self.templates.answer("problem.html", status, headers, problem=trouble)
 
     def ask_to_sign_in(self, request: Request, reason: SignInNeeded) -> Response:
@@ -161,7 +168,7 @@ class Site:
                 "warn",
                 link=("/sign-in", "Sign in"),
             )
-            return self.in_place(trouble, 401)
+            return self.in_place(request, trouble, 401)
         if request.method != "GET":
             return self.page(
                 request, None, "sign_in.html", 401, problem=f"{reason}", next="/imports"

@@ -1,12 +1,12 @@
 """A new import."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from workers.gateway.errors import DeskError, Forbidden
+from workers.gateway.errors import DeskError, Forbidden, Refused
 from workers.gateway.pages.rendering import is_fragment
 from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
 from workers.gateway.upload import Upload
@@ -18,8 +18,18 @@ class TypeChoice:
 
     name: str
     title: str
-    context_label: str
-    """What the number of its surroundings is called."""
+    context: str
+    """Table of what its rows belong to; "" for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextGroup:
+    """What rows of one or more types can belong to."""
+
+    table: str
+    title: str
+    options: Sequence[tuple[str, str]]
+    """What the form sends, and what people read."""
 
 
 class UploadPages:
@@ -33,29 +43,67 @@ class UploadPages:
         visitor = await self._site.visitor(request)
         if not visitor.who.may_write:
             raise Forbidden("your token lets you look at imports, but not make one")
-        return self._page(request, visitor)
+        return await self._page(request, visitor)
 
     async def submit(self, request: Request) -> Response:
         """Take the file in, and go to the page of its import."""
         visitor = await self._site.visitor(request)
-        upload = None
+        given: Mapping[str, str] = {}
         try:
             upload = Upload(request, self._site.desk.settings.upload_limit)
             await upload.open()
+            given = dict(upload.fields)
             self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
+            self._name_context(upload.fields)
             row = await self._site.desk.create(visitor.who, upload)
         except DeskError as error:
             trouble = Trouble(error.title, sentence(error))
             if is_fragment(request):
                 return self._site.templates.answer("problem.html", error.status, problem=trouble)
-            given = upload.fields if upload is not None else {}
-            return self._page(request, visitor, error.status, trouble, given)
+            return await self._page(request, visitor, error.status, trouble, given)
         address = f"/imports/{row.uuid}"
         if is_fragment(request):
             return Response(status_code=201, headers={"HX-Redirect": address})
         return RedirectResponse(address, 303)
 
-    def _page(
+    def _name_context(self, fields: dict[str, str]) -> None:
+        """From what the form calls the surroundings to their id and their organisation.
+
+        Raises:
+            Refused: They are none of this type's: an event has no members.
+        """
+        table, _, rest = fields.pop("contextId", "").partition(":")
+        wanted = fields.get("importType")
+        spec = next((it.context for it in self._site.desk.types() if it.name == wanted), None)
+        if spec is None or not table:
+            return
+        if table != spec.table:
+            raise Refused(f"choose what the rows belong to: {spec.title.lower()}")
+        fields["contextId"], _, fields["organisationId"] = rest.partition(":")
+
+    async def _groups(self, visitor: Visitor) -> Sequence[ContextGroup]:
+        found = await self._site.desk.surroundings(visitor.who)
+        of_several = len(visitor.who.organisations) > 1
+        titles = {
+            it.context.table: it.context.title for it in self._site.desk.types() if it.context
+        }
+        return [
+            ContextGroup(
+                table,
+                title,
+                [
+                    (
+                        f"{table}:{it.id}:{it.organisation_id}",
+                        f"{it.name} (organisation {it.organisation_id})" if of_several else it.name,
+                    )
+                    for it in found
+                    if it.table == table
+                ],
+            )
+            for table, title in titles.items()
+        ]
+
+    async def _page(
         self,
         request: Request,
         visitor: Visitor,
@@ -63,12 +111,9 @@ class UploadPages:
         trouble: Trouble | None = None,
         given: Mapping[str, str] | None = None,
     ) -> Response:
+        limit = self._site.desk.settings.upload_limit
         choices = [
-            TypeChoice(
-                each.name,
-                each.title,
-                f"{each.context.title} no." if each.context else "Belongs to no.",
-            )
+            TypeChoice(each.name, each.title, each.context.table if each.context else "")
             for each in self._site.desk.types()
         ]
         return self._site.page(
@@ -77,7 +122,12 @@ class UploadPages:
             "new.html",
             status,
             types=choices,
+            groups=await self._groups(visitor),
             given=given or {},
             problem=trouble,
-            limit=self._site.desk.settings.upload_limit,
+            limit=limit,
+            too_large=Trouble(
+                "The file is too large",
+                f"A file may have at most {limit // 1_000_000:,} MB. Split it and send the parts.",
+            ),
         )

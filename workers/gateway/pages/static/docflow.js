@@ -44,6 +44,10 @@
     if (notice && event.detail.ctx.response.status < 500) notice.hidden = true;
   });
 
+  document.addEventListener("htmx:before:request", (event) => {
+    if (event.detail.ctx.request.method === "POST") say("One moment …");
+  });
+
   // Whoever worked inside of what was replaced goes on at its top, not at the start of the page.
   let focusWasInside = false;
 
@@ -216,14 +220,20 @@
     watchDrop(form);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      send(form);
+      const size = find("input[type=file]", form).files[0]?.size ?? 0;
+      if (size > Number(form.dataset.limit)) refuse(form, find("#too-large").innerHTML);
+      else send(form);
     });
     // A type asks for its own kind of context.
     const type = find("[name=importType]", form);
-    const label = find("#context-label", form);
+    const context = find("[name=contextId]", form);
     const show = () => {
-      const option = type.selectedOptions[0];
-      if (option?.dataset.context) label.textContent = option.dataset.context;
+      const table = type.selectedOptions[0]?.dataset.context;
+      for (const group of context.querySelectorAll("optgroup")) {
+        group.hidden = group.disabled = group.dataset.table !== table;
+      }
+      context.required = Boolean(table);
+      if (context.selectedOptions[0]?.parentElement.disabled) context.value = "";
     };
     type.addEventListener("change", show);
     show();

@@ -1,0 +1,175 @@
+"""What spreadsheet imports run on: Temporal, a database, a worker and a gateway, each a process."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psutil
+from temporalio.client import Client, WorkflowHandle
+
+from adapters.database import open_database, upgrade
+from benchmarks import sheet_workload
+from benchmarks.sheet_workload import ORGANISATION, Club
+from contracts.spreadsheets import SpreadsheetResult, SpreadsheetStatus, workflow_id
+from workers.connect import connect
+from workers.gateway.auth import mint_token
+from workers.gateway.identity import IMPORTER
+from workers.gateway.settings import TokenSettings
+from workers.stack.children import free_port
+from workers.stack.embedded import Part, gateway_part
+from workers.stack.temporal import temporal_server
+from workflows.spreadsheets import SpreadsheetImport
+
+PATIENCE: Final = 900.0
+_LOOK_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True)
+class SheetStack:
+    """A running stack and somebody who may import for its club."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    client: Client
+    api: httpx.AsyncClient
+    worker: psutil.Process
+    gateway: psutil.Process
+    club: Club
+
+    @property
+    def blobs(self) -> Path:
+        """Folder of the blob container."""
+        return self.folder / "blobs" / "imports"
+
+    async def upload(self, file: Path, *, auto_start: bool = False) -> str:
+        """Send a file to the gateway; the uuid of its import."""
+        fields = {
+            "importType": "EVENT_PARTICIPANT",
+            "contextId": str(self.club.event_id),
+            "autoStart": str(auto_start).lower(),
+        }
+        with file.open("rb") as opened:
+            answer = await self.api.post(
+                "/api/imports", data=fields, files={"file": (file.name, opened)}
+            )
+        return answer.raise_for_status().json()["identifier"]
+
+    async def until_staged(self, uuid: str) -> None:
+        """Wait until every row is put aside, as while a person looks at the columns."""
+        handle = self.handle(uuid)
+        async with asyncio.timeout(PATIENCE):
+            while (await self.status(handle)).total is None:
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def start(self, uuid: str) -> None:
+        """Confirm all that matched by itself."""
+        (await self.api.post(f"/api/imports/{uuid}/start")).raise_for_status()
+
+    async def status(self, handle: WorkflowHandle[Any, Any]) -> SpreadsheetStatus:
+        """What the run itself says."""
+        return await handle.query("status", result_type=SpreadsheetStatus)
+
+    async def finished(self, uuid: str) -> SpreadsheetResult:
+        """Wait for the end."""
+        return await self.handle(uuid).result(rpc_timeout=timedelta(seconds=PATIENCE))
+
+    async def events(self, uuid: str) -> int:
+        """Events of a run's history."""
+        described = await self.handle(uuid).describe()
+        return described.raw_description.workflow_execution_info.history_length
+
+    def handle(self, uuid: str) -> WorkflowHandle[SpreadsheetImport, SpreadsheetResult]:
+        """The run of an import."""
+        return self.client.get_workflow_handle_for(SpreadsheetImport.run, workflow_id(uuid))
+
+
+@asynccontextmanager
+async def open_sheet_stack(
+    folder: Path, database_url: str, settings: Mapping[str, str] | None = None
+) -> AsyncGenerator[SheetStack]:
+    """Start everything around a database, and import a few rows to warm it up.
+
+    Args:
+        folder: Blobs, logs and Temporal's file; created when missing.
+        database_url: An empty database.
+        settings: Further ones, for worker and gateway.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    await upgrade(database_url)
+    async with open_database(database_url) as database:
+        club = await sheet_workload.make_club(database)
+    async with AsyncExitStack() as stack:
+        temporal = await stack.enter_async_context(temporal_server(folder / "temporal", ui=False))
+        # Without its bytecode the sandbox compiles the workflow's module for every single run.
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment = {
+            **inherited,
+            "TEMPORAL_ADDRESS": temporal.address,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "AZURE_STORAGE_CONTAINER_NAME": "imports",
+            "DATABASE_URL": database_url,
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_JWT_KEY": secrets.token_urlsafe(32),
+            "DOCFLOW_CREATE_PER_MINUTE": "100000",
+            **(settings or {}),
+        }
+        worker = await stack.enter_async_context(worker_part(folder, environment).ready())
+        port = free_port()
+        gateway = await stack.enter_async_context(gateway_part(folder, environment, port).ready())
+        api = await stack.enter_async_context(
+            httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}",
+                headers={"Authorization": f"Bearer {_token(environment)}"},
+                timeout=PATIENCE,
+            )
+        )
+        client = await connect(temporal.address)
+        processes = psutil.Process(worker.pid), psutil.Process(gateway.pid)
+        running = SheetStack(folder, environment, client, api, *processes, club)
+        await _warm(running)
+        yield running
+
+
+def worker_part(folder: Path, environment: Mapping[str, str]) -> Part:
+    """A worker for spreadsheets."""
+    port = free_port()
+    arguments = ["worker", "spreadsheets", "--health-port", str(port)]
+    return Part("worker", arguments, port, folder, environment)
+
+
+def _token(environment: Mapping[str, str]) -> str:
+    return mint_token(
+        TokenSettings.read(environment),
+        subject="bench",
+        organisations=[ORGANISATION],
+        roles=[IMPORTER],
+        lasts=timedelta(days=1),
+    )
+
+
+async def _warm(stack: SheetStack) -> None:
+    file = stack.folder / "warm.xlsx"
+    sheet_workload.write_workbook(file, sheet_workload.WARM_ROWS, tag="warm")
+    await stack.finished(await stack.upload(file, auto_start=True))
+
+
+def peak_bytes(process: psutil.Process) -> int:
+    """The most memory that a process has ever had."""
+    return _memory(process, "VmHWM")
+
+
+def resident_bytes(process: psutil.Process) -> int:
+    """The memory that a process has now."""
+    return _memory(process, "VmRSS")
+
+
+def _memory(process: psutil.Process, what: str) -> int:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return 1024 * int(status.partition(f"{what}:")[2].split()[0])

@@ -1,0 +1,354 @@
+"""Columns and values: found, decided, remembered."""
+
+from typing import Any
+
+import pytest
+
+from adapters.database import Database
+from adapters.database.spreadsheets import (
+    SampleClub,
+    SqlSpreadsheetStore,
+    SqlSpreadsheetViews,
+    sample_club,
+)
+from adapters.ports import Entity, EntityScope, FoundValue, Preview
+from contracts.spreadsheets import (
+    Alternative,
+    Analysis,
+    CellDecision,
+    CellSummary,
+    ColumnMapping,
+    DecideCells,
+    DecisionRecord,
+    FieldFacts,
+    Layout,
+    MappingStatus,
+    OpenValue,
+    SaveColumns,
+)
+from tests.support.sheet_store import NOW, Sheet, opened, table
+
+FIELD = "EVENT_CATEGORY_NAME"
+COLUMNS = (
+    ColumnMapping(
+        id=1,
+        index=0,
+        header="E-Mail",
+        target="EMAIL",
+        status=MappingStatus.AUTO_MATCHED,
+        confidence=0.95,
+    ),
+    ColumnMapping(
+        id=2, index=2, header="Größe \0", alternatives=(Alternative(name="CLUB", score=0.7),)
+    ),
+)
+PREVIEW = Preview("xlsx", ["Läufer"], [(3, ["E-Mail", "Größe"])], [["a@b.c"], ["L", "half \ud800"]])
+
+
+def chosen(target: str, header: str = "Größe", **more: Any) -> ColumnMapping:
+    given = {"id": 2, "index": 2, "header": header, "target": target}
+    return ColumnMapping(**{**given, "status": MappingStatus.MANUAL_MATCHED, **more})
+
+
+def save(sheet: Sheet, version: int, *columns: ColumnMapping, **more: Any) -> SaveColumns:
+    return SaveColumns(
+        uuid=sheet.uuid,
+        organisation_id=1,
+        import_type="EVENT_PARTICIPANT",
+        version=version,
+        columns=columns,
+        **more,
+    )
+
+
+async def analysed(sheets: SqlSpreadsheetStore, club: SampleClub, version: int = 0) -> Sheet:
+    sheet = await opened(sheets, club)
+    facts = (FieldFacts(name="EMAIL", required=True),)
+    analysis = Analysis(layout=Layout(header_line=3), columns=COLUMNS, fields=facts)
+    await sheets.save_analysis(sheet.order, analysis, PREVIEW, version)
+    return sheet
+
+
+async def test_an_analysis_is_shown_as_it_was_saved(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await analysed(sheets, club)
+    view = await views.columns(sheet.uuid)
+    assert view.version == 0
+    first, second = view.columns
+    assert (first.id, first.index, first.target, first.status) == (
+        *(1, 0, "EMAIL"),
+        MappingStatus.AUTO_MATCHED,
+    )
+    assert (second.header, second.alternatives) == ("Größe \ufffd", COLUMNS[1].alternatives)
+    assert (list(first.samples), list(second.samples)) == (["a@b.c"], ["L", "half \ufffd"])
+    preview = await views.preview(sheet.uuid)
+    assert preview is not None
+    assert (preview.format, list(preview.sheets)) == ("xlsx", ["Läufer"])
+    assert list(preview.rows) == [(3, ["E-Mail", "Größe"])]
+    row = await views.get(sheet.uuid, {1})
+    assert row is not None
+    assert row.layout == Layout(header_line=3)
+
+
+async def test_another_layout_replaces_the_columns(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await analysed(sheets, club)
+    other = Analysis(layout=Layout(header_line=9), columns=COLUMNS[:1], fields=())
+    await sheets.save_analysis(sheet.order, other, PREVIEW, 1)
+    late = Analysis(layout=Layout(header_line=3), columns=COLUMNS, fields=())
+    await sheets.save_analysis(sheet.order, late, PREVIEW, 0)
+    view = await views.columns(sheet.uuid)
+    assert (view.version, [column.id for column in view.columns]) == (1, [1])
+
+
+async def test_columns_keep_the_newest_version_and_the_whole_trail(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await analysed(sheets, club)
+    lines = [
+        DecisionRecord(kind="column", subject="Größe", decision=name, by="anna", at=NOW)
+        for name in ("CLUB", "BIB")
+    ]
+    newer = save(sheet, 2, COLUMNS[0], chosen("BIB"), trail=(lines[1],))
+    await sheets.save_columns(newer)
+    await sheets.save_columns(newer)
+    await sheets.save_columns(save(sheet, 1, COLUMNS[0], chosen("CLUB"), trail=(lines[0],)))
+    view = await views.columns(sheet.uuid)
+    assert (view.version, view.columns[1].target) == (2, "BIB")
+    assert view.columns[1].status is MappingStatus.MANUAL_MATCHED
+    assert list(view.columns[1].samples) == ["L", "half \ufffd"]
+    assert {line.decision for line in (await views.decisions(sheet.uuid)).items} == {"CLUB", "BIB"}
+
+
+async def test_columns_that_people_chose_are_remembered(
+    sheets: SqlSpreadsheetStore, club: SampleClub
+) -> None:
+    sheet = await analysed(sheets, club)
+    await sheets.save_columns(save(sheet, 1, COLUMNS[0], chosen("CLUB"), remember=True))
+    assert await sheets.remembered_columns(1, "EVENT_PARTICIPANT", ["groesse", "E-Mail"]) == {}
+    assert await sheets.remembered_columns(
+        1, "EVENT_PARTICIPANT", ["GRÖSSE", "große", "größe", "Größe:", "E-Mail"]
+    ) == dict.fromkeys(("GRÖSSE", "größe", "Größe:", "große"), "CLUB")
+    assert await sheets.remembered_columns(2, "EVENT_PARTICIPANT", ["Größe"]) == {}
+    assert await sheets.remembered_columns(1, "MEMBERSHIP", ["Größe"]) == {}
+    await sheets.save_columns(save(sheet, 2, chosen("BIB", header="größe"), remember=True))
+    assert await sheets.remembered_columns(1, "EVENT_PARTICIPANT", ["Größe"]) == {"Größe": "BIB"}
+
+
+def value(text: str, rows: int = 1, target: Entity | None = None, **more: Any) -> FoundValue:
+    if target is None:
+        return FoundValue(FIELD, text, rows, **more)
+    return FoundValue(FIELD, text, rows, target.id, target.name, 1.0)
+
+
+def decide(sheet: Sheet, version: int, *decisions: CellDecision, **more: Any) -> DecideCells:
+    return DecideCells(
+        order=sheet.order, version=version, decisions=decisions, by="anna", at=NOW, **more
+    )
+
+
+async def all_mappings(sheets: SqlSpreadsheetStore, sheet: Sheet) -> dict[str, Any]:
+    return {
+        mapping.value: mapping async for page in sheets.mappings(sheet.uuid) for mapping in page
+    }
+
+
+async def test_values_are_found_once_and_keep_their_decision(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await opened(sheets, club)
+    other = await opened(sheets, club)
+    senior = Entity(2, "Senior (18+)")
+    found = [
+        value("Senior", 5, senior),
+        value("Sen.", 2, alternatives=[(2, "Senior (18+)", 0.8)]),
+        value("half \ud800"),
+    ]
+    await sheets.save_values(sheet.uuid, found)
+    await sheets.save_values(other.uuid, found)
+    first = await all_mappings(sheets, sheet)
+    assert list(first) == ["Senior", "Sen.", "half \ufffd"]
+    assert first["Senior"].status is MappingStatus.AUTO_MATCHED
+    assert first["Sen."].alternatives == (Alternative(name="Senior (18+)", score=0.8, id=2),)
+    ids = {text: mapping.id for text, mapping in first.items()}
+    summary = await sheets.decide_cells(
+        decide(sheet, 1, CellDecision(id=ids["Sen."], target_id=2)), {ids["Sen."]: senior}
+    )
+    assert summary == CellSummary(
+        total=3,
+        open=1,
+        first_open=(OpenValue(id=ids["half \ufffd"], field=FIELD, value="half \ufffd", rows=1),),
+    )
+    await sheets.save_values(sheet.uuid, [value("Sen.", 9), value("new")])
+    after = await all_mappings(sheets, sheet)
+    assert (after["Sen."].rows, after["Sen."].target_id) == (9, 2)
+    assert after["Sen."].status is MappingStatus.MANUAL_MATCHED
+    assert (await sheets.cell_summary(sheet.uuid)).open == 2
+    assert (await sheets.cell_summary(other.uuid)).open == 2
+    strangers = [mapping.id for mapping in (await all_mappings(sheets, other)).values()]
+    assert await sheets.cell_mapping(sheet.uuid, [*strangers, ids["Sen."]]) == [after["Sen."]]
+    row = await views.get(sheet.uuid, {1})
+    assert row is not None
+    assert (row.values_total, row.values_open, row.version) == (4, 2, 1)
+
+
+async def test_decisions_are_taken_once_and_all_or_none(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await opened(sheets, club)
+    senior, junior = Entity(2, "Senior (18+)"), Entity(1, "Junior (U18)")
+    await sheets.save_values(sheet.uuid, [value("a", 1, senior), *map(value, "bcd")])
+    ids = {text: mapping.id for text, mapping in (await all_mappings(sheets, sheet)).items()}
+    first = decide(
+        sheet,
+        1,
+        CellDecision(id=ids["a"], confirm=True),
+        CellDecision(id=ids["b"], ignore=True),
+        CellDecision(id=ids["c"], create=True),
+        CellDecision(id=ids["d"], target_id=1),
+    )
+    targets = {ids["d"]: junior}
+    summary = await sheets.decide_cells(first, targets)
+    assert (summary.total, summary.open) == (4, 0)
+    mappings = await all_mappings(sheets, sheet)
+    assert [(m.status, m.target_id, m.create) for m in mappings.values()] == [
+        (MappingStatus.MANUAL_MATCHED, 2, False),
+        (MappingStatus.IGNORED, None, False),
+        (MappingStatus.MANUAL_MATCHED, None, True),
+        (MappingStatus.MANUAL_MATCHED, 1, False),
+    ]
+    again = decide(sheet, 1, CellDecision(id=ids["d"], ignore=True))
+    assert await sheets.decide_cells(again, {}) == summary
+    assert (await all_mappings(sheets, sheet)) == mappings
+    with pytest.raises(LookupError, match="there is no value 999999"):
+        await sheets.decide_cells(
+            decide(
+                sheet,
+                2,
+                CellDecision(id=ids["d"], ignore=True),
+                CellDecision(id=999999, ignore=True),
+            ),
+            {},
+        )
+    assert (await all_mappings(sheets, sheet)) == mappings
+    trail = await views.decisions(sheet.uuid)
+    assert {line.subject: (line.decision, line.confidence) for line in trail.items} == {
+        f"{FIELD}: a": ("confirmed", 1.0),
+        f"{FIELD}: b": ("ignored", None),
+        f"{FIELD}: c": ("created", None),
+        f"{FIELD}: d": ("Junior (U18)", None),
+    }
+
+
+async def test_values_that_people_chose_are_remembered(
+    sheets: SqlSpreadsheetStore, club: SampleClub
+) -> None:
+    sheet = await opened(sheets, club)
+    senior = Entity(2, "Senior (18+)")
+    await sheets.save_values(sheet.uuid, [value("auto", 1, senior), *map(value, ("A+", "A-", "x"))])
+    ids = {text: mapping.id for text, mapping in (await all_mappings(sheets, sheet)).items()}
+    decisions = [CellDecision(id=ids[text], target_id=2) for text in ("A+", "A-")]
+    targets = {ids["A+"]: senior, ids["A-"]: Entity(3, "Masters")}
+    await sheets.decide_cells(
+        decide(sheet, 1, *decisions, CellDecision(id=ids["x"], ignore=True)), targets
+    )
+    assert await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD) == {}
+    confirm = decide(sheet, 2, confirm=True)
+    await sheets.decide_cells(confirm, {})
+    await sheets.decide_cells(confirm, {})
+    assert await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD) == {"a+": 2, "a-": 3}
+    assert await sheets.remembered_values(2, "EVENT_PARTICIPANT", FIELD) == {}
+    assert await sheets.remembered_values(1, "MEMBERSHIP", FIELD) == {}
+    assert await sheets.remembered_values(1, "EVENT_PARTICIPANT", "OTHER") == {}
+
+
+async def test_values_are_paged_and_filtered(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await opened(sheets, club)
+    many = [value(f"v{n:04}", 1, Entity(1, "x") if n % 2 else None) for n in range(2_500)]
+    await sheets.save_values(sheet.uuid, [*many, FoundValue("OTHER", "v0001", 1)])
+    sizes = [len(page) async for page in sheets.mappings(sheet.uuid)]
+    assert sizes == [1_000, 1_000, 501]
+    summary = await sheets.cell_summary(sheet.uuid)
+    assert (summary.total, summary.open, len(summary.first_open)) == (2_501, 1_251, 50)
+    view = await views.cells(
+        sheet.uuid, field=FIELD, status=MappingStatus.UNMATCHED, page=2, size=3
+    )
+    assert (view.total, [cell.value for cell in view.items]) == (1_250, ["v0012", "v0014", "v0016"])
+
+
+async def test_entities_are_those_of_the_import(
+    sheets: SqlSpreadsheetStore, club: SampleClub
+) -> None:
+    countries = await sheets.entities(EntityScope("countries", 1))
+    germany = next(country for country in countries if country.id == 276)
+    assert germany.name == "Germany"
+    assert {"DE", "DEU", "Federal Republic of Germany"} <= set(germany.spellings)
+    assert len(countries) > 240
+    bolivia = next(country for country in countries if country.id == 68)
+    assert bolivia.name == "Bolivia"
+    categories = await sheets.entities(EntityScope("event_categories", 1, club.event_id))
+    assert {each.name: each.id for each in categories} == club.categories
+    assert "U18" in categories[0].spellings
+    of_race = EntityScope("race_categories", 1, club.race_id)
+    assert await sheets.entities(of_race) == categories
+    types = await sheets.entities(EntityScope("membership_types", 1))
+    assert {each.name: each.id for each in types} == club.membership_types
+    shirts = EntityScope(f"custom_list/{club.shirts_list_id}", 1)
+    assert {each.name: each.id for each in await sheets.entities(shirts)} == club.shirts
+    for kind in ("event_categories", "race_categories", "membership_types"):
+        assert await sheets.entities(EntityScope(kind, 2, club.event_id)) == []
+    assert await sheets.entities(EntityScope(shirts.kind, 2)) == []
+    with pytest.raises(ValueError, match="cannot refer to rows of kind 'persons'"):
+        await sheets.entities(EntityScope("persons", 1))
+
+
+async def test_a_candidate_is_made_once(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    scope = EntityScope("event_categories", 1, club.event_id)
+    made = await sheets.create_entity(scope, "  Über\u00a030 ")
+    assert made.name == "Über 30"
+    assert await sheets.create_entity(scope, "ÜBER 30") == made
+    assert (await sheets.create_entity(scope, "junior (u18)")).id == club.categories["Junior (U18)"]
+    shirt = await sheets.create_entity(EntityScope(f"custom_list/{club.shirts_list_id}", 1), "XXL")
+    assert (club.shirts_list_id, "XXL") in await table(
+        database, "custom_list_items", "custom_list_id name"
+    )
+    assert shirt.id not in club.shirts.values()
+    with pytest.raises(ValueError, match="cannot be added"):
+        await sheets.create_entity(EntityScope("countries", 1), "Atlantis")
+    with pytest.raises(ValueError, match="not there"):
+        await sheets.create_entity(EntityScope("event_categories", 2, club.event_id), "x")
+    with pytest.raises(ValueError, match="needs a name"):
+        await sheets.create_entity(scope, " ")
+
+
+async def test_contexts_and_lists_belong_to_an_organisation(
+    sheets: SqlSpreadsheetStore, club: SampleClub
+) -> None:
+    contexts = {
+        "events": club.event_id,
+        "membership_periods": club.membership_period_id,
+        "races": club.race_id,
+    }
+    for name, id in contexts.items():
+        assert await sheets.context_exists(name, id, 1)
+        assert not await sheets.context_exists(name, id, 2)
+        assert not await sheets.context_exists(name, id + 1, 1)
+    with pytest.raises(ValueError, match="cannot belong to rows of 'persons'"):
+        await sheets.context_exists("persons", 1, 1)
+    (shirts,) = await sheets.custom_lists(1)
+    assert (shirts.id, shirts.key, shirts.name, shirts.open) == (
+        *(club.shirts_list_id, "T_SHIRT"),
+        *("T-shirt", True),
+    )
+    assert await sheets.custom_lists(2) == []
+
+
+async def test_the_sample_club_is_made_once(database: Database, club: SampleClub) -> None:
+    assert await sample_club(database) == club
+    assert (await sample_club(database, 2)).event_id != club.event_id

@@ -1,0 +1,182 @@
+"""What is kept no longer goes; a trail without personal data stays."""
+
+from datetime import timedelta
+
+from adapters.database import Database
+from adapters.database.models import metadata
+from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.ports import FoundValue, ParkedRow, Preview
+from contracts.blobs import BlobRef
+from contracts.spreadsheets import (
+    Analysis,
+    ColumnMapping,
+    DecisionRecord,
+    Layout,
+    RetentionOrder,
+    RowCounts,
+    SpreadsheetState,
+    UndoState,
+)
+from tests.support.sheet_store import (
+    NOW,
+    Runner,
+    Sheet,
+    opened,
+    people,
+    record,
+    table,
+    undo_order,
+)
+
+ANNA = Runner("email:anna", "Ahrens", "Aachen")
+DAYS = timedelta(days=1)
+REPORT = BlobRef(name="spreadsheets/report.xlsx", size=10)
+STAGED = BlobRef(name="spreadsheets/rows", size=20)
+
+
+async def filled(sheets: SqlSpreadsheetStore, club: SampleClub, state: str) -> Sheet:
+    """An import with something in every table."""
+    sheet = await opened(sheets, club)
+    column = ColumnMapping(id=1, index=0, header="Ahrens, private")
+    preview = Preview("csv", [], [(1, ["Ahrens"])], [["Ahrens"]])
+    analysis = Analysis(layout=Layout(header_line=1), columns=(column,), fields=())
+    await sheets.save_analysis(sheet.order, analysis, preview, 0)
+    await sheets.save_values(sheet.uuid, [FoundValue("CATEGORY", "Ahrens", 1)])
+    await sheets.save_file(sheet.uuid, STAGED)
+    await sheets.save_file(sheet.uuid, STAGED)
+    await sheet.write(ANNA, parked=[ParkedRow(3, 9)])
+    line = DecisionRecord(
+        kind="value", subject="CATEGORY: Ahrens", decision="Ahrens", by="anna", at=NOW
+    )
+    await sheets.record(record(sheet.order, 1, state, reason="Ahrens is missing", trail=(line,)))
+    if state in ("COMPLETED", "FAILED", "CANCELLED"):
+        await sheet.end(state, report=REPORT)
+    return sheet
+
+
+async def test_a_purged_import_keeps_no_personal_data(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await filled(sheets, club, "COMPLETED")
+    files = await sheets.files_of(sheet.uuid)
+    assert list(files) == [sheet.order.source, STAGED, REPORT]
+    assert await sheets.purge(sheet.uuid, NOW + 8 * DAYS)
+    assert not await sheets.purge(sheet.uuid, NOW + 9 * DAYS)
+    kept = {
+        name: await table(database, name, " ".join(metadata.tables[name].c.keys()))
+        for name in metadata.tables
+        if name.startswith("spreadsheet_") or name == "decisions"
+    }
+    journal = kept.pop("spreadsheet_journal")
+    assert len(journal) == 1
+    assert {name for name, rows in kept.items() if rows} == {"spreadsheet_imports", "decisions"}
+    for secret in ("hrens", "anna", "runners", "rows", "report"):
+        assert secret not in repr(kept)
+    row = await views.get(sheet.uuid, {1})
+    assert row is not None
+    assert (row.state, row.purged_at) == (SpreadsheetState.COMPLETED, NOW + 8 * DAYS)
+    assert row.counts == RowCounts(created=1)
+    trail = await views.decisions(sheet.uuid)
+    assert [(line.kind, line.by, line.at) for line in trail.items] == [("value", "", NOW)]
+    assert list(await sheets.files_of(sheet.uuid)) == []
+    assert (await views.results(sheet.uuid)).total == 0
+    assert [key for key, *_ in await people(database)] == ["email:anna"]
+
+
+async def test_nothing_comes_back_after_a_purge(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await filled(sheets, club, "CELL_MAPPING")
+    assert await sheets.purge(sheet.uuid, NOW + 91 * DAYS)
+    await sheets.save_values(sheet.uuid, [FoundValue("CATEGORY", "Ahrens", 1)])
+    await sheet.write(ANNA, number=1)
+    await sheet.end("CANCELLED", reason="Ahrens was not found", report=REPORT)
+    row = await views.get(sheet.uuid, {1})
+    assert row is not None
+    assert (row.state, row.reason, row.report) == (SpreadsheetState.CANCELLED, None, None)
+    assert (await sheets.cell_summary(sheet.uuid)).total == 0
+    assert await table(database, "spreadsheet_results", "line") == []
+
+
+async def test_an_import_can_be_undone_after_its_purge(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await filled(sheets, club, "COMPLETED")
+    await sheets.purge(sheet.uuid, NOW + 8 * DAYS)
+    assert (await sheet.undo()).state is UndoState.UNDONE
+    assert await people(database) == []
+    view = await views.undo(sheet.uuid)
+    assert view is not None
+    assert view.by is None
+
+
+async def test_imports_are_due_by_state_and_age(
+    sheets: SqlSpreadsheetStore, club: SampleClub
+) -> None:
+    states = ("COLUMN_MAPPING", "CELL_MAPPING", "PROCESSING", "COMPLETED", "FAILED", "CANCELLED")
+    imports = {state: await filled(sheets, club, state) for state in states}
+    imports["UPLOADED"] = await opened(sheets, club)
+    order = RetentionOrder()
+
+    async def due(days: int) -> tuple[set[str], set[str]]:
+        page = await sheets.expired(order, NOW + days * DAYS)
+        names = {sheet.uuid: state for state, sheet in imports.items()}
+        return {names[id] for id in page.uuids}, {names[id] for id in page.waiting}
+
+    assert await due(7) == (set(), set())
+    ended = {"COMPLETED", "FAILED", "CANCELLED"}
+    assert await due(8) == (ended, set())
+    waiting = {"UPLOADED", "COLUMN_MAPPING", "CELL_MAPPING"}
+    assert await due(91) == (ended | waiting, waiting)
+    assert not await sheets.purge(imports["PROCESSING"].uuid, NOW + 200 * DAYS)
+    for state in ended:
+        assert await sheets.purge(imports[state].uuid, NOW + 91 * DAYS)
+    assert await due(91) == (waiting, waiting)
+    first = await sheets.expired(RetentionOrder(page=1), NOW + 91 * DAYS)
+    assert first.uuids == (imports["UPLOADED"].uuid,)
+
+
+async def test_an_import_that_somebody_works_on_is_not_due(
+    sheets: SqlSpreadsheetStore, club: SampleClub
+) -> None:
+    sheet = await filled(sheets, club, "COLUMN_MAPPING")
+    line = DecisionRecord(kind="reassign", by="berta", at=NOW + 80 * DAYS)
+    await sheets.record(record(sheet.order, 2, "COLUMN_MAPPING", trail=(line,)))
+    assert (await sheets.expired(RetentionOrder(), NOW + 91 * DAYS)).uuids == ()
+    assert (await sheets.expired(RetentionOrder(), NOW + 171 * DAYS)).uuids == (sheet.uuid,)
+
+
+async def test_images_go_later_than_results(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    imports = [await filled(sheets, club, "COMPLETED") for _ in range(3)]
+    unfinished = await filled(sheets, club, "PROCESSING")
+    undoing = await filled(sheets, club, "COMPLETED")
+    assert await sheets.begin_undo(undo_order(undoing.order)) is None
+    assert await sheets.purge_journals(NOW, 10) == 0
+    assert await sheets.purge_journals(NOW + DAYS, 2) == 2
+    assert await sheets.purge_journals(NOW + DAYS, 2) == 1
+    assert await sheets.purge_journals(NOW + DAYS, 2) == 0
+    left = await table(database, "spreadsheet_journal", "import_id")
+    assert len(left) <= 2
+    assert "removed" in str(await sheets.begin_undo(undo_order(imports[0].order)))
+    assert not await sheets.purge(unfinished.uuid, NOW)
+
+
+async def test_uploads_that_became_no_import_are_found(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await opened(sheets, club)
+    name = sheet.order.source.name
+    await views.note_upload(sheet.uuid, name, "anna", NOW)
+    await views.note_upload("u2", "spreadsheets/u2/file", "anna", NOW + DAYS)
+    await views.note_upload("u2", "spreadsheets/u2/file", "anna", NOW + DAYS)
+    await views.note_upload("u3", "spreadsheets/u3/file", "anna", NOW + 3 * DAYS)
+    assert await views.created_since("anna", NOW - DAYS) == 4
+    assert await views.created_since("anna", NOW + 2 * DAYS) == 1
+    assert await views.created_since("berta", NOW - DAYS) == 0
+    await sheets.open(sheet.order, "spreadsheet/again", NOW)
+    assert await sheets.stale_uploads(NOW + 2 * DAYS, 10) == [("u2", "spreadsheets/u2/file")]
+    await sheets.forget_upload("spreadsheets/u2/file")
+    await sheets.forget_upload("spreadsheets/u2/file")
+    assert await sheets.stale_uploads(NOW + 4 * DAYS, 10) == [("u3", "spreadsheets/u3/file")]

@@ -1,0 +1,20 @@
+"""What imports can belong to."""
+
+from adapters.database import Database
+from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetViews, sample_club
+
+
+async def test_an_organisation_sees_its_own_alone(
+    database: Database, views: SqlSpreadsheetViews, club: SampleClub
+) -> None:
+    await sample_club(database, club.organisation_id + 1)
+    found = await views.surroundings([club.organisation_id])
+    assert {(it.table, it.id, it.name) for it in found} == {
+        ("events", club.event_id, "City Marathon"),
+        ("membership_periods", club.membership_period_id, "2026"),
+        ("races", club.race_id, "City Marathon: Marathon"),
+    }
+
+
+async def test_nobody_has_nothing(views: SqlSpreadsheetViews, club: SampleClub) -> None:
+    assert await views.surroundings([]) == []

@@ -1,0 +1,283 @@
+"""Taking an import back: what it wrote goes, what people did since stays."""
+
+import asyncio
+import random
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, insert, update
+
+from adapters.database import Database, open_database
+from adapters.database.models.people import event_participants, persons, race_results
+from adapters.database.models.spreadsheets import spreadsheet_journal
+from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.ports import EntityScope
+from contracts.spreadsheets import UndoCounts, UndoState
+from tests.support.sheet_store import (
+    NOW,
+    Runner,
+    everything,
+    opened,
+    people,
+    table,
+    undo_order,
+)
+
+ANNA = Runner("email:anna", "Ahrens", "Aachen", date(1990, 5, 31))
+BERT = Runner("email:bert", "Becker", "Berlin")
+CLEO = Runner("email:cleo", "Claus", "Celle")
+
+
+async def change(database: Database, statement: Any) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(statement)
+
+
+async def test_created_rows_go_and_changed_ones_are_restored(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    await (await opened(sheets, club)).write(ANNA, BERT)
+    before = await everything(database)
+    sheet = await opened(sheets, club)
+    await sheet.write(replace(ANNA, city="Ulm", birthdate=date(1991, 1, 1), bib="7"))
+    await sheet.write(replace(CLEO, shirt=club.shirts["S"]), BERT, number=1, line=3)
+    assert await views.undo(sheet.uuid) is None
+    await sheet.end()
+    result = await sheet.undo()
+    assert result.state is UndoState.UNDONE
+    assert result.counts == UndoCounts(deleted=3, restored=2)
+    assert result.problems == ()
+    assert await everything(database) == before
+    view = await views.undo(sheet.uuid)
+    assert view is not None
+    assert (view.state, view.counts, view.by) == (UndoState.UNDONE, result.counts, "berta")
+    assert view.finished_at is not None
+    assert await sheets.end_undo(sheet.uuid) == result
+    assert not await sheets.undo_chunk(sheet.uuid)
+
+
+async def test_what_somebody_changed_since_is_left_alone_and_told(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    await (await opened(sheets, club)).write(ANNA, BERT)
+    sheet = await opened(sheets, club)
+    await sheet.write(replace(ANNA, city="Ulm"), replace(BERT, city="Bonn"), CLEO, Runner("k:dora"))
+    await sheet.end()
+    await change(database, update(persons).where(persons.c.city == "Ulm").values(city="Trier"))
+    await change(
+        database, update(persons).where(persons.c.person_key == "k:dora").values(phone="1")
+    )
+    await change(
+        database, update(persons).where(persons.c.person_key == "email:cleo").values(city="Kiel")
+    )
+    result = await sheet.undo()
+    # Dora's phone is no column of the import, so that she is as it had left her.
+    assert result.counts == UndoCounts(deleted=3, restored=1, left_alone=2)
+    assert await people(database) == [
+        ("email:anna", "Ahrens", "Trier"),
+        ("email:bert", "Becker", "Berlin"),
+        ("email:cleo", "Claus", "Kiel"),
+    ]
+    ids = dict(await table(database, "persons", "person_key id"))
+    assert result.problems == (
+        f"row 2: persons {ids['email:anna']} was changed since",
+        f"row 4: persons {ids['email:cleo']} was changed since",
+    )
+    page = await views.undo_conflicts(sheet.uuid, page=1, size=1)
+    assert page.total == 2
+    (conflict,) = page.items
+    assert (conflict.line, conflict.table, conflict.row_id, conflict.reason) == (
+        *(4, "persons", ids["email:cleo"]),
+        "was changed since",
+    )
+
+
+async def test_rows_that_others_refer_to_stay(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    sheet = await opened(sheets, club)
+    await sheet.write(ANNA, BERT)
+    await sheet.end()
+    ids = dict(await table(database, "persons", "person_key id"))
+    await change(
+        database,
+        insert(race_results).values(race_id=club.race_id, person_id=ids["email:anna"], rank=1),
+    )
+    result = await sheet.undo()
+    assert result.counts == UndoCounts(deleted=3, left_alone=1)
+    assert result.problems == (
+        f"row 2: persons {ids['email:anna']} is referred to by race results",
+    )
+    assert [key for key, *_ in await people(database)] == ["email:anna"]
+    assert await table(database, "event_participants", "id") == []
+
+
+async def test_rows_that_are_gone_are_no_trouble(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    await (await opened(sheets, club)).write(ANNA)
+    sheet = await opened(sheets, club)
+    await sheet.write(replace(ANNA, city="Ulm"), BERT)
+    await sheet.end()
+    await change(database, delete(event_participants))
+    await change(database, delete(persons))
+    result = await sheet.undo()
+    assert result.state is UndoState.UNDONE
+    assert result.counts == UndoCounts(left_alone=1)
+    assert "was deleted since" in result.problems[0]
+
+
+async def test_imports_that_build_on_each_other_are_undone_newest_first(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    first = await opened(sheets, club)
+    await first.write(ANNA)
+    await first.end()
+    kept = await everything(database)
+    second = await opened(sheets, club)
+    await second.write(replace(ANNA, city="Ulm"))
+    await second.end()
+    assert (await first.undo()).counts == UndoCounts(deleted=1, left_alone=1)
+    assert (await second.undo()).counts == UndoCounts(restored=1)
+    assert (await everything(database))["persons"] == kept["persons"]
+
+
+async def test_rounds_are_undone_newest_first(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    sheet = await opened(sheets, club)
+    await sheet.write(ANNA)
+    await sheet.write(BERT, number=1, line=3)
+    await sheets.end_round(sheet.uuid, 0)
+    await sheet.write(replace(ANNA, city="Ulm"), round=1, line=4)
+    await sheets.end_round(sheet.uuid, 1)
+    await sheet.end()
+    await sheets.begin_undo(undo_order(sheet.order))
+    assert await sheets.undo_chunk(sheet.uuid)
+    assert await people(database) == [
+        ("email:anna", "Ahrens", "Aachen"),
+        ("email:bert", "Becker", "Berlin"),
+    ]
+    assert await sheets.undo_chunk(sheet.uuid)
+    assert [key for key, *_ in await people(database)] == ["email:anna"]
+    assert await sheets.begin_undo(undo_order(sheet.order)) is None
+    assert await sheets.undo_chunk(sheet.uuid)
+    assert not await sheets.undo_chunk(sheet.uuid)
+    assert await people(database) == []
+
+
+async def test_an_undo_that_is_ended_too_soon_has_failed_and_goes_on(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    sheet = await opened(sheets, club)
+    await sheet.write(ANNA)
+    await sheet.end()
+    assert (await sheets.end_undo(sheet.uuid)).state is UndoState.FAILED
+    await sheets.begin_undo(undo_order(sheet.order))
+    assert (await sheets.end_undo(sheet.uuid)).state is UndoState.FAILED
+    assert not await sheets.undo_chunk(sheet.uuid)
+    assert (await sheet.undo()).state is UndoState.UNDONE
+    assert await people(database) == []
+
+
+async def test_attempts_at_one_undo_take_each_chunk_back_once(
+    database_url: str, sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    sheet = await opened(sheets, club)
+    for number in range(6):
+        await sheet.write(Runner(f"k:{number}", "x"), number=number, line=2 + number)
+    await sheet.end()
+    await sheets.begin_undo(undo_order(sheet.order))
+    async with open_database(database_url) as other:
+        stores = (sheets, SqlSpreadsheetStore(other)) * 4
+        taken = await asyncio.gather(*(store.undo_chunk(sheet.uuid) for store in stores))
+    assert sum(taken) == 6
+    assert (await sheets.end_undo(sheet.uuid)).counts == UndoCounts(deleted=12)
+
+
+async def test_what_cannot_be_undone_is_refused_with_a_reason(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    sheet = await opened(sheets, club)
+    await sheet.write(ANNA)
+    order = undo_order(sheet.order)
+    assert await sheets.begin_undo(order) == (
+        "this import is still UPLOADED: cancel it, or wait until it has ended, then undo it"
+    )
+    await sheet.end("CANCELLED")
+    assert await sheets.begin_undo(undo_order(sheet.order, organisation_id=2)) == (
+        "there is no such import"
+    )
+    late = undo_order(sheet.order, requested_at=NOW + timedelta(days=31))
+    assert await sheets.begin_undo(late) == (
+        "this import ended on 2026-03-04; an import can be undone for 30 days"
+    )
+    await sheet.undo()
+    again = undo_order(sheet.order, requested_at=NOW + timedelta(days=2))
+    assert "was undone on" in str(await sheets.begin_undo(again))
+    # The wish that was granted, by an attempt that did not learn of it.
+    assert await sheets.begin_undo(order) is None
+    dry = await opened(sheets, club, dry_run=True)
+    await dry.end()
+    assert "dry run" in str(await sheets.begin_undo(undo_order(dry.order)))
+    assert await sheets.begin_undo(
+        undo_order(sheet.order, uuid="00000000-0000-4000-8000-000000000000")
+    ) == ("there is no such import")
+    old = await opened(sheets, club)
+    await old.write(BERT)
+    await old.end()
+    assert await sheets.purge_journals(NOW + timedelta(days=1), 100) == 3 - 1
+    assert await table(database, spreadsheet_journal.name, "import_id") == []
+    assert f"removed on {datetime.now(UTC):%Y-%m-%d}" in str(
+        await sheets.begin_undo(undo_order(old.order))
+    )
+
+
+async def test_what_was_created_to_choose_from_stays(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    scope = EntityScope("event_categories", 1, club.event_id)
+    made = await sheets.create_entity(scope, "Elite")
+    sheet = await opened(sheets, club)
+    await sheet.write(replace(ANNA, category=made.id))
+    await sheet.end()
+    await sheet.undo()
+    assert made in await sheets.entities(scope)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_an_import_and_its_undo_leave_no_trace(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, seed: int
+) -> None:
+    chance = random.Random(seed)
+
+    def runner(key: int) -> Runner:
+        def perhaps(value: Any) -> Any:
+            return value if chance.random() < 0.6 else None
+
+        return Runner(
+            f"k:{key}",
+            perhaps(f"name {chance.randrange(3)}"),
+            perhaps(f"city {chance.randrange(3)}"),
+            perhaps(date(2000, 1, chance.randrange(1, 4))),
+            perhaps(chance.choice(list(club.categories.values()))),
+            perhaps(str(chance.randrange(3))),
+            perhaps(chance.choice(list(club.shirts.values()))),
+        )
+
+    states = [await everything(database)]
+    imports = []
+    for _ in range(3):
+        sheet = await opened(sheets, club)
+        for number in range(chance.randrange(1, 4)):
+            keys = chance.choices(range(30), k=chance.randrange(1, 12))
+            await sheet.write(*map(runner, keys), number=number, line=2 + 100 * number)
+        await sheet.end()
+        imports.append(sheet)
+        states.append(await everything(database))
+    for sheet in reversed(imports):
+        assert await everything(database) == states.pop()
+        assert (await sheet.undo()).counts.left_alone == 0
+    assert await everything(database) == states.pop()

@@ -1,0 +1,242 @@
+"""People who import spreadsheets, and what kills the worker while it does as they say."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from temporalio.client import WorkflowUpdateFailedError
+
+from adapters.database.spreadsheets import SqlSpreadsheetViews
+from contracts.base import Contract
+from contracts.errors import WRONG_STATE
+from contracts.spreadsheets import (
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    Confirmation,
+    MappingsAnswer,
+    MappingStatus,
+    SpreadsheetOrder,
+    SpreadsheetState,
+    UndoOrder,
+    UndoResult,
+    undo_id,
+)
+from tests.crash.harness import until
+from tests.crash.places import Phase, Place, activities_under_way, open_place
+from tests.crash.sheet_outcomes import Lines, Remains, parked_rows, remains_of
+from tests.crash.sheets import CHOSEN, CREATED, SENIOR, Sheet
+from tests.support.installation import Installation
+from workers.gateway.runs import Runs
+
+_BY = "ada"
+_BREATH = 0.02
+"""Seconds: some hundred rows."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where a worker was when it died.
+
+    Attributes:
+        sheet: Name of the spreadsheet that it was working on.
+        phase: What it did.
+        reached: How far the phase had come, as far as anybody can see.
+        hit: The phase was not over.
+    """
+
+    sheet: str
+    phase: Phase
+    reached: int
+    hit: bool
+
+
+@dataclass(frozen=True)
+class Life:
+    """What is left of an import that is over.
+
+    Attributes:
+        parked: Rows that waited for a person, where rows came first.
+        remains: When it was completed.
+        undone: After it was taken back.
+    """
+
+    parked: Lines
+    remains: Remains
+    undone: UndoResult
+
+
+@dataclass
+class Club:
+    """Imports of some spreadsheets, each answered by a person of its own.
+
+    Attributes:
+        installation: Where they run; its first worker is the one that is killed.
+        wanted: How often it has to die in each phase.
+        chance: Random places.
+        kills: Where it died.
+    """
+
+    installation: Installation
+    wanted: Mapping[Phase, int] = field(default_factory=dict[Phase, int])
+    chance: random.Random = field(default_factory=random.Random)
+    kills: list[Kill] = field(default_factory=list[Kill])
+
+    def __post_init__(self) -> None:
+        self._runs = Runs(self.installation.client)
+        self._views = SqlSpreadsheetViews(self.installation.resources.database)
+        self._turn = asyncio.Lock()
+
+    async def live(self, sheets: Sequence[Sheet]) -> Mapping[str, Life]:
+        """Import spreadsheets, all at once, and take them back; what is left of each."""
+        async with asyncio.TaskGroup() as group:
+            lives = {sheet.name: group.create_task(self._live(sheet)) for sheet in sheets}
+        return {name: life.result() for name, life in lives.items()}
+
+    async def _live(self, sheet: Sheet) -> Life:
+        resources = self.installation.resources
+        await self._do(sheet, self._upload(sheet), Phase.STAGING)
+        await self._waits(sheet, SpreadsheetState.COLUMN_MAPPING)
+        group = ColumnDecision(id=len(sheet.header) - 1, target="EVENT_CATEGORY_NAME")
+        await self._say(
+            sheet, "update_column_mappings", ColumnDecisions(by=_BY, decisions=(group,))
+        )
+        await self._is_idle(sheet)
+        yes = Confirmation(by=_BY)
+        if sheet.maps_first:
+            said = self._say(sheet, "confirm_column_mappings", yes)
+            await self._do(sheet, said, Phase.COLLECTING)
+        else:
+            await self._do(sheet, self._say(sheet, "start", yes), Phase.PROCESSING)
+        await self._waits(sheet, SpreadsheetState.CELL_MAPPING)
+        parked = await parked_rows(resources.database, sheet)
+        await self._say(sheet, "update_cell_mappings", await self._meanings(sheet))
+        rows = Phase.PROCESSING if sheet.maps_first else Phase.LATER
+        said = self._say(sheet, "confirm_cell_mappings", yes)
+        await self._do(sheet, said, rows, Phase.REPORT)
+        await self.installation.client.get_workflow_handle(sheet.run).result()
+        folder = self.installation.folder / sheet.name
+        folder.mkdir()
+        remains = await remains_of(resources, sheet, folder)
+        await self._do(sheet, self._undo(sheet), Phase.UNDO)
+        undo = self.installation.client.get_workflow_handle(
+            undo_id(sheet.uuid), result_type=UndoResult
+        )
+        return Life(parked, remains, await undo.result())
+
+    async def _do(self, sheet: Sheet, said: Coroutine[Any, Any, Any], *phases: Phase) -> None:
+        """Say something to an import; the worker dies of what follows if it still has to."""
+        async with self._turn:
+            phase = self._most_wanted(phases)
+            if phase is not None:
+                place = open_place(self.installation, sheet, phase, self.chance)
+                saying = asyncio.create_task(said)
+                await self._die(place, saying)
+                said = saying
+        await said
+
+    def _most_wanted(self, phases: Sequence[Phase]) -> Phase | None:
+        hits = Counter(kill.phase for kill in self.kills if kill.hit)
+        left = {phase: self.wanted.get(phase, 0) - hits[phase] for phase in phases}
+        most = max(left, key=lambda phase: left[phase])
+        return most if left[most] > 0 else None
+
+    async def _die(self, place: Place, saying: asyncio.Task[Any]) -> None:
+        worker = self.installation.workers[0]
+
+        async def reached() -> bool:
+            if saying.done():
+                saying.result()
+            return await place.is_reached()
+
+        await until(reached, f"{place.sheet.name} comes to {place}", every=0.005)
+        await asyncio.sleep(self.chance.uniform(0, _BREATH))
+        await worker.kill()
+        # Nobody moves now: this is where it died.
+        kill = Kill(
+            place.sheet.name, place.phase, await place.reached(), await place.is_under_way()
+        )
+        print(f"{time.monotonic():.1f}", kill)
+        self.kills.append(kill)
+        await worker.start()
+
+    async def _upload(self, sheet: Sheet) -> None:
+        file = self.installation.folder / f"{sheet.name}.csv"
+        file.write_bytes(sheet.content())
+        source = await self.installation.resources.blobs.upload(file, f"spreadsheets/{sheet.uuid}/x")
+        await self._runs.start(
+            SpreadsheetOrder(
+                uuid=sheet.uuid,
+                organisation_id=self.installation.club.organisation_id,
+                import_type="EVENT_PARTICIPANT",
+                context_id=sheet.event_id,
+                source=source,
+                filename=file.name,
+                by=_BY,
+            )
+        )
+
+    async def _say(self, sheet: Sheet, update: str, answer: Contract) -> None:
+        handle = self.installation.client.get_workflow_handle(sheet.run)
+
+        async def taken() -> bool:
+            try:
+                await handle.execute_update(update, answer, result_type=MappingsAnswer)
+            except WorkflowUpdateFailedError as error:
+                # A run that lost its worker is behind its status row for a moment, and says so.
+                if getattr(error.cause, "type", None) != WRONG_STATE:
+                    raise
+                return False
+            return True
+
+        await until(taken, f"{sheet.name} takes {update}", every=0.5)
+
+    async def _undo(self, sheet: Sheet) -> None:
+        await self._runs.undo(
+            UndoOrder(
+                uuid=sheet.uuid,
+                organisation_id=self.installation.club.organisation_id,
+                by=_BY,
+                filename=f"{sheet.name}.csv",
+                requested_at=datetime.now(UTC),
+            )
+        )
+
+    async def _waits(self, sheet: Sheet, state: SpreadsheetState) -> None:
+        club = self.installation.club.organisation_id
+
+        async def waits() -> bool:
+            row = await self._views.get(sheet.uuid, (club,))
+            return row is not None and row.state is state and row.waiting_since is not None
+
+        await until(waits, f"{sheet.name} waits in {state}", within=120, every=0.05)
+
+    async def _is_idle(self, sheet: Sheet) -> None:
+        """Rows are put aside while a person looks at columns: what comes next waits for that."""
+
+        async def idle() -> bool:
+            return not await activities_under_way(self.installation, sheet.run)
+
+        await until(idle, f"{sheet.name} does nothing", within=120, every=0.1)
+
+    async def _meanings(self, sheet: Sheet) -> CellDecisions:
+        """What a person says about the values that nobody knows."""
+        senior = sheet.category_id(SENIOR)
+        said: list[CellDecision] = []
+        async for page in self.installation.resources.spreadsheets.mappings(sheet.uuid):
+            for mapping in page:
+                if mapping.status is not MappingStatus.UNMATCHED:
+                    continue
+                what = mapping.value.split()[0]
+                said.append(
+                    CellDecision(id=mapping.id, target_id=senior)
+                    if what == CHOSEN
+                    else CellDecision(id=mapping.id, create=what == CREATED, ignore=what != CREATED)
+                )
+        return CellDecisions(by=_BY, decisions=tuple(said))

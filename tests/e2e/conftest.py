@@ -1,0 +1,38 @@
+"""The site that page tests share."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+import pytest_asyncio
+
+from tests.support.installation import Installation, running_installation
+from tests.support.pages import Site, running_site
+from workers.stack.postgres import postgres_server
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
+    async with running_site(tmp_path_factory.mktemp("site")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def site(shared_site: Site) -> Site:
+    """With a club of the test's own: docflow remembers what the people of a club decide."""
+    return await shared_site.with_new_club()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def installation(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[Installation]:
+    """Two workers and two gateways over one PostgreSQL."""
+    with postgres_server() as url:
+        async with running_installation(
+            tmp_path_factory.mktemp("installation"),
+            workers=2,
+            gateways=2,
+            database_url=url,
+            settings={"DOCFLOW_UPLOAD_LIMIT_MB": "20"},
+        ) as running:
+            yield running

@@ -1,0 +1,244 @@
+"""Pages for everybody: screen readers, small windows, dark rooms; and not for intruders."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+from sqlalchemy import update
+
+from adapters.database import open_database
+from adapters.database.models.spreadsheets import spreadsheet_imports
+from tests.support.pages import Scheme, Site, overflow, people, violations
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HEADERS = ("First name", "Last name", "E-Mail", "Squat")
+GOOD = [person for _, person in people("access", 4)]
+WINDOWS: Sequence[tuple[int, Scheme]] = ((1280, "light"), (1280, "dark"), (400, "light"))
+
+
+async def columns(site: Site, page: Page) -> None:
+    path = site.file("access.csv", [HEADERS, *((*person, "Ladies") for person in GOOD)])
+    await site.upload(page, path)
+    await expect(page.get_by_role("heading", name="What do the columns mean?")).to_be_visible()
+
+
+async def layout_of_columns(site: Site, page: Page) -> None:
+    await columns(site, page)
+    await page.get_by_text("Not read as it should be?").click()
+    await page.get_by_text("Hand over", exact=True).first.click()
+    await page.get_by_text("Cancel the import").click()
+
+
+async def conflict(site: Site, page: Page) -> None:
+    await columns(site, page)
+    async with site.visit("grace@example.org", start=page.url) as grace:
+        await grace.get_by_label("Field for Squat").select_option("TEAM")
+        await grace.get_by_role("button", name="Save").click()
+        await expect(grace.get_by_text("Saved 1 choice.").first).to_be_visible()
+    await page.get_by_label("Field for Squat").select_option("CLUB")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("was faster")
+
+
+async def values(site: Site, page: Page) -> None:
+    await columns(site, page)
+    await page.get_by_label("Field for Squat").select_option("EVENT_CATEGORY_NAME")
+    await page.get_by_role("button", name="Confirm the columns").click()
+    await expect(page.get_by_role("heading", name="What do the values mean?")).to_be_visible()
+    await page.get_by_role("searchbox").fill("s")
+    await expect(page.get_by_text("Senior (18+)")).to_be_visible()
+
+
+async def done(site: Site, page: Page) -> None:
+    path = site.file("done.csv", [HEADERS[:3], *GOOD, ("Ada", "Lovelace", "no mail")])
+    await site.upload(page, path)
+    await page.get_by_role("button", name="Confirm the columns").click()
+    await expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    await page.get_by_text("Undo this import").click()
+
+
+async def undone(site: Site, page: Page) -> None:
+    await done(site, page)
+    await page.get_by_role("button", name="Yes, take it back").click()
+    await expect(page.get_by_text("Taken back")).to_be_visible()
+
+
+async def failed(site: Site, page: Page) -> None:
+    await columns(site, page)
+    await show_as(site, page, state="FAILED", reason="the file is damaged", waiting_since=None)
+
+
+async def reading(site: Site, page: Page) -> None:
+    await columns(site, page)
+    await show_as(site, page, waiting_since=None)
+
+
+async def processing(site: Site, page: Page) -> None:
+    await columns(site, page)
+    await show_as(site, page, state="PROCESSING", waiting_since=None, total=1000, created=250)
+
+
+async def stuck(site: Site, page: Page) -> None:
+    await columns(site, page)
+    await show_as(site, page, reason="the blob store does not answer")
+
+
+async def purged(site: Site, page: Page) -> None:
+    await done(site, page)
+    await show_as(site, page, filename="", by="", purged_at=datetime.now(UTC))
+
+
+async def trail(site: Site, page: Page) -> None:
+    await conflict(site, page)
+    await page.goto(f"{page.url}/decisions")
+
+
+async def show_as(site: Site, page: Page, **row: object) -> None:
+    """Look at an import in a state that does not last, or takes days to come about."""
+    table = spreadsheet_imports
+    query = update(table).where(table.c.uuid == page.url.rsplit("/", 1)[1]).values(row)
+    async with (
+        open_database(site.settings["DATABASE_URL"]) as database,
+        database.transaction() as connection,
+    ):
+        await connection.execute(query)
+    await page.goto(page.url)
+
+
+async def open_at(site: Site, page: Page, address: str) -> None:
+    await page.goto(address)
+
+
+def at(address: str) -> Callable[[Site, Page], Awaitable[None]]:
+    return lambda site, page: open_at(site, page, address)
+
+
+STATES: Sequence[tuple[str, Callable[[Site, Page], Awaitable[None]]]] = (
+    ("inbox", at("/")),
+    ("imports", at("/imports")),
+    ("no imports", at("/imports?state=FAILED")),
+    ("new import", at("/imports/new")),
+    ("sign in", at("/sign-in")),
+    ("not found", at("/imports/00000000-0000-4000-8000-000000000000")),
+    ("columns", layout_of_columns),
+    ("conflict", conflict),
+    ("values", values),
+    ("reading", reading),
+    ("processing", processing),
+    ("stuck", stuck),
+    ("done", done),
+    ("undone", undone),
+    ("failed", failed),
+    ("purged", purged),
+    ("trail", trail),
+)
+
+
+@pytest.mark.parametrize("state", [pytest.param(show, id=name) for name, show in STATES])
+async def test_every_page_is_for_everybody(
+    site: Site, state: Callable[[Site, Page], Awaitable[None]]
+) -> None:
+    async with site.visit() as page:
+        await state(site, page)
+        for width, scheme in WINDOWS:
+            await page.set_viewport_size({"width": width, "height": 800})
+            await page.emulate_media(color_scheme=scheme)
+            assert await violations(page) == [], f"{width} px, {scheme}"
+            assert await overflow(page) == 0, f"{width} px"
+
+
+async def test_a_page_that_is_not_for_everybody_is_noticed(site: Site) -> None:
+    async with site.visit(start="/imports/new") as page:
+        await page.evaluate("document.querySelector('label[for=type]').remove()")
+        assert [line.partition(":")[0] for line in await violations(page)] == ["select-name"]
+        await page.evaluate("document.body.append(new Image(5000, 1))")
+        assert await overflow(page) > 0
+
+
+async def test_markup_in_a_file_is_shown_as_it_stands(site: Site) -> None:
+    script = "<script>window.broken = true</script>"
+    image = "<img src=x onerror='window.broken = true'>"
+    async with site.visit() as page:
+        path = site.file(f"{image}.csv", [("First name", script), ("Ada", "<b>bold</b>")])
+        await site.upload(page, path)
+        await expect(page.get_by_role("heading", level=1)).to_have_text(f"{image}.csv")
+        await expect(page.get_by_role("rowheader", name=script)).to_be_visible()
+        await expect(page.get_by_text("<b>bold</b>").first).to_be_visible()
+        await page.goto("/")
+        await expect(page.get_by_role("link", name=image)).to_be_visible()
+        assert await page.evaluate("window.broken") is None
+
+
+async def test_nobody_gets_in_without_a_token(site: Site) -> None:
+    async with httpx.AsyncClient(base_url=site.address) as anonymous:
+        answer = await anonymous.get("/imports?state=FAILED")
+        assert answer.status_code == 303
+        assert answer.headers["Location"] == "/sign-in?next=/imports%3Fstate%3DFAILED"
+        refused = await anonymous.post("/sign-in", data={"token": "x.y.z"})
+        assert refused.status_code == 401
+        assert "docflow_session" not in refused.cookies
+        foreign = await anonymous.post(
+            "/sign-in",
+            data={"token": site.token("ada", ["importer"])},
+            headers={"Sec-Fetch-Site": "cross-site"},
+        )
+        assert foreign.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:1"]
+)
+async def test_signing_in_leads_to_no_other_site(site: Site, elsewhere: str) -> None:
+    token = site.token("ada", ["importer"])
+    async with httpx.AsyncClient(base_url=site.address) as client:
+        answer = await client.post("/sign-in", data={"token": token, "next": elsewhere})
+        cookie = answer.headers["Set-Cookie"].lower()
+    assert answer.headers["Location"] == "/"
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+async def test_forms_of_other_sites_do_nothing(site: Site) -> None:
+    async with site.visit() as page:
+        await columns(site, page)
+        cookies = {"docflow_session": site.token("ada", ["importer", "operator"])}
+        async with httpx.AsyncClient(cookies=cookies) as intruder:
+            for action in ("columns", "values", "layout", "cancel", "undo", "reassign", "retry"):
+                form = {"csrf": "0.0", "version": "1", "to": "me"}
+                answer = await intruder.post(f"{page.url}/{action}", data=form)
+                assert (action, answer.status_code) == (action, 403)
+            file = {"file": ("a.csv", b"First name,Last name\nAda,Lovelace\n")}
+            upload = {"csrf": "0.0", "importType": "EVENT_PARTICIPANT"}
+            answer = await intruder.post(f"{site.address}/imports", data=upload, files=file)
+            assert answer.status_code == 403
+        await page.reload()
+        await expect(page.get_by_role("heading", name="What do the columns mean?")).to_be_visible()
+
+
+async def test_another_clubs_import_is_not_there(site: Site) -> None:
+    async with site.visit() as page:
+        await columns(site, page)
+        stranger = await site.with_new_club()
+        async with stranger.visit(start="/") as other:
+            answer = await other.goto(page.url)
+            assert answer is not None
+            assert answer.status == 404
+            await expect(other.get_by_role("heading", name="Not found")).to_be_visible()
+
+
+async def test_a_session_that_ends_leaves_the_page_as_it_is(site: Site) -> None:
+    async with site.visit() as page:
+        await columns(site, page)
+        squat = page.get_by_label("Field for Squat")
+        await squat.select_option("TEAM")
+        await page.context.clear_cookies()
+        await squat.focus()
+        # The page asks by itself whether anything has changed.
+        await expect(page.get_by_role("alert")).to_contain_text("You are signed out")
+        await expect(squat).to_be_focused()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("alert")).to_be_focused()
+        await expect(squat).to_have_value("TEAM")

@@ -1,0 +1,70 @@
+"""The gateway over a real Temporal server, a real worker and a database on disk."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.testing import WorkflowEnvironment
+
+from adapters.database import upgrade
+from tests.support.gateway import KEY, Stack, insert_clubs, open_stack
+from workers.plugin import docflow_plugin
+from workers.resources import Resources, open_resources
+from workers.stack.temporal import TUNING, temporal_binary
+from workflows import attributes
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database at the newest schema, with two clubs."""
+    path = tmp_path_factory.mktemp("gateway") / "migrated.db"
+    asyncio.run(_migrate(path))
+    return path
+
+
+async def _migrate(path: Path) -> None:
+    await upgrade(f"sqlite:///{path}")
+    await insert_clubs(f"sqlite:///{path}")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def temporal() -> AsyncIterator[WorkflowEnvironment]:
+    arguments: list[str] = []
+    for value in TUNING:
+        arguments += ["--dynamic-config-value", value]
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=arguments,
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    async with environment:
+        yield environment
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def resources(
+    migrated: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Resources]:
+    """What gateway and worker share."""
+    folder = tmp_path_factory.mktemp("stack")
+    shutil.copy(migrated, folder / "docflow.db")
+    environment = {
+        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+        "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        "DOCFLOW_JWT_KEY": KEY,
+    }
+    async with open_resources(environment) as resources:
+        yield resources
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def stack(temporal: WorkflowEnvironment, resources: Resources) -> AsyncIterator[Stack]:
+    """A gateway with a worker behind it."""
+    async with AsyncExitStack() as exits:
+        yield await open_stack(exits, temporal.client, resources)

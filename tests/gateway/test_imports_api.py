@@ -1,0 +1,322 @@
+"""An import over HTTP, from its upload to its undo."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adapters.files.tables import open_table
+from tests.support.gateway import (
+    EVENT,
+    GOOD,
+    HEADER,
+    ODD,
+    SENIOR,
+    STRANGE,
+    THEIR_EVENT,
+    Stack,
+    import_in,
+    sheet,
+    token,
+    until,
+    upload,
+)
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_the_whole_way(stack: Stack) -> None:
+    rows = sheet(STRANGE, *((*row, 42) for row in ODD))
+    async with stack.browser() as anna:
+        created = await upload(anna, rows)
+        assert created.status_code == 201
+        body = created.json()
+        url = f"/api/imports/{body['identifier']}"
+        assert created.headers["location"] == url
+        assert body["importType"] == "EVENT_PARTICIPANT"
+        assert body["originalFilename"] == "registrations.csv"
+        assert body["createdBy"] == "anna"
+        await until(anna, body["identifier"], "COLUMN_MAPPING")
+
+        columns = await anna.get(f"{url}/column-mappings")
+        by_header = {each["sourceHeader"]: each for each in columns.json()}
+        assert by_header["First name"]["status"] == "AUTO_MATCHED"
+        assert by_header["First name"]["confidenceScore"] == 1.0
+        assert by_header["First name"]["samples"][0] == "Anna"
+        assert by_header["Shoe size"]["status"] == "UNRESOLVED"
+        assert by_header["Shoe size"]["targetField"] is None
+
+        too_early = await anna.post(f"{url}/column-mappings/confirm")
+        assert too_early.status_code == 406
+        assert too_early.json()["missingFields"] == ["LAST_NAME"]
+        assert too_early.json()["saved"] is False
+
+        version = columns.headers["etag"]
+        shoe = {"id": by_header["Shoe size"]["id"], "ignore": True}
+        still_open = await anna.put(
+            f"{url}/column-mappings", json=[shoe], headers={"if-match": version}
+        )
+        assert still_open.status_code == 406
+        assert still_open.json()["saved"] is True
+        assert still_open.json()["missingFields"] == ["LAST_NAME"]
+        assert still_open.headers["etag"] != version
+        saved = {each["id"]: each for each in (await anna.get(f"{url}/column-mappings")).json()}
+        assert saved[shoe["id"]]["status"] == "IGNORED"
+
+        name = {"id": by_header["Nachnahme?"]["id"], "targetField": "LAST_NAME"}
+        done = await anna.put(
+            f"{url}/column-mappings",
+            json=[name],
+            headers={"if-match": still_open.headers["etag"]},
+        )
+        assert done.status_code == 202
+        assert done.json()["missingFields"] == []
+
+        confirmed = await anna.post(f"{url}/column-mappings/confirm")
+        assert confirmed.status_code == 202
+        assert confirmed.json()["status"] == "CELL_MAPPING"
+        cells = {each["sourceValue"]: each for each in confirmed.json()["cellMappings"]}
+        assert cells["Junior (U18)"]["status"] == "AUTO_MATCHED"
+        assert cells["Kids"]["status"] == "UNRESOLVED"
+        assert cells["Kids"]["rowCount"] == 1
+
+        refused = await anna.post(f"{url}/cell-mappings/confirm")
+        assert refused.status_code == 406
+        assert refused.json()["firstOpenValues"][0]["sourceValue"] == "Kids"
+
+        candidates = await anna.get(
+            f"{url}/cell-mappings/candidates",
+            params={"targetField": "EVENT_CATEGORY_NAME", "query": "sen"},
+        )
+        assert candidates.json()[0] == {"id": SENIOR, "displayName": "Senior (18+)"}
+
+        kids = {"id": cells["Kids"]["id"], "targetEntityId": SENIOR}
+        assert (await anna.put(f"{url}/cell-mappings", json=[kids])).status_code == 202
+        assert (await anna.post(f"{url}/cell-mappings/confirm")).status_code == 202
+
+        status = await until(anna, body["identifier"], "COMPLETED")
+        assert (status["processedRows"], status["successCount"]) == (3, 3)
+        assert status["progressPercent"] == 100
+        assert status["totalRows"] == 3
+
+        trail = (await anna.get(f"{url}/decisions")).json()
+        said = {(each["kind"], each["subject"]): each["decision"] for each in trail}
+        assert said["column", "Nachnahme?"] == "LAST_NAME"
+        assert {each["by"] for each in trail} == {"anna"}
+
+
+async def test_results_report_and_undo(stack: Stack, tmp_path: Path) -> None:
+    bad = ("Dora", "", "dora@example.org", "Senior (18+)")
+    async with stack.browser(token("ria")) as ria:
+        uuid = await import_in(
+            ria, "COMPLETED", sheet(HEADER, *GOOD, bad), filename="läufer.csv", autoStart="true"
+        )
+        url = f"/api/imports/{uuid}"
+        summary = (await ria.get(f"{url}/results/summary")).json()
+        assert (summary["total"], summary["error"]) == (3, 1)
+
+        errors = await ria.get(f"{url}/results", params={"outcome": "ERROR"})
+        assert errors.headers["x-total-count"] == "1"
+        assert errors.json()[0]["rowNumber"] == 4
+        assert errors.json()[0]["outcome"] == "ERROR"
+        assert errors.json()[0]["message"]
+
+        report = await ria.get(f"{url}/report")
+        assert report.status_code == 200
+        assert "l%C3%A4ufer-errors.xlsx" in report.headers["content-disposition"]
+        assert "Dora" in cells_of(report.content, tmp_path)
+        assert list(stack.resources.scratch.glob("report-*")) == []
+
+        assert (await ria.get(f"{url}/undo")).status_code == 404
+        undone = await ria.post(f"{url}/undo")
+        assert undone.status_code == 202
+        assert undone.headers["location"] == f"{url}/undo"
+        status: dict[str, object] = {}
+
+        async def finished() -> bool:
+            nonlocal status
+            status = (await ria.get(f"{url}/undo")).json()
+            return status["status"] == "UNDONE"
+
+        await eventually(finished)
+        assert status["conflicts"] == []
+        again = await ria.post(f"{url}/undo")
+        assert again.status_code == 409
+        assert "undone already" in again.json()["detail"]
+
+
+def cells_of(workbook: bytes, folder: Path) -> set[object]:
+    path = folder / "report.xlsx"
+    path.write_bytes(workbook)
+    with open_table(path) as source:
+        return {cell for _, cells in source.rows() for cell in cells}
+
+
+async def test_a_dry_run_says_what_would_change(stack: Stack) -> None:
+    row = ("Dry", "Run", "dry@example.org", "Senior (18+)")
+    async with stack.browser() as anna:
+        await import_in(anna, "COMPLETED", sheet(HEADER, row), autoStart="true")
+        changed = sheet(HEADER, ("Dry", "Walk", *row[2:]))
+        uuid = await import_in(anna, "COMPLETED", changed, autoStart="true", dryRun="true")
+        summary = (await anna.get(f"/api/imports/{uuid}/results/summary")).json()
+        assert summary["updated"] == 1
+        assert summary["differences"] == [
+            {
+                "rowNumber": 2,
+                "table": "persons",
+                "column": "last_name",
+                "before": "Run",
+                "after": "Walk",
+            }
+        ]
+        refused = await anna.post(f"/api/imports/{uuid}/undo")
+        assert (refused.status_code, refused.json()["type"]) == (
+            409,
+            "urn:docflow:problem:wrong-state",
+        )
+
+
+async def test_start_skips_the_values(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        strange = ("Emil", "Fuchs", "emil@example.org", "Toddlers")
+        uuid = await import_in(anna, "COLUMN_MAPPING", sheet(HEADER, *GOOD, strange))
+        started = await anna.post(f"/api/imports/{uuid}/start")
+        assert started.status_code == 202
+        status = await until(anna, uuid, "CELL_MAPPING")
+        assert (status["processedRows"], status["parkedRows"]) == (2, 1)
+        [toddlers] = (
+            await anna.get(f"/api/imports/{uuid}/cell-mappings", params={"status": "UNRESOLVED"})
+        ).json()
+        answer = await anna.put(
+            f"/api/imports/{uuid}/cell-mappings", json=[{"id": toddlers["id"], "ignore": True}]
+        )
+        assert answer.status_code == 202
+        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
+        assert (await until(anna, uuid, "COMPLETED"))["successCount"] == 3
+
+
+async def test_another_layout(stack: Stack) -> None:
+    text = "Registrations 2026\n\nName;Vorname;E-Mail\nMüller;Jörg;joerg@example.org\n"
+    async with stack.browser() as anna:
+        uuid = await import_in(
+            anna, "COLUMN_MAPPING", text.encode("cp1252"), headerLine="1", delimiter=","
+        )
+        url = f"/api/imports/{uuid}"
+        preview = (await anna.get(f"{url}/preview")).json()
+        assert preview["format"] == "csv"
+        assert preview["layout"]["delimiter"] == ","
+        body = {"encoding": "cp1252", "delimiter": ";", "headerLine": 3}
+        changed = await anna.put(f"{url}/layout", json=body)
+        assert changed.status_code == 202
+        preview = (await anna.get(f"{url}/preview")).json()
+        assert preview["rows"][1] == {
+            "rowNumber": 4,
+            "cells": ["Müller", "Jörg", "joerg@example.org"],
+        }
+        columns = (await anna.get(f"{url}/column-mappings")).json()
+        assert [each["sourceHeader"] for each in columns] == ["Name", "Vorname", "E-Mail"]
+
+
+async def test_cancel(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await import_in(anna, "COLUMN_MAPPING")
+        cancelled = await anna.delete(f"/api/imports/{uuid}", params={"reason": "wrong file"})
+        assert cancelled.status_code == 200
+        assert cancelled.json()["status"] == "CANCELLED"
+        again = await anna.delete(f"/api/imports/{uuid}")
+        assert again.status_code == 409
+        assert "CANCELLED" in again.json()["detail"]
+
+
+async def test_somebody_else_is_waited_for(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await import_in(anna, "COLUMN_MAPPING")
+        answer = await anna.post(
+            f"/api/imports/{uuid}/assignee", json={"to": "ben", "notify": "ben@example.org"}
+        )
+        assert answer.status_code == 200
+        assert (await anna.get(f"/api/imports/{uuid}")).json()["assignee"] == "ben"
+
+
+async def test_mappings_come_with_the_status_on_request(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await import_in(anna, "COLUMN_MAPPING")
+        plain = await anna.get(f"/api/imports/{uuid}")
+        assert "columnMappings" not in plain.json()
+        full = await anna.get(f"/api/imports/{uuid}", params={"includeMappings": "true"})
+        assert len(full.json()["columnMappings"]) == len(HEADER)
+        assert full.json()["cellMappings"] == []
+        assert full.headers["etag"] == plain.headers["etag"]
+
+
+async def test_pages_of_a_list(stack: Stack) -> None:
+    async with stack.browser(token("pia", 77)) as pia:
+        empty = await pia.get("/api/imports")
+        assert empty.json() == []
+        assert empty.headers["x-total-count"] == "0"
+    async with stack.browser() as anna:
+        for _ in range(3):
+            await upload(anna)
+        everything = await anna.get("/api/imports", params={"size": 200})
+        total = int(everything.headers["x-total-count"])
+        assert total == len(everything.json()) >= 3
+        page = await anna.get("/api/imports", params={"page": 1, "size": 1})
+        assert [each["identifier"] for each in page.json()] == [everything.json()[1]["identifier"]]
+        links = page.links
+        assert links["first"]["url"].startswith("/api/imports?")
+        assert {name: httpx.URL(link["url"]).params["page"] for name, link in links.items()} == {
+            "first": "0",
+            "prev": "0",
+            "next": "2",
+            "last": str(total - 1),
+        }
+        of_state = await anna.get("/api/imports", params={"status": "COLUMN_MAPPING"})
+        assert {each["status"] for each in of_state.json()} <= {"COLUMN_MAPPING"}
+        of_others = await anna.get("/api/imports", params={"organisationId": 2})
+        assert of_others.json() == []
+
+
+async def test_types_name_their_fields(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        types = {each["name"]: each for each in (await anna.get("/api/import-types")).json()}
+        assert {"EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"} <= set(types)
+        participant = types["EVENT_PARTICIPANT"]
+        assert participant["context"]["table"] == "events"
+        category = next(
+            each for each in participant["fields"] if each["name"] == "EVENT_CATEGORY_NAME"
+        )
+        assert category["resolver"] == "event_categories"
+        assert category["aliases"]
+
+
+async def test_the_inbox_is_for_whom_it_may_concern(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await import_in(anna, "COLUMN_MAPPING")
+
+    async def inbox(bearer: str) -> dict[str | None, dict[str, str]]:
+        async with stack.browser(bearer) as somebody:
+            answer = await somebody.get("/api/inbox")
+            assert answer.status_code == 200
+            return {each["identifier"]: each for each in answer.json()}
+
+    async def there() -> bool:
+        return uuid in await inbox(token("ben", 1, "viewer"))
+
+    await eventually(there)
+    entry = (await inbox(token("ben", 1, "viewer")))[uuid]
+    assert entry["pipeline"] == "spreadsheets"
+    assert entry["filename"] == "registrations.csv"
+    assert entry["waitingFor"] == "anna"
+    assert uuid in await inbox(token("olga", 1, "operator"))
+    assert uuid not in await inbox(token("theo", 2))
+    assert uuid not in await inbox(token("otto", 2, "operator"))
+
+
+async def test_a_context_of_another_organisation_is_not_there(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        refused = await upload(anna, contextId=str(THEIR_EVENT))
+        assert refused.status_code == 422
+        assert "in your organisation" in refused.json()["detail"]
+    async with stack.browser(token("theo", 2)) as theo:
+        assert (await upload(theo, contextId=str(EVENT))).status_code == 422

@@ -1,0 +1,46 @@
+"""A gateway that starts, and one that is asked to stop."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.gateway import Stack, served, token
+from workers.gateway.process import serve
+from workers.settings import SettingsError
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_port_that_is_taken(stack: Stack) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match=f"127.0.0.1:{port} .* another port"):
+            await serve(stack.app, asyncio.Event(), host="127.0.0.1", port=port)
+
+
+async def test_an_upload_under_way_comes_to_its_end(stack: Stack) -> None:
+    stop, begun = asyncio.Event(), asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield (
+            b"--b\r\nContent-Disposition: form-data; name=importType\r\n\r\nEVENT_PARTICIPANT\r\n"
+            b"--b\r\nContent-Disposition: form-data; name=contextId\r\n\r\n7\r\n"
+            b'--b\r\nContent-Disposition: form-data; name=file; filename="a.csv"\r\n\r\n'
+            b"First name,Last name\r\n"
+        )
+        await begun.wait()
+        stop.set()
+        yield b"Anna,Meier\r\n\r\n--b--\r\n"
+
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    async with (
+        served(stack.app, stop) as address,
+        stack.browser(token("uma"), address=address) as uma,
+    ):
+        uploading = asyncio.create_task(uma.post("/api/imports", content=body(), headers=headers))
+        async with stack.browser("", address=address) as balancer:
+            assert (await balancer.get("/health/ready")).status_code == 200
+        begun.set()
+        assert (await uploading).status_code == 201

@@ -1,0 +1,204 @@
+"""A gateway for tests: clubs, people with tokens, spreadsheets to upload."""
+
+import asyncio
+import csv
+import io
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from sqlalchemy import insert
+from temporalio.client import Client
+
+from adapters.database import open_database
+from adapters.database.models.base import metadata
+from adapters.database.spreadsheets import SqlSpreadsheetViews
+from tests.support.waiting import eventually
+from workers.catalogue import CATALOGUE
+from workers.gateway.app import create_app
+from workers.gateway.auth import Tokens, mint_token
+from workers.gateway.desk import Desk
+from workers.gateway.process import serve
+from workers.gateway.settings import GatewaySettings, TokenSettings
+from workers.process import build_worker
+from workers.resources import Resources
+from workers.stack.children import free_port
+
+_UPLOADED = re.compile("[0-9a-f]{32}")
+KEY = "a shared key for tests, 32 bytes or more"
+TOKENS = TokenSettings("docflow", "docflow", "HS256", key=KEY)
+OURS, THEIRS = 1, 2
+EVENT, THEIR_EVENT = 7, 8
+JUNIOR, SENIOR, MASTERS = 42, 43, 44
+CLUBS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "events": [
+        {"id": EVENT, "organisation_id": OURS, "name": "City Marathon"},
+        {"id": THEIR_EVENT, "organisation_id": THEIRS, "name": "Night Run"},
+    ],
+    "event_categories": [
+        {"id": id, "event_id": EVENT, "name": name, "spellings": "[]"}
+        for id, name in (
+            (JUNIOR, "Junior (U18)"),
+            (SENIOR, "Senior (18+)"),
+            (MASTERS, "Masters (40+)"),
+        )
+    ],
+}
+HEADER = ("First name", "Last name", "Email", "Category")
+STRANGE = ("First name", "Nachnahme?", "Email", "Category", "Shoe size")
+"""A required field without a column, and a column without a field."""
+GOOD = (
+    ("Anna", "Meier", "anna@example.org", "Junior (U18)"),
+    ("Ben", "Novak", "ben@example.org", "Senior (18+)"),
+)
+ODD = (*GOOD, ("Cleo", "Diaz", "cleo@example.org", "Kids"))
+"""A category that there is not."""
+
+
+async def insert_clubs(url: str) -> None:
+    """Two organisations with an event each."""
+    async with open_database(url) as database, database.transaction() as connection:
+        for name, rows in CLUBS.items():
+            await connection.execute(insert(metadata.tables[name]), list(rows))
+
+
+def sheet(*rows: Sequence[Any]) -> bytes:
+    """A CSV file."""
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+def token(
+    subject: str = "anna", organisation: int = OURS, *roles: str, email: str | None = None
+) -> str:
+    """A token that the gateway believes."""
+    return mint_token(
+        TOKENS,
+        subject=subject,
+        organisations=[organisation],
+        roles=roles or ("importer",),
+        email=email,
+    )
+
+
+@dataclass
+class Stack:
+    """A gateway, and what it stands on."""
+
+    client: Client
+    resources: Resources
+    app: FastAPI
+    desk: Desk
+
+    def gateway(self, *, stopping: Callable[[], bool] = lambda: False, **changes: Any) -> FastAPI:
+        """Another gateway over the same database, with other settings."""
+        return build_app(self.client, self.resources, stopping, **changes)[0]
+
+    def browser(
+        self,
+        bearer: str | None = None,
+        *,
+        app: FastAPI | None = None,
+        address: str | None = None,
+    ) -> httpx.AsyncClient:
+        """Somebody who asks: an application directly, or a server at an address."""
+        transport = None if address else httpx.ASGITransport(app or self.app)
+        bearer = token() if bearer is None else bearer
+        return httpx.AsyncClient(
+            transport=transport,
+            base_url=address or "http://gateway",
+            headers={"authorization": f"Bearer {bearer}"} if bearer else {},
+            timeout=60,
+        )
+
+
+@asynccontextmanager
+async def served(app: FastAPI, stop: asyncio.Event | None = None) -> AsyncIterator[str]:
+    """A gateway that listens on loopback; its address."""
+    stop, port = stop or asyncio.Event(), free_port()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(serve(app, stop, host="127.0.0.1", port=port))
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            stop.set()
+
+
+def build_app(
+    client: Client,
+    resources: Resources,
+    stopping: Callable[[], bool] = lambda: False,
+    **changes: Any,
+) -> tuple[FastAPI, Desk]:
+    """A gateway over some resources."""
+    settings = GatewaySettings(tokens=TOKENS, **{"create_per_minute": 100_000, **changes})
+    desk = Desk(
+        client,
+        SqlSpreadsheetViews(resources.database),
+        resources.spreadsheets,
+        resources.blobs,
+        resources.sheet_types,
+        settings,
+        resources.scratch,
+    )
+    return create_app(desk, Tokens(settings.tokens), settings, stopping=stopping), desk
+
+
+async def open_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> Stack:
+    """A gateway with a worker behind it."""
+    await exits.enter_async_context(build_worker(client, CATALOGUE["spreadsheets"], resources))
+    app, desk = build_app(client, resources)
+    return Stack(client, resources, app, desk)
+
+
+async def upload(
+    browser: httpx.AsyncClient,
+    content: bytes | None = None,
+    *,
+    filename: str = "registrations.csv",
+    headers: Mapping[str, str] | None = None,
+    **fields: str,
+) -> httpx.Response:
+    """Upload a spreadsheet of participants."""
+    given = {"importType": "EVENT_PARTICIPANT", "contextId": str(EVENT), **fields}
+    return await browser.post(
+        "/api/imports",
+        data={name: value for name, value in given.items() if value},
+        files={"file": (filename, sheet(HEADER, *GOOD) if content is None else content)},
+        headers=dict(headers or {}),
+    )
+
+
+async def import_in(
+    browser: httpx.AsyncClient, state: str, content: bytes | None = None, **fields: str
+) -> str:
+    """Identifier of an import that has come to a state by itself."""
+    answer = await upload(browser, content, **fields)
+    assert answer.status_code == 201, answer.text
+    uuid = answer.json()["identifier"]
+    await until(browser, uuid, state)
+    return uuid
+
+
+async def until(browser: httpx.AsyncClient, uuid: str, state: str) -> dict[str, Any]:
+    """Wait until an import is in a state; its status."""
+    status: dict[str, Any] = {}
+
+    async def there() -> bool:
+        nonlocal status
+        status = (await browser.get(f"/api/imports/{uuid}")).json()
+        return status["status"] == state
+
+    await eventually(there)
+    return status
+
+
+def uploaded_files(stack: Stack) -> set[str]:
+    """Names of the blobs that were uploaded, without those that runs make of them."""
+    folder = stack.resources.scratch.parent / "blobs"
+    return {path.name for path in folder.rglob("*") if _UPLOADED.fullmatch(path.name)}

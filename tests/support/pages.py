@@ -1,0 +1,246 @@
+"""The pages in a real browser, before a gateway, a worker and a Temporal server of their own."""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.async_api import Browser, Page, async_playwright, expect
+from temporalio.client import Client
+
+from adapters.database import open_database, upgrade
+from adapters.database.spreadsheets.samples import SampleClub, sample_club
+from tests.crash.harness import Part
+from workers.connect import connect
+from workers.gateway.auth import mint_token
+from workers.gateway.settings import TokenSettings
+from workers.stack.children import free_port
+from workers.stack.embedded import DOCFLOW
+from workers.stack.temporal import temporal_server
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_KEY = "a key of the page tests that is long enough"
+Scheme = Literal["light", "dark"]
+
+
+def chromium() -> str:
+    """The browser that page tests drive.
+
+    Raises:
+        RuntimeError: There is none on this machine.
+    """
+    named = os.environ.get("DOCFLOW_CHROMIUM")
+    found = next(filter(None, map(shutil.which, [named] if named else _BROWSERS)), None)
+    if found is None:
+        raise RuntimeError(
+            "page tests need Chromium: install it (apt-get install chromium), or name it in "
+            "DOCFLOW_CHROMIUM"
+        )
+    return found
+
+
+@asynccontextmanager
+async def browser() -> AsyncGenerator[Browser]:
+    """Chromium without a window."""
+    # As root it does not start inside of its own sandbox.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        try:
+            yield running
+        finally:
+            await running.close()
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the pages stand on.
+
+    Attributes:
+        folder: Blobs, logs and files to upload.
+        address: Of the gateway.
+        worker: Of both pipelines; can be killed and started again.
+        gateway: Can be killed and started again as well.
+        client: Of the Temporal server.
+        club: What is in the database.
+        settings: What points docflow at it all.
+        browser: Chromium.
+    """
+
+    folder: Path
+    address: str
+    worker: Part
+    gateway: Part
+    client: Client
+    club: SampleClub
+    settings: Mapping[str, str]
+    browser: Browser
+    _others: Iterator[int] = field(default_factory=lambda: count(1), repr=False)
+
+    async def with_new_club(self) -> "Site":
+        """The same, for people of another club."""
+        async with open_database(self.settings["DATABASE_URL"]) as database:
+            club = await sample_club(database, self.club.organisation_id + next(self._others))
+        return replace(self, club=club)
+
+    def token(self, subject: str, roles: Sequence[str], name: str | None = None) -> str:
+        """A token for a person of the club."""
+        return mint_token(
+            TokenSettings.read(self.settings),
+            subject=subject,
+            organisations=[self.club.organisation_id],
+            roles=roles,
+            name=name,
+        )
+
+    @asynccontextmanager
+    async def visit(
+        self,
+        subject: str = "ada@example.org",
+        *,
+        roles: Sequence[str] = ("importer", "operator"),
+        width: int = 1280,
+        scheme: Scheme = "light",
+        start: str = "/",
+        scripts: bool = True,
+    ) -> AsyncGenerator[Page]:
+        """A signed-in person's page; nothing on it may complain in the console."""
+        context = await self.browser.new_context(
+            base_url=self.address,
+            viewport={"width": width, "height": 800},
+            color_scheme=scheme,
+            reduced_motion="reduce",
+            java_script_enabled=scripts,
+        )
+        context.set_default_timeout(15_000)
+        complaints: list[str] = []
+        page = await context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.extend(_complaint(said.type, said.text)))
+        try:
+            token = self.token(subject, roles, subject.partition("@")[0].title())
+            await self._sign_in(page, token, by_link=scripts)
+            await page.goto(start)
+            yield page
+        finally:
+            await context.close()
+        assert not complaints, complaints
+
+    async def _sign_in(self, page: Page, token: str, *, by_link: bool) -> None:
+        await page.goto(f"/sign-in#token={token}" if by_link else "/sign-in")
+        if not by_link:
+            await page.get_by_label("Access token").fill(token)
+        await page.get_by_role("button", name="Sign in").click()
+        await page.wait_for_url(f"{self.address}/")
+
+    def file(self, name: str, rows: Sequence[Sequence[object]]) -> Path:
+        """A CSV file to upload."""
+        path = self.folder / "files" / name
+        path.parent.mkdir(exist_ok=True)
+        lines = (",".join(f'"{cell}"' for cell in row) for row in rows)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    async def upload(self, page: Page, path: Path, *, dry_run: bool = False) -> str:
+        """Upload a file of event participants; path of its page."""
+        await page.goto("/imports/new")
+        await page.get_by_label("belong to").select_option("City Marathon")
+        await page.get_by_label("Spreadsheet").set_input_files(path)
+        if dry_run:
+            await page.get_by_label("Dry run").check()
+        await page.get_by_role("button", name="Upload").click()
+        await page.wait_for_url(re.compile(r"/imports/[0-9a-f-]{36}$"))
+        return page.url.removeprefix(self.address)
+
+
+def people(name: str, number: int) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    """People that no other test knows: place, and first name, last name, mail address."""
+    for place in range(number):
+        yield place, (f"First{place}", f"Last{place}", f"person{place}@{name}.example.org")
+
+
+def _complaint(kind: str, text: str) -> Sequence[str]:
+    # A refused form is answered with 4xx and a gateway that is away with nothing at all: the
+    # browser notes both, and the page shows them.
+    is_expected = text.startswith(("Failed to load resource", "htmx: htmx:error: Failed to fetch"))
+    return [text] if kind == "error" and not is_expected else []
+
+
+@asynccontextmanager
+async def running_site(folder: Path) -> AsyncGenerator[Site]:
+    """Start everything; it ends with the block."""
+    # Machines differ, and waiting long costs nothing where it is not needed.
+    expect.set_options(timeout=15_000)
+    async with AsyncExitStack() as stack:
+        temporal = await stack.enter_async_context(
+            temporal_server(folder / "temporal", ui=False, in_memory=True)
+        )
+        port = free_port()
+        settings = {
+            "TEMPORAL_ADDRESS": temporal.address,
+            "TEMPORAL_UI_ADDRESS": "http://127.0.0.1:8233",
+            "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_JWT_KEY": _KEY,
+            "DOCFLOW_CREATE_PER_MINUTE": "1000",
+            "DOCFLOW_UPLOAD_LIMIT_MB": "50",
+        }
+        await upgrade(settings["DATABASE_URL"])
+        async with open_database(settings["DATABASE_URL"]) as database:
+            club = await sample_club(database)
+        environment = {**os.environ, **settings}
+        health = free_port()
+        worker = Part(
+            "worker",
+            [*DOCFLOW, "worker", "all", "--health-port", str(health)],
+            folder / "worker.log",
+            environment,
+            health,
+        )
+        gateway = Part(
+            "gateway",
+            [*DOCFLOW, "gateway", "--port", str(port)],
+            folder / "gateway.log",
+            environment,
+            port,
+        )
+        for part in (worker, gateway):
+            stack.push_async_callback(part.stop)
+        await asyncio.gather(worker.start(), gateway.start())
+        yield Site(
+            folder,
+            f"http://127.0.0.1:{port}",
+            worker,
+            gateway,
+            await connect(temporal.address),
+            club,
+            settings,
+            await stack.enter_async_context(browser()),
+        )
+
+
+async def violations(page: Page) -> Sequence[str]:
+    """What axe finds wrong with a page, one line each."""
+    await page.evaluate(AXE.read_text())
+    found: Mapping[str, Any] = await page.evaluate("axe.run(document)")
+    return [
+        f"{violation['id']}: {node['html']}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+async def overflow(page: Page) -> int:
+    """Pixels by which a page is wider than its window."""
+    return await page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
