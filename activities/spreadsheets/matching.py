@@ -1,10 +1,8 @@
 """What the columns of a spreadsheet mean, as far as their headers tell."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from activities.imports.fields import normalise
 from activities.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
@@ -14,33 +12,6 @@ from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingS
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
 _HEADER_CHARACTERS: Final = 200
-
-
-class FieldLike(Protocol):
-    """What has the name of a field and may be required."""
-
-    @property
-    def name(self) -> str:
-        """Name of the field."""
-        ...
-
-    @property
-    def required(self) -> bool:
-        """A file without it is not complete."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnProblems:
-    """Why columns cannot be confirmed as they are."""
-
-    missing: tuple[str, ...]
-    """Required fields that no column has."""
-    shared: Mapping[str, tuple[int, ...]]
-    """Fields that several columns have, with the ids of these columns."""
-
-    def __bool__(self) -> bool:
-        return bool(self.missing or self.shared)
 
 
 class _Claim(NamedTuple):
@@ -110,21 +81,6 @@ def match_columns(
             likeness(header),
         )
         for place, (index, header) in enumerate(headers)
-    )
-
-
-def column_problems(
-    columns: Sequence[ColumnMapping], fields: Sequence[FieldLike]
-) -> ColumnProblems:
-    """What stands against confirming these columns."""
-    count = Counter(column.target for column in columns if column.target is not None)
-    return ColumnProblems(
-        tuple(field.name for field in fields if field.required and not count[field.name]),
-        {
-            name: tuple(column.id for column in columns if column.target == name)
-            for name, times in count.items()
-            if times > 1
-        },
     )
 
 

@@ -10,8 +10,9 @@ from activities.heartbeat import Heartbeater
 from adapters.ports import Blobs, SpreadsheetStore
 from contracts.spreadsheets import ExpiredInput, ExpiredPage, PurgeInput, PurgeResult
 
-UPLOAD_AGE: Final = timedelta(days=1)
-"""No upload takes this long: a file that is older and became no import never will."""
+UPLOAD_AGE: Final = timedelta(days=7)
+"""No upload takes this long, and no run that was accepted waits this long for its first worker: a
+file that is older and became no import never will."""
 
 
 class SpreadsheetRetaining:

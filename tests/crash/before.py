@@ -37,9 +37,7 @@ async def furnish(installation: Installation, sheets: Sequence[Sheet]) -> None:
             await _people(connection, installation, sheet)
 
 
-async def _people(
-    connection: AsyncConnection, installation: Installation, sheet: Sheet
-) -> None:
+async def _people(connection: AsyncConnection, installation: Installation, sheet: Sheet) -> None:
     club, earlier = installation.club, [*sheet.earlier()]
     people = [{"organisation_id": club.organisation_id, **each.person} for each in earlier]
     await connection.execute(insert(persons), people)

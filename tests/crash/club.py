@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -155,21 +154,22 @@ class Club:
                 saying.result()
             return await place.is_reached()
 
-        await until(reached, f"{place.sheet.name} comes to {place}", every=0.005)
+        await until(reached, f"{place.sheet.name} comes to {place}", within=120, every=0.005)
         await asyncio.sleep(self.chance.uniform(0, _BREATH))
         await worker.kill()
         # Nobody moves now: this is where it died.
         kill = Kill(
             place.sheet.name, place.phase, await place.reached(), await place.is_under_way()
         )
-        print(f"{time.monotonic():.1f}", kill)
         self.kills.append(kill)
         await worker.start()
 
     async def _upload(self, sheet: Sheet) -> None:
         file = self.installation.folder / f"{sheet.name}.csv"
         file.write_bytes(sheet.content())
-        source = await self.installation.resources.blobs.upload(file, f"spreadsheets/{sheet.uuid}/x")
+        source = await self.installation.resources.blobs.upload(
+            file, f"spreadsheets/{sheet.uuid}/x"
+        )
         await self._runs.start(
             SpreadsheetOrder(
                 uuid=sheet.uuid,

@@ -13,7 +13,7 @@ from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
 from workers.resources import Resources, open_resources
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def chance() -> random.Random:
     """Random moments; `DOCFLOW_CRASH_SEED` repeats those of an earlier run."""
     seed = os.environ.get("DOCFLOW_CRASH_SEED") or str(random.randrange(10**6))

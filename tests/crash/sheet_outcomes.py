@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Select, Table, select
 
 from adapters.database import Database
+from adapters.database.models.base import metadata
 from adapters.database.models.people import (
     TARGETS,
     countries,
@@ -21,7 +22,6 @@ from adapters.database.models.people import (
     event_participants,
     persons,
 )
-from adapters.database.models.base import metadata
 from adapters.database.models.spreadsheets import (
     decisions,
     spreadsheet_columns,

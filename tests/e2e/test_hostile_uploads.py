@@ -151,9 +151,7 @@ async def test_an_upload_that_does_not_say_how_long_it_is_is_refused_on_the_way(
         "Content-Type: multipart/form-data; boundary=x\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1", installation.gateways[0].port
-    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", installation.gateways[0].port)
     answer = asyncio.create_task(reader.readline())
     writer.write(head.encode() + chunk(part))
     sent = 0

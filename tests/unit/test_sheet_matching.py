@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.spreadsheets.fields import SheetField, squash
-from activities.spreadsheets.matching import column_name, column_problems, match_columns
+from activities.spreadsheets.matching import column_name, match_columns
 from activities.spreadsheets.types import SheetTypes
-from contracts.spreadsheets import ColumnMapping, FieldFacts, MappingStatus
+from contracts.spreadsheets import ColumnMapping, MappingStatus
 from tests.support.sheets import SHIRTS
 
 PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
@@ -135,19 +135,6 @@ def test_columns_without_a_header_are_called_by_their_letter() -> None:
     ]
 
 
-def test_what_stands_against_confirming() -> None:
-    columns = [
-        ColumnMapping(id=1, index=0, header="A", target="EMAIL"),
-        ColumnMapping(id=2, index=1, header="B"),
-        ColumnMapping(id=3, index=2, header="C", target="EMAIL"),
-    ]
-    problems = column_problems(columns, PARTICIPANT)
-    assert problems.missing == ("FIRST_NAME", "LAST_NAME")
-    assert problems.shared == {"EMAIL": (1, 3)}
-    assert problems
-    assert not column_problems(columns[:2], [FieldFacts(name="EMAIL", required=True)])
-
-
 HEADERS = st.one_of(
     st.text(max_size=30),
     st.sampled_from(
@@ -167,7 +154,8 @@ def test_no_two_columns_share_a_field(
 ) -> None:
     columns = match_columns(list(enumerate(headers)), fields, remembered)
     assert [column.header for column in columns] == headers
-    assert not column_problems(columns, ()).shared
+    targets = [column.target for column in columns if column.target is not None]
+    assert len(set(targets)) == len(targets)
     for column in columns:
         assert (column.target is None) == (column.confidence == 0)
         assert column.confidence in (0, 0.9, 0.95, 1)

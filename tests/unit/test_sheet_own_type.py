@@ -7,7 +7,7 @@ from activities.imports.seen import SeenKeys
 from activities.spreadsheets.book import ValueBook
 from activities.spreadsheets.entities import ImportContext
 from activities.spreadsheets.header import column_titles, find_header
-from activities.spreadsheets.matching import column_problems, match_columns
+from activities.spreadsheets.matching import match_columns
 from activities.spreadsheets.resolving import scope_of
 from activities.spreadsheets.sifting import Sieve, SourceRow
 from activities.spreadsheets.types import SheetTypes
@@ -82,7 +82,6 @@ def test_from_headers_to_rows() -> None:
         (1, "HOURS"),
         (3, "SHIFT"),
     ]
-    assert not column_problems(columns, fields)
 
     shifts = {"shifts": [Entity(1, "Morning"), Entity(2, "Evening")]}
     context = ImportContext(9, None, date(2026, 6, 1), shifts)

@@ -51,10 +51,15 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
             )
         )
         logger.info("listening on http://%s:%d", *listener.getsockname()[:2])
-        async with asyncio.TaskGroup() as group:
-            group.create_task(server.serve([listener]))
+        serving = asyncio.create_task(server.serve([listener]))
+        # A server that ends by itself ends the process.
+        serving.add_done_callback(lambda _: stop.set())
+        try:
             await stop.wait()
+        finally:
+            # Also when we are cancelled: the loop must forget the socket before it is closed.
             server.should_exit = True
+            await serving
 
 
 @contextmanager

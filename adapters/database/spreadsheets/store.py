@@ -17,8 +17,8 @@ from adapters.database.spreadsheets import (
     rows,
     status,
     undo,
-    values,
 )
+from adapters.database.spreadsheets import values as store_values
 from adapters.database.spreadsheets.opened import mark_of, tools_of
 from adapters.ports import (
     CustomList,
@@ -126,31 +126,31 @@ class SqlSpreadsheetStore:
     ) -> Mapping[str, int]:
         """Value, without case and needless spaces, to entity id, of those decided before."""
         async with self._database.reading() as connection:
-            return await values.remembered(connection, organisation_id, import_type, field)
+            return await store_values.remembered(connection, organisation_id, import_type, field)
 
-    async def save_values(self, uuid: str, values_: Sequence[FoundValue]) -> None:
+    async def save_values(self, uuid: str, values: Sequence[FoundValue]) -> None:
         """Add distinct values; one that is there keeps its decision and gets this count."""
         async with self._database.transaction() as connection:
-            await values.save_values(connection, self._tools, uuid, values_)
+            await store_values.save_values(connection, self._tools, uuid, values)
 
     async def cell_summary(self, uuid: str) -> CellSummary:
         """Figures and the first open values."""
         async with self._database.reading() as connection:
-            return await values.summary(connection, await _id_of(connection, uuid))
+            return await store_values.summary(connection, await _id_of(connection, uuid))
 
     async def cell_mapping(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
         """Some mappings of this import by id; ids of other imports are left out."""
         async with self._database.reading() as connection:
-            return await values.some_mappings(connection, await _id_of(connection, uuid), ids)
+            return await store_values.some_mappings(connection, await _id_of(connection, uuid), ids)
 
     async def decide_cells(self, decide: DecideCells, targets: Mapping[int, Entity]) -> CellSummary:
         """Take checked decisions with their trail, all or none."""
         async with self._database.transaction() as connection:
-            return await values.decide(connection, self._tools, decide, targets)
+            return await store_values.decide(connection, self._tools, decide, targets)
 
     def mappings(self, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
         """Every cell mapping, in pages of at most 1,000."""
-        return values.all_mappings(self._database, uuid)
+        return store_values.all_mappings(self._database, uuid)
 
     async def create_entity(self, scope: EntityScope, name: str) -> Entity:
         """Find or make a candidate of this name."""
