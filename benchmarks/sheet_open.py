@@ -18,7 +18,8 @@ from workflows.spreadsheets import SpreadsheetImport
 
 UNKNOWN: Final = len(sheet_workload.HEADER) + 1
 """Id of the one column that means nothing."""
-_AT_ONCE: Final = 50
+_STARTED_TOGETHER: Final = 20
+_LOOK_SECONDS: Final = 0.1
 _PATIENCE: Final = 3600.0
 _WAITING: Final = (
     "SELECT count(*) FROM spreadsheet_imports WHERE waiting_since IS NOT NULL AND total IS NOT NULL"
@@ -34,17 +35,19 @@ async def open_imports(stack: SheetStack, count: int) -> Sequence[str]:
     sheet_workload.write_text(file, sheet_workload.SMALL_ROWS, unknown="Shoe size")
     blob = await FolderBlobs(stack.blobs).upload(file, file.name)
     opened = [str(uuids.uuid4()) for _ in range(count)]
-    left = iter(opened)
-
-    async def start() -> None:
-        for uuid in left:
-            await _start(stack, uuid, blob)
-
-    async with asyncio.timeout(_PATIENCE):
-        async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
-                group.create_task(start())
-        await _all_waiting(stack, count)
+    connection = cast(Any, await asyncpg.connect(stack.environment["DATABASE_URL"]))
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            for first in range(0, count, _STARTED_TOGETHER):
+                some = opened[first : first + _STARTED_TOGETHER]
+                await asyncio.gather(*(_start(stack, uuid, blob) for uuid in some))
+                # No more are under way than a worker keeps in memory.
+                while await connection.fetchval(_WAITING) < first:
+                    await asyncio.sleep(_LOOK_SECONDS)
+            while await connection.fetchval(_WAITING) < count:
+                await asyncio.sleep(_LOOK_SECONDS)
+    finally:
+        await connection.close()
     return opened
 
 
@@ -65,13 +68,3 @@ async def _start(stack: SheetStack, uuid: str, blob: BlobRef) -> None:
         task_queue=TASK_QUEUE,
         search_attributes=attributes.at_start("spreadsheets", order.import_type, str(ORGANISATION)),
     )
-
-
-async def _all_waiting(stack: SheetStack, count: int) -> None:
-    """Until each waits for a person and has put its rows aside."""
-    connection = cast(Any, await asyncpg.connect(stack.environment["DATABASE_URL"]))
-    try:
-        while await connection.fetchval(_WAITING) < count:
-            await asyncio.sleep(0.5)
-    finally:
-        await connection.close()

@@ -114,6 +114,9 @@ class SpreadsheetImport(SpreadsheetPauses):
         self._stage_anew()
         try:
             await self._await_person(lambda: self._now.columns_confirmed or self._is_damaged())
+            if self._now.staged is None:
+                # A large file is read on for a while: nobody is waited for any more.
+                await self._do("put the rows aside", self._record)
             staged = await self._do("put the rows aside", self._staged)
         finally:
             if self._staging is not None:
