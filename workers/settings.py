@@ -25,7 +25,12 @@ def _required(environment: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _number(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+def number(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    """A whole number between two limits.
+
+    Raises:
+        SettingsError: It is none.
+    """
     text = environment.get(name, "").strip()
     if not text:
         return default
@@ -71,8 +76,8 @@ class QueueSettings:
         return cls(
             _required(environment, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
             environment.get("AZURE_SERVICE_BUS_QUEUE_NAME") or "import-queue",
-            _number(environment, "MAX_MESSAGES_PER_RUN", 10, 1, 1000),
-            _number(environment, "MAX_WAIT_TIME_SECONDS", 30, 1, 3600),
+            number(environment, "MAX_MESSAGES_PER_RUN", 10, 1, 1000),
+            number(environment, "MAX_WAIT_TIME_SECONDS", 30, 1, 3600),
         )
 
 
@@ -141,8 +146,8 @@ class RunSettings:
         """
         scratch = environment.get("DOCFLOW_SCRATCH")
         return cls(
-            _number(environment, "DOCFLOW_SMALL_DOCUMENT_BYTES", 1_000_000, 0, 100_000_000),
-            _number(environment, "DOCFLOW_PARK_FOR_DAYS", 14, 1, 3650),
+            number(environment, "DOCFLOW_SMALL_DOCUMENT_BYTES", 1_000_000, 0, 100_000_000),
+            number(environment, "DOCFLOW_PARK_FOR_DAYS", 14, 1, 3650),
             Path(scratch) if scratch else None,
         )
 

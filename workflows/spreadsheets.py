@@ -121,6 +121,8 @@ class SpreadsheetImport(SpreadsheetPauses):
         finally:
             if self._staging is not None:
                 self._staging.cancel()
+                # A run that closes while something is under way has to be closed twice.
+                await asyncio.gather(self._staging, return_exceptions=True)
         self._set(staged=staged)
         await self._move(SpreadsheetState.CELL_MAPPING)
 

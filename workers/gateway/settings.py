@@ -6,7 +6,7 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 from contracts.spreadsheets import Patience
-from workers.settings import SettingsError
+from workers.settings import SettingsError, number
 
 SHARED_KEY: Final = "HS256"
 PUBLIC_KEYS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")
@@ -86,11 +86,11 @@ class GatewaySettings:
         Raises:
             SettingsError: One is missing or makes no sense.
         """
-        limit = _number(environment, "DOCFLOW_UPLOAD_LIMIT_MB", 500, 1, 100_000)
+        limit = number(environment, "DOCFLOW_UPLOAD_LIMIT_MB", 500, 1, 100_000)
         return cls(
             tokens=TokenSettings.read(environment),
             upload_limit=limit * 1_000_000,
-            create_per_minute=_number(environment, "DOCFLOW_CREATE_PER_MINUTE", 30, 1, 100_000),
+            create_per_minute=number(environment, "DOCFLOW_CREATE_PER_MINUTE", 30, 1, 100_000),
             cors_origins=_origins(environment.get("DOCFLOW_CORS_ORIGINS", "")),
             public_url=_url(environment, "DOCFLOW_PUBLIC_URL"),
             temporal_ui=_url(environment, "TEMPORAL_UI_ADDRESS"),
@@ -100,7 +100,7 @@ class GatewaySettings:
 
 def _patience(environment: Mapping[str, str]) -> Patience:
     def days(name: str, default: int) -> int:
-        return _number(environment, f"DOCFLOW_{name}_DAYS", default, 1, 3650) * _DAY
+        return number(environment, f"DOCFLOW_{name}_DAYS", default, 1, 3650) * _DAY
 
     return Patience(
         remind_after=days("REMIND_AFTER", 3),
@@ -139,16 +139,3 @@ def _check_url(name: str, value: str) -> None:
 
 def _named(environment: Mapping[str, str], name: str, default: str) -> str:
     return environment.get(name, "").strip() or default
-
-
-def _number(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = environment.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        raise SettingsError(f"{name} must be a whole number, not {text!r}") from None
-    if not least <= value <= most:
-        raise SettingsError(f"{name} must be between {least} and {most}, not {value}")
-    return value

@@ -4,16 +4,14 @@ from collections.abc import Awaitable
 from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
-from fastapi.responses import FileResponse
-from starlette.background import BackgroundTask
 
+from workers.gateway.downloads import ReportDownload
 from workers.gateway.errors import Refused, WrongState
 from workers.gateway.pages.forms import Form
 from workers.gateway.pages.importing import ImportPage, Wish
 from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
 
 _TRAIL_PAGE: Final = 50
-_XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 class HandlingPages:
@@ -55,14 +53,7 @@ class HandlingPages:
     async def report(self, request: Request, uuid: str) -> Response:
         """The error report, as a file."""
         visitor = await self._site.visitor(request)
-        report = await self._site.desk.report(visitor.who, uuid)
-        return FileResponse(
-            report.path,
-            media_type=_XLSX,
-            filename=report.filename,
-            headers={"Cache-Control": "no-store"},
-            background=BackgroundTask(report.path.unlink, missing_ok=True),
-        )
+        return ReportDownload(await self._site.desk.report(visitor.who, uuid))
 
     async def decisions(
         self,
