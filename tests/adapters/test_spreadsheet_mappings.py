@@ -1,5 +1,6 @@
 """Columns and values: found, decided, remembered."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -120,6 +121,17 @@ async def test_columns_keep_the_newest_version_and_the_whole_trail(
     assert view.columns[1].status is MappingStatus.MANUAL_MATCHED
     assert list(view.columns[1].samples) == ["L", "half \ufffd"]
     assert {line.decision for line in (await views.decisions(sheet.uuid)).items} == {"CLUB", "BIB"}
+
+
+async def test_an_answer_that_is_taken_again_after_a_crash_is_told_once(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await analysed(sheets, club)
+    for seconds in (0, 12):
+        at = NOW + timedelta(seconds=seconds)
+        line = DecisionRecord(kind="column", subject="Größe", decision="BIB", by="anna", at=at)
+        await sheets.save_columns(save(sheet, 1, COLUMNS[0], chosen("BIB"), trail=(line,)))
+    assert [each.at for each in (await views.decisions(sheet.uuid)).items] == [NOW]
 
 
 async def test_columns_that_people_chose_are_remembered(

@@ -154,7 +154,7 @@ class Club:
                 saying.result()
             return await place.is_reached()
 
-        await until(reached, f"{place.sheet.name} comes to {place}", within=120, every=0.005)
+        await until(reached, f"{place.sheet.name} comes to {place}", within=120, every=0.01)
         await asyncio.sleep(self.chance.uniform(0, _BREATH))
         await worker.kill()
         # Nobody moves now: this is where it died.

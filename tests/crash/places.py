@@ -172,7 +172,6 @@ def open_place(
         case Phase.COLLECTING:
             return _Marked(installation, sheet, phase, chance.choice((0, 1_000)))
         case Phase.UNDO:
-            return _Marked(installation, sheet, phase, chance.randrange(3))
+            return _Marked(installation, sheet, phase, chance.randrange(2))
         case _:
-            parts = 3 if phase is Phase.PROCESSING else 2
-            return _Marked(installation, sheet, phase, CHUNK * chance.randrange(parts))
+            return _Marked(installation, sheet, phase, CHUNK * chance.randrange(2))

@@ -117,7 +117,7 @@ def assert_same(what: str, found: Remains, expected: Remains) -> None:
     """
     assert found.keys() == expected.keys()
     for name in expected:
-        # Naming the first difference takes no time; a diff of 12,000 rows takes for ever.
+        # Naming the first difference takes no time; a diff of 8,000 rows takes for ever.
         pairs = zip_longest(found[name], expected[name])
         for number, (one, other) in enumerate(pairs):
             assert one == other, f"{what}: {name}, number {number}: {one}, undisturbed {other}"

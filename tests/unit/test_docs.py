@@ -6,14 +6,18 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
 from typer.testing import CliRunner
 
 from activities.imports.tables import TABLES
+from activities.spreadsheets.types import SheetTypes
 from adapters.files import limits
 from contracts.imports import IMPORT_MESSAGE, DocumentType, Retry
+from contracts.spreadsheets import RowCounts
+from tests.support.sheet_world import SheetWorld, table
 from workers.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -145,3 +149,14 @@ def test_every_setting_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     assert read
     assert [name for name in sorted(read) if f"| `{name}` |" not in readme] == []
+
+
+async def test_the_example_of_an_import_type_imports(club: SheetWorld) -> None:
+    (source,) = _blocks((ROOT / "docs" / "spreadsheets.md").read_text(), "python")
+    module: dict[str, Any] = {}
+    exec(source, module)
+    club.types = SheetTypes([module["TYPE"]])
+    rows = [("Vorname", "Nachname", "Helferteam"), ("Ann", "Ash", "Water"), ("Bo", "", "Tape")]
+    prepared = await club.prepare(table(*rows), import_type="VOLUNTEER")
+    assert (await prepared.process()).counts == RowCounts(created=1, error=1)
+    assert await club.select("event_participants", "team") == [("Water",)]
