@@ -56,6 +56,16 @@ LONG: Final = RemoteStep(
 )
 
 
+ANSWER: Final = RemoteStep(
+    # What a person decided stands in history before it is written: a local step would be done
+    # before, and forgotten when its worker dies.
+    start_to_close_timeout=timedelta(minutes=1),
+    heartbeat_timeout=timedelta(seconds=10),
+    retry_policy=BACKOFF,
+    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+)
+
+
 class Notice(TypedDict):
     """Options of telling somebody something."""
 

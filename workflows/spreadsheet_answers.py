@@ -140,7 +140,7 @@ class SpreadsheetAnswers:
         remember: bool = False,
     ) -> None:
         version = self._now.version + 1
-        await workflow.execute_local_activity_method(
+        await workflow.execute_activity_method(
             SpreadsheetLifecycle.save_columns,
             SaveColumns(
                 uuid=self._order.uuid,
@@ -152,7 +152,7 @@ class SpreadsheetAnswers:
                 remember=remember,
             ),
             summary="save column mappings",
-            **policies.SHORT,
+            **policies.ANSWER,
         )
         self._set(columns=columns, version=version)
         self._touch()
@@ -248,7 +248,7 @@ class SpreadsheetAnswers:
         self, decisions: tuple[CellDecision, ...], by: str, *, confirm: bool = False
     ) -> None:
         version = self._now.version + 1
-        cells = await workflow.execute_local_activity_method(
+        cells = await workflow.execute_activity_method(
             SpreadsheetValues.decide_cells,
             DecideCells(
                 order=self._order,
@@ -259,7 +259,7 @@ class SpreadsheetAnswers:
                 confirm=confirm,
             ),
             summary="save value mappings",
-            **policies.SHORT,
+            **policies.ANSWER,
         )
         self._set(cells=cells, version=version)
         self._touch()

@@ -3,6 +3,7 @@
 from temporalio import activity
 
 from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
 from adapters.ports import SpreadsheetStore
 from contracts.spreadsheets import (
     Finishing,
@@ -53,4 +54,5 @@ class SpreadsheetLifecycle:
     @translate_failures
     async def save_columns(self, save: SaveColumns) -> None:
         """Write column mappings with their trail; a second run changes nothing."""
-        await self._store.save_columns(save)
+        async with Heartbeater():
+            await self._store.save_columns(save)

@@ -111,7 +111,8 @@ class SpreadsheetValues:
             ApplicationError: `InvalidDecision` names every decision that cannot be taken; see
                 `activities.failures` for the others.
         """
-        return await self._store.decide_cells(decide, await self._targets(decide))
+        async with Heartbeater():
+            return await self._store.decide_cells(decide, await self._targets(decide))
 
     async def _targets(self, decide: DecideCells) -> Mapping[int, Entity]:
         """Check decisions; what was chosen for each mapping.

@@ -164,12 +164,13 @@ class SpreadsheetStore(Protocol):
     async def record(self, record: StatusRecord) -> None:
         """Write one transition into the status row, with its trail.
 
-        Nothing changes when the stored sequence is not lower.
+        Nothing changes when the stored sequence is higher, or the import has ended.
         """
         ...
 
     async def finish(self, result: SpreadsheetResult, record: StatusRecord) -> RowCounts:
-        """As `record`, with report and final state; the counts as the progress mark has them."""
+        """As `record`, with report and final state, whatever the stored sequence; the counts as
+        the progress mark has them. An import that has ended stays as it is."""
         ...
 
     async def save_analysis(

@@ -197,7 +197,7 @@ class Processed(Contract):
 class StatusRecord(Contract):
     """Input of `spreadsheets.record`: one transition of the status row.
 
-    A record whose `sequence` is not above the stored one changes nothing.
+    A record whose `sequence` is below the stored one changes nothing.
     """
 
     uuid: Uuid

@@ -1,5 +1,6 @@
 """The status row of an import: written in order, read by those it belongs to."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -73,9 +74,12 @@ async def test_records_count_in_their_order_only(
         *("map columns", 3, "berta", "why"),
     )
     assert (row.waiting_since, row.state_since) == (NOW, NOW + 2 * MINUTE)
-    await sheets.record(mapping)
-    await sheets.record(record(new, 1, "FAILED"))
+    await sheets.record(record(new, 1, "CELL_MAPPING"))
     assert await views.get(new.uuid, {1}) == row
+    await sheets.record(mapping)
+    again = await views.get(new.uuid, {1})
+    assert again is not None
+    assert replace(again, revision=row.revision) == row
     await sheets.record(record(new, 3, "COLUMN_MAPPING", version=2))
     later = await views.get(new.uuid, {1})
     assert later is not None
@@ -99,7 +103,24 @@ async def test_the_end_is_written_once_and_answers_the_same(
     assert (row.state, row.report, row.reason) == (SpreadsheetState.FAILED, REPORT, "it broke")
     assert row.finished_at == end.at
     assert await sheets.finish(result, end) == RowCounts(created=2)
+    await sheets.record(record(sheet.order, 6, "PROCESSING"))
     assert await views.get(sheet.uuid, {1}) == row
+
+
+async def test_the_end_counts_whatever_a_dead_worker_has_written(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet = await opened(sheets, club)
+    await sheets.record(record(sheet.order, 7, "PROCESSING"))
+    await sheets.record(record(sheet.order, 7, "CELL_MAPPING"))
+    row = await views.get(sheet.uuid, {1})
+    assert row is not None
+    assert row.state is SpreadsheetState.CELL_MAPPING
+    result = SpreadsheetResult(uuid=sheet.uuid, state=SpreadsheetState.CANCELLED)
+    await sheets.finish(result, record(sheet.order, 6, "CANCELLED"))
+    row = await views.get(sheet.uuid, {1})
+    assert row is not None
+    assert row.state is SpreadsheetState.CANCELLED
 
 
 async def test_a_trail_keeps_each_decision_once(

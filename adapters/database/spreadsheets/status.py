@@ -71,16 +71,23 @@ async def open_import(
 
 
 async def record(connection: AsyncConnection, tools: Tools, record: StatusRecord) -> None:
-    """Write one transition; nothing when a later one, or this, is written already."""
+    """Write one transition; nothing when a later one is written already, or the end.
+
+    One of the same number counts: a worker that died before Temporal knew of its record is followed
+    by one whose run went another way.
+    """
     opened = await lock_known(connection, record.uuid)
-    await _write(connection, tools, opened, record)
+    if not opened.ended and record.sequence >= opened.row.sequence:
+        await _write(connection, tools, opened, record)
 
 
 async def finish(
     connection: AsyncConnection, tools: Tools, result: SpreadsheetResult, record: StatusRecord
 ) -> RowCounts:
-    """Write the end of an import; the counts of the progress mark."""
+    """Write the end of an import, once; the counts of the progress mark."""
     opened = await lock_known(connection, record.uuid)
+    if opened.ended:
+        return counts_of(opened.row)
     more: dict[str, Any] = {}
     if not opened.purged:
         report = None if result.report is None else result.report.model_dump_json()
@@ -98,11 +105,9 @@ async def _write(
     **more: Any,
 ) -> None:
     row = opened.row
-    if record.sequence <= row.sequence:
-        return
     ends = record.state in _ENDS
     values: dict[str, Any] = {
-        "sequence": record.sequence,
+        "sequence": max(row.sequence, record.sequence),
         "state": record.state.value,
         "step": clean(record.step),
         "version": max(row.version, record.version),
