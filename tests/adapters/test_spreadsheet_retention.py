@@ -48,9 +48,11 @@ async def filled(sheets: SqlSpreadsheetStore, club: SampleClub, state: str) -> S
     line = DecisionRecord(
         kind="value", subject="CATEGORY: Ahrens", decision="Ahrens", by="anna", at=NOW
     )
-    await sheets.record(record(sheet.order, 1, state, reason="Ahrens is missing", trail=(line,)))
-    if state in ("COMPLETED", "FAILED", "CANCELLED"):
-        await sheet.end(state, report=REPORT)
+    ends, reason = state in ("COMPLETED", "FAILED", "CANCELLED"), "Ahrens is missing"
+    shown = "PROCESSING" if ends else state
+    await sheets.record(record(sheet.order, 1, shown, reason=reason, trail=(line,)))
+    if ends:
+        await sheet.end(state, report=REPORT, reason=reason)
     return sheet
 
 
