@@ -5,8 +5,9 @@ taken since it was let in.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
@@ -14,7 +15,7 @@ from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_e
 from activities.spreadsheets.analysing import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.values import SpreadsheetValues
-from contracts.errors import INVALID_DECISION
+from contracts.errors import INVALID_DECISION, INVALID_DOCUMENT, UNREADABLE_DOCUMENT
 from contracts.spreadsheets import (
     FINAL,
     Analysis,
@@ -41,7 +42,9 @@ from contracts.spreadsheets import (
     StatusRecord,
 )
 from workflows import attributes, policies, spreadsheet_rules
-from workflows.steps import Answered, Decision, Parking, explain
+from workflows.steps import Answered, Decision, Parking, explain, kind_of
+
+T = TypeVar("T")
 
 _COLUMNS: Final = (SpreadsheetState.COLUMN_MAPPING,)
 _VALUES: Final = (SpreadsheetState.CELL_MAPPING,)
@@ -140,19 +143,22 @@ class SpreadsheetAnswers:
         remember: bool = False,
     ) -> None:
         version = self._now.version + 1
-        await workflow.execute_activity_method(
-            SpreadsheetLifecycle.save_columns,
-            SaveColumns(
-                uuid=self._order.uuid,
-                organisation_id=self._order.organisation_id,
-                import_type=self._order.import_type,
-                version=version,
-                columns=columns,
-                trail=trail,
-                remember=remember,
-            ),
-            summary="save column mappings",
-            **policies.ANSWER,
+        save = SaveColumns(
+            uuid=self._order.uuid,
+            organisation_id=self._order.organisation_id,
+            import_type=self._order.import_type,
+            version=version,
+            columns=columns,
+            trail=trail,
+            remember=remember,
+        )
+        await _told(
+            workflow.execute_activity_method(
+                SpreadsheetLifecycle.save_columns,
+                save,
+                summary="save column mappings",
+                **policies.ANSWER,
+            )
         )
         self._set(columns=columns, version=version)
         self._touch()
@@ -177,19 +183,15 @@ class SpreadsheetAnswers:
         return self._answer()
 
     async def _analyse_anew(self, layout: Layout, version: int) -> Analysis:
-        try:
-            return await workflow.execute_activity_method(
+        work = AnalysisInput(order=self._order, layout=layout, version=version)
+        return await _told(
+            workflow.execute_activity_method(
                 SpreadsheetAnalysis.analyse,
-                AnalysisInput(order=self._order, layout=layout, version=version),
+                work,
                 summary="read the top of the file in another way",
                 **policies.LONG,
             )
-        except FailureError as error:
-            if is_cancelled_exception(error):
-                raise
-            raise ApplicationError(
-                explain(error), type=INVALID_DECISION, non_retryable=True
-            ) from error
+        )
 
     def _stage_anew(self) -> None:
         """The layout has changed: the story puts the rows aside again."""
@@ -248,18 +250,21 @@ class SpreadsheetAnswers:
         self, decisions: tuple[CellDecision, ...], by: str, *, confirm: bool = False
     ) -> None:
         version = self._now.version + 1
-        cells = await workflow.execute_activity_method(
-            SpreadsheetValues.decide_cells,
-            DecideCells(
-                order=self._order,
-                version=version,
-                decisions=decisions,
-                by=by,
-                at=workflow.now(),
-                confirm=confirm,
-            ),
-            summary="save value mappings",
-            **policies.ANSWER,
+        decide = DecideCells(
+            order=self._order,
+            version=version,
+            decisions=decisions,
+            by=by,
+            at=workflow.now(),
+            confirm=confirm,
+        )
+        cells = await _told(
+            workflow.execute_activity_method(
+                SpreadsheetValues.decide_cells,
+                decide,
+                summary="save value mappings",
+                **policies.ANSWER,
+            )
         )
         self._set(cells=cells, version=version)
         self._touch()
@@ -346,3 +351,17 @@ class SpreadsheetAnswers:
     def cell_mappings(self) -> CellSummary:
         """The values in figures, and the first that are open."""
         return self._now.cells
+
+
+async def _told(step: Awaitable[T]) -> T:
+    """Do a step of an answer; whoever answers hears why it cannot be done."""
+    try:
+        return await step
+    except FailureError as error:
+        if is_cancelled_exception(error):
+            raise
+        kind = kind_of(error)
+        if kind in (UNREADABLE_DOCUMENT, INVALID_DOCUMENT):
+            # Of another layout: the file as it was read before is none the worse for it.
+            kind = INVALID_DECISION
+        raise ApplicationError(explain(error), type=kind, non_retryable=True) from error

@@ -121,8 +121,6 @@ class SpreadsheetImport(SpreadsheetPauses):
         finally:
             if self._staging is not None:
                 self._staging.cancel()
-                # A run that closes while something is under way has to be closed twice.
-                await asyncio.gather(self._staging, return_exceptions=True)
         self._set(staged=staged)
         await self._move(SpreadsheetState.CELL_MAPPING)
 
@@ -255,6 +253,9 @@ class SpreadsheetImport(SpreadsheetPauses):
     ) -> SpreadsheetResult:
         assert state in NEXT[self._now.state], f"{self._now.state} -> {state}"
         self._step = "record the end"
+        if self._staging is not None:
+            # A run that closes while something is under way has to be closed twice.
+            await asyncio.gather(self._staging, return_exceptions=True)
         self._set(state=state, sequence=self._now.sequence + 1, waiting_since=None)
         result = SpreadsheetResult(
             uuid=self._order.uuid,
