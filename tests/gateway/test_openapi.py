@@ -1,24 +1,12 @@
-"""The OpenAPI document, and what happens when somebody takes it at its word."""
+"""The OpenAPI document."""
 
-import asyncio
-import sys
-from asyncio.subprocess import PIPE, STDOUT
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.gateway import ODD, STRANGE, Stack, import_in, served, sheet, token
+from tests.support.gateway import Stack
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-CHECKS = (
-    "not_a_server_error",
-    "status_code_conformance",
-    "content_type_conformance",
-    "response_headers_conformance",
-    "response_schema_conformance",
-)
 
 
 async def test_the_document_is_complete(stack: Stack) -> None:
@@ -53,47 +41,3 @@ def unresolved(document: dict[str, Any], part: Any) -> list[str]:
     if isinstance(ref, str) and ref.rsplit("/", 1)[-1] not in document["components"]["schemas"]:
         found.append(ref)
     return found
-
-
-async def test_no_request_that_fits_or_not_leads_to_a_server_error(
-    stack: Stack, tmp_path: Path
-) -> None:
-    """Requests made up from the document, against an import that waits for a person."""
-    async with (
-        served(stack.app) as address,
-        stack.browser(token("sam"), address=address) as sam,
-    ):
-        rows = sheet(STRANGE, *((*row, 42) for row in ODD))
-        uuid = await import_in(sam, "COLUMN_MAPPING", rows)
-        settings = tmp_path / "schemathesis.toml"
-        settings.write_text(f'[parameters]\n"path.uuid" = "{uuid}"\n')
-        program = Path(sys.executable).parent / "schemathesis"
-        process = await asyncio.create_subprocess_exec(
-            str(program),
-            "--config-file",
-            str(settings),
-            "run",
-            f"{address}/openapi.json",
-            "--header",
-            f"Authorization: Bearer {token('sam')}",
-            "--checks",
-            ",".join(CHECKS),
-            "--exclude-method",
-            "DELETE",
-            "--exclude-path-regex",
-            "/events$",
-            "--phases",
-            "examples,coverage",
-            "--workers",
-            "2",
-            "--seed",
-            "1",
-            "--no-color",
-            "--continue-on-failure",
-            stdout=PIPE,
-            stderr=STDOUT,
-            cwd=tmp_path,
-        )
-        output, _ = await process.communicate()
-        assert process.returncode == 0, output.decode()[-8000:]
-        assert (await sam.get(f"/api/imports/{uuid}")).status_code == 200
