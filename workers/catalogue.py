@@ -102,7 +102,7 @@ CATALOGUE: Mapping[str, Pipeline] = {
         activity_slots=4,
         local_slots=16,
         # Most of them wait for a person for days: they need no place in memory.
-        cached_runs=200,
+        cached_runs=50,
     ),
 }
 """Pipeline name to its row."""

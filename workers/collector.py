@@ -16,4 +16,5 @@ def tune_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, 20, 20)
+    # Runs that were evicted are old and hold cycles: they are looked for often enough to go.
+    gc.set_threshold(YOUNG_OBJECTS, 10, 2)

@@ -19,6 +19,10 @@ PASSTHROUGH = (
     "workflows.attributes",
     "workflows.policies",
     "workflows.steps",
+    "workflows.spreadsheet_rules",
+    "workflows.spreadsheet_answers",
+    "workflows.spreadsheet_messages",
+    "workflows.spreadsheet_pauses",
 )
 
 

@@ -65,7 +65,8 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
 @contextmanager
 def _listen(host: str, port: int) -> Generator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # Named, the protocol lets the event loop turn Nagle's algorithm off: 40 ms for each answer.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     with listener:
         try:
