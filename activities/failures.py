@@ -14,10 +14,11 @@ from typing import Final, ParamSpec, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, FailureError
 
-from adapters.ports import BlobNotFound, Throttled, Unavailable, UnreadableDocument
+from adapters.ports import BlobNotFound, Denied, NotYet, Throttled, Unavailable, UnreadableDocument
 from contracts.errors import (
     INVALID_DOCUMENT,
     MISSING_BLOB,
+    NOT_YET,
     PERMANENT,
     THROTTLING,
     TRANSIENT,
@@ -29,6 +30,8 @@ R = TypeVar("R")
 
 TRANSIENT_ATTEMPTS: Final = 3
 THROTTLING_ATTEMPTS: Final = 5
+NOT_YET_ATTEMPTS: Final = 200
+"""Waiting is no failure; this many waits in a row are."""
 MESSAGE_CHARACTERS: Final = 1_500
 """A failure travels through history and search: libraries put whole statements into theirs."""
 
@@ -58,8 +61,10 @@ def _judge(error: Exception) -> _Verdict:
             return _Verdict(UNREADABLE_DOCUMENT, text)
         case InvalidDocument():
             return _Verdict(INVALID_DOCUMENT, text)
-        case Refused():
+        case Refused() | Denied():
             return _Verdict(PERMANENT, text)
+        case NotYet():
+            return _Verdict(NOT_YET, text, NOT_YET_ATTEMPTS, error.retry_after)
         case Throttled():
             return _Verdict(THROTTLING, text, THROTTLING_ATTEMPTS, error.retry_after)
         case Unavailable():

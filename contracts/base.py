@@ -1,6 +1,7 @@
 """What every contract shares."""
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 
 class Contract(BaseModel):
@@ -11,3 +12,11 @@ class Contract(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class WireContract(Contract):
+    """A message from or for the world outside; its fields are camelCase there."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
+    )

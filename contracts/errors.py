@@ -2,6 +2,7 @@
 
 Transient            the world may be well again in a moment
 Throttling           the world asked us to slow down, and often says for how long
+NotYet               the world is still busy with what was asked before, and says for how long
 Permanent            trying again cannot help
   UnreadableDocument   the file is not what it says, damaged, encrypted or hostile
   InvalidDocument      the file can be read but lacks what its type requires
@@ -19,6 +20,7 @@ from typing import Final
 
 TRANSIENT: Final = "Transient"
 THROTTLING: Final = "Throttling"
+NOT_YET: Final = "NotYet"
 PERMANENT: Final = "Permanent"
 UNREADABLE_DOCUMENT: Final = "UnreadableDocument"
 INVALID_DOCUMENT: Final = "InvalidDocument"
@@ -26,6 +28,8 @@ MISSING_BLOB: Final = "MissingBlob"
 INVALID_DECISION: Final = "InvalidDecision"
 IMPORT_FAILED: Final = "ImportFailed"
 SPREADSHEET_FAILED: Final = "SpreadsheetFailed"
+BATCH_FAILED: Final = "BatchFailed"
+DOCUMENT_FAILED: Final = "DocumentFailed"
 STILL_OPEN: Final = "StillOpen"
 VERSION_CONFLICT: Final = "VersionConflict"
 WRONG_STATE: Final = "WrongState"

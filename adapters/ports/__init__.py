@@ -5,12 +5,27 @@ Errors of the ports:
     PortError
       BlobNotFound          there is no blob of that name
       UnreadableDocument    the file is not what it says, damaged, encrypted or hostile
+      Denied                the world refuses and will refuse again: rights, limits, names
+      NotYet                the world is still busy with what was asked before
       Unavailable           the world may be well again in a moment
         Throttled           the world asked us to slow down
 
 Adapters translate what their library raises into these, and nothing else is caught on them.
 """
 
+from adapters.ports.batches import (
+    WORKFLOW_TAG,
+    BatchFacts,
+    BatchFunctions,
+    BatchGrants,
+    BatchQueues,
+    BatchStore,
+    BatchTopic,
+    BatchView,
+    FoundResource,
+    OpenRuns,
+    SourceFunction,
+)
 from adapters.ports.blobs import (
     Blobs,
 )
@@ -26,6 +41,8 @@ from adapters.ports.documents import (
 )
 from adapters.ports.errors import (
     BlobNotFound,
+    Denied,
+    NotYet,
     PortError,
     Throttled,
     Unavailable,
@@ -36,6 +53,14 @@ from adapters.ports.imports import (
     LoadMark,
     RowChunk,
     TaskKey,
+)
+from adapters.ports.loads import (
+    Attached,
+    DocumentTexts,
+    Extracted,
+    ExtractedFile,
+    LoadFacts,
+    LoadStore,
 )
 from adapters.ports.rejected import (
     REJECTED_BODY_BYTES,
@@ -58,17 +83,35 @@ from adapters.ports.spreadsheets import (
 
 __all__ = [
     "REJECTED_BODY_BYTES",
+    "WORKFLOW_TAG",
+    "Attached",
+    "BatchFacts",
+    "BatchFunctions",
+    "BatchGrants",
+    "BatchQueues",
+    "BatchStore",
+    "BatchTopic",
+    "BatchView",
     "BlobNotFound",
     "Blobs",
     "Cell",
     "CustomList",
+    "Denied",
+    "DocumentTexts",
     "Documents",
     "Entity",
     "EntityScope",
+    "Extracted",
+    "ExtractedFile",
+    "FoundResource",
     "FoundValue",
     "ImportStore",
+    "LoadFacts",
     "LoadMark",
+    "LoadStore",
+    "NotYet",
     "Notifications",
+    "OpenRuns",
     "ParkedRow",
     "PortError",
     "Preview",
@@ -82,6 +125,7 @@ __all__ = [
     "ScheduleSource",
     "SheetChunk",
     "SheetMark",
+    "SourceFunction",
     "SpreadsheetStore",
     "TableSource",
     "TargetRows",

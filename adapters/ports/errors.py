@@ -17,6 +17,22 @@ class Unavailable(PortError):
     """The world may be well again in a moment."""
 
 
+class Denied(PortError):
+    """The world refuses and will refuse again: rights, limits, names; the message says which."""
+
+
+class NotYet(PortError):
+    """The world is still busy with what was asked before; asking again later is right.
+
+    Attributes:
+        retry_after: Seconds after which to ask again.
+    """
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class Throttled(Unavailable):
     """The world asked us to slow down.
 

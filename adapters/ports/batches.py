@@ -1,0 +1,348 @@
+"""What batches ask of a cloud, of Temporal and of their tables.
+
+Every `ensure`, `set`, `allow` and `attach` may be called again and finds its work done or half
+done; every delete says whether there was anything, and a resource that is gone is no error.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from contracts.batches import (
+    BatchKey,
+    BatchPlan,
+    Closing,
+    DocumentCounts,
+    JobEvent,
+    Line,
+    LoaderStatus,
+    Names,
+    Publication,
+    QueueDepth,
+    Redriven,
+    Resource,
+)
+
+WORKFLOW_TAG = "docflow:workflow"
+"""Tag of every resource that takes tags; its value is the id of the run that made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundResource:
+    """Something that exists in the cloud and is called as docflow would call it."""
+
+    key: BatchKey
+    resource: Resource
+    name: str
+    made_at: datetime | None = None
+    """UTC, where the cloud says so."""
+    owner: str | None = None
+    """Value of its `WORKFLOW_TAG`; None where a kind of resource takes no tags."""
+    details: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What an operator wants to know: state, memory, concurrency, depth; what it costs by."""
+
+
+class BatchQueues(Protocol):
+    """The queue of a batch, and its dead letters."""
+
+    async def ensure_dead_letters(self, names: Names, plan: BatchPlan, owner: str) -> None:
+        """Make the dead-letter queue.
+
+        Raises:
+            NotYet: A queue of that name was deleted less than 60 s ago.
+            Denied: The cloud refuses.
+        """
+        ...
+
+    async def ensure_queue(
+        self, names: Names, plan: BatchPlan, owner: str, visibility: int
+    ) -> None:
+        """Make the queue.
+
+        Args:
+            names: Of the batch.
+            plan: Of the batch.
+            owner: Id of the run that makes it.
+            visibility: Seconds that a received message stays hidden.
+
+        Raises:
+            NotYet: A queue of that name was deleted less than 60 s ago.
+            Denied: The cloud refuses.
+        """
+        ...
+
+    async def set_redrive_policy(self, names: Names, plan: BatchPlan) -> None:
+        """Send what was received too often to the dead letters, and let nothing else go there."""
+        ...
+
+    async def allow_topic(self, names: Names, plan: BatchPlan) -> None:
+        """Let the topic, and no other, send to the queue."""
+        ...
+
+    async def has_proof(self, queue: str, message_id: str) -> bool:
+        """Look for a canary in the queue, and take canaries out of it.
+
+        Any other message of the batch that came through the subscription proves delivery as well,
+        and stays.
+        """
+        ...
+
+    async def depth(self, queue: str) -> QueueDepth | None:
+        """Messages by state; None: there is no such queue."""
+        ...
+
+    async def redrive(self, names: Names) -> Redriven:
+        """Move all dead letters back, each message once; goes on with a move that is under way.
+
+        Raises:
+            NotYet: A move is under way.
+        """
+        ...
+
+    async def dead_letter(self, names: Names, body: str, reason: str, deduplication: str) -> None:
+        """Put a message among the dead letters.
+
+        Args:
+            names: Of the batch.
+            body: As it came.
+            reason: Why, for people; goes with it as an attribute.
+            deduplication: The same for the same message, however often it is put there.
+
+        Raises:
+            Denied: There is no such queue any more.
+        """
+        ...
+
+    async def delete_queue(self, queue: str) -> bool:
+        """Delete a queue with everything in it."""
+        ...
+
+    def found(self, prefix: str) -> AsyncIterator[FoundResource]:
+        """Queues of every batch of an installation."""
+        ...
+
+
+class BatchTopic(Protocol):
+    """The topic that documents of all batches are published to."""
+
+    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> None:
+        """Subscribe the queue to the events of its batch.
+
+        Raises:
+            Denied: The topic has no room for another filter policy.
+        """
+        ...
+
+    async def unsubscribe(self, names: Names, plan: BatchPlan) -> bool:
+        """Take every subscription of the queue away."""
+        ...
+
+    async def publish(self, plan: BatchPlan, publication: Publication) -> None:
+        """Announce something to the world."""
+        ...
+
+    async def send_canary(self, plan: BatchPlan, key: BatchKey, message_id: str) -> None:
+        """Publish a message that only the batch's own queue is subscribed to."""
+        ...
+
+    def found(self, prefix: str, topic_arn: str) -> AsyncIterator[FoundResource]:
+        """Subscriptions of the queues of every batch of an installation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFunction:
+    """The function that every batch's own is cloned from."""
+
+    timeout: int
+    """Seconds."""
+    role: str
+    """Name of its role."""
+
+
+class BatchFunctions(Protocol):
+    """The function of a batch, and what feeds it."""
+
+    async def source(self, plan: BatchPlan) -> SourceFunction:
+        """Facts of the function to clone.
+
+        Raises:
+            Denied: There is none of that name.
+        """
+        ...
+
+    async def exists(self, function: str) -> bool:
+        """Whether there is such a function."""
+        ...
+
+    async def clone(self, names: Names, plan: BatchPlan, key: BatchKey, owner: str) -> None:
+        """Make the batch's function from the source.
+
+        Raises:
+            NotYet: It is not `Active` yet.
+            Denied: It failed to become active, or the cloud refuses.
+        """
+        ...
+
+    async def attach(self, names: Names, plan: BatchPlan) -> None:
+        """Let the queue invoke the function: one mapping, reporting partial failures.
+
+        Raises:
+            NotYet: The mapping is not `Enabled` yet.
+        """
+        ...
+
+    async def detach(self, names: Names) -> bool:
+        """Delete every mapping between the queue and the function.
+
+        Raises:
+            NotYet: A mapping is in use; or it is not gone yet.
+        """
+        ...
+
+    async def reserve(self, names: Names, plan: BatchPlan) -> None:
+        """Reserve the function's concurrency.
+
+        Raises:
+            Denied: Less than 100 would stay unreserved.
+        """
+        ...
+
+    async def delete(self, function: str) -> bool:
+        """Delete a function, and its reservation with it."""
+        ...
+
+    def found(self, prefix: str) -> AsyncIterator[FoundResource]:
+        """Functions, mappings and reservations of every batch of an installation."""
+        ...
+
+
+class BatchGrants(Protocol):
+    """What the function may do: an inline policy of its role for each batch."""
+
+    async def grant(self, names: Names, plan: BatchPlan, role: str) -> None:
+        """Allow the batch's queue, and the secrets and database users of the plan.
+
+        Raises:
+            Denied: The role's policies would become too large, or the cloud refuses.
+        """
+        ...
+
+    async def revoke(self, names: Names, role: str) -> bool:
+        """Take it back."""
+        ...
+
+    def found(self, prefix: str, role: str) -> AsyncIterator[FoundResource]:
+        """Policies of every batch of an installation."""
+        ...
+
+
+class OpenRuns(Protocol):
+    """What is going on in Temporal."""
+
+    async def is_open(self, workflow_id: str) -> bool:
+        """Whether a run of that id is open."""
+        ...
+
+    async def open_loads(self, key: BatchKey) -> int:
+        """Document loads of a batch that are open; late by a second or two."""
+        ...
+
+    async def cancel_loads(self, key: BatchKey) -> int:
+        """Ask the open document loads of a batch to stop; how many were asked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """What the tables say about a batch."""
+
+    status: LoaderStatus
+    reason: str | None = None
+    job_finished: bool = False
+    end_finished: bool = False
+    dead_letters: int = 0
+    concurrency: int | None = None
+    """Of its case: `max_processing_daemons`."""
+    processing: Sequence[tuple[int, datetime]] = ()
+    """Other batches of the case in `processing`: id, and when that was set (UTC)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """A batch as a person sees it."""
+
+    key: BatchKey
+    status: LoaderStatus
+    reason: str | None
+    updated_at: datetime
+    documents: DocumentCounts
+    dead_letters: int
+
+
+class BatchStore(Protocol):
+    """Tables of cases and batches; every method raises `Unavailable` when they are away."""
+
+    async def expect(self, keys: Sequence[BatchKey]) -> None:
+        """Make rows of batches that will be started, so that their order is kept."""
+        ...
+
+    async def set_concurrency(self, case_id: int, most: int) -> None:
+        """Set `max_processing_daemons` of a case."""
+        ...
+
+    async def note(self, case_id: int, events: Sequence[JobEvent]) -> Line:
+        """Write events down, in one transaction, and read who waits; writing twice is once.
+
+        JOB_STARTED asks for the batch to be loaded, unless it is complete or cancelled;
+        one that is failed, skipped or in-complete waits again. REDRIVE_REQUESTED asks for another
+        pass of one that is final and has dead letters. JOB_FINISHED and BATCH_END_FINISHED count
+        for a batch that is not final; IMPORT_CANCELLED makes one that is not `processing`
+        `cancelled`, also one that nobody knew. `open_run` is left False.
+        """
+        ...
+
+    async def facts(self, key: BatchKey) -> BatchFacts | None:
+        """Everything that validation looks at; None: there is no such batch."""
+        ...
+
+    async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
+        """Set a batch to `processing` and others of its case from there to `in-complete`.
+
+        Returns:
+            False, and nothing changed: another batch than these is in `processing` by now.
+        """
+        ...
+
+    async def skip(self, key: BatchKey, reason: str) -> None:
+        """Note that a waiting batch holds its case up no more."""
+        ...
+
+    async def start_pass(self, key: BatchKey, number: int, final: bool) -> None:
+        """Note which pass over the dead letters is under way."""
+        ...
+
+    async def is_final_pass(self, key: BatchKey) -> bool:
+        """Whether a document that fails now is recorded as failed."""
+        ...
+
+    async def close(self, closing: Closing) -> None:
+        """Give a batch its final status, and forget what was noted for this run of it."""
+        ...
+
+    async def truncate(self, key: BatchKey) -> int:
+        """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
+        ...
+
+    async def counts(self, key: BatchKey) -> DocumentCounts:
+        """Documents of a batch by state."""
+        ...
+
+    async def list(self, case_id: int | None = None, limit: int = 100) -> Sequence[BatchView]:
+        """Batches, the newest change first."""
+        ...
+
+    async def get(self, key: BatchKey) -> BatchView | None:
+        """One batch."""
+        ...

@@ -1,0 +1,102 @@
+"""Events of the jobs queue, as they come from outside."""
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, TypeAdapter
+
+from contracts.base import WireContract
+from contracts.batches.names import BatchKey, Id
+from contracts.batches.plans import Timings
+
+MESSAGE_BYTES: Final = 256 * 1024
+"""A message of SQS has no more."""
+
+
+class _Event(WireContract):
+    case_id: Id
+    batch_id: Id
+
+    @property
+    def key(self) -> BatchKey:
+        """The batch that it is about."""
+        return BatchKey(case_id=self.case_id, batch_id=self.batch_id)
+
+
+class JobStarted(_Event):
+    """A batch is ready to be loaded."""
+
+    event_type: Literal["JOB_STARTED"] = "JOB_STARTED"
+    timings: Timings | None = None
+    """Other times than the installation's, for this batch."""
+
+
+class JobFinished(_Event):
+    """All documents of a batch have been sent."""
+
+    event_type: Literal["JOB_FINISHED"] = "JOB_FINISHED"
+
+
+class CancelMode(StrEnum):
+    """How much of a batch is stopped."""
+
+    FULL = "full"
+    """Everything, at once; what is still in its queues is deleted."""
+    PARTIAL = "partial"
+    """Nothing more is taken in; what is in flight is loaded."""
+
+
+class ImportCancelled(_Event):
+    """A person cancelled a batch."""
+
+    event_type: Literal["IMPORT_CANCELLED"] = "IMPORT_CANCELLED"
+    mode: CancelMode = CancelMode.FULL
+
+
+class BatchEndFinished(_Event):
+    """What follows the loading of a batch is done."""
+
+    event_type: Literal["BATCH_END_FINISHED"] = "BATCH_END_FINISHED"
+
+
+class RedriveRequested(_Event):
+    """Somebody wants the dead letters of a batch tried again, also after its end."""
+
+    event_type: Literal["REDRIVE_REQUESTED"] = "REDRIVE_REQUESTED"
+
+
+JobEvent = Annotated[
+    JobStarted | JobFinished | ImportCancelled | BatchEndFinished | RedriveRequested,
+    Field(discriminator="event_type"),
+]
+JOB_EVENT: Final = TypeAdapter[
+    JobStarted | JobFinished | ImportCancelled | BatchEndFinished | RedriveRequested
+](JobEvent)
+EVENT_TYPES: Final = (
+    "JOB_STARTED",
+    "JOB_FINISHED",
+    "IMPORT_CANCELLED",
+    "BATCH_END_FINISHED",
+    "REDRIVE_REQUESTED",
+)
+
+
+class Announcement(StrEnum):
+    """Events that docflow publishes to the topic."""
+
+    LOADER_STARTED = "LOADER_STARTED"
+    """Delivery is proven: documents of the batch may be sent."""
+    BATCH_END_START = "BATCH_END_START"
+    LOADER_FINISHED = "LOADER_FINISHED"
+
+
+class Publication(WireContract):
+    """The body of an announcement; `eventType`, `caseId` and `batchId` are attributes as well."""
+
+    event_type: Announcement
+    case_id: Id
+    batch_id: Id
+    status: Annotated[str, Field(max_length=64)] = "SUCCESS"
+    """SUCCESS, or how the batch ended."""
+    message_id: Annotated[str, Field(max_length=128)]
+    """The same whenever the same announcement is published again."""

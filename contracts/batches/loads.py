@@ -1,0 +1,188 @@
+"""Documents of a batch, from their message to rows in the database."""
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, StringConstraints, TypeAdapter
+
+from contracts.base import Contract, WireContract
+from contracts.batches.names import BatchKey, DocumentId, Id
+from contracts.blobs import BlobName, BlobRef
+
+RELATIONS_PER_MESSAGE: Final = 500
+ATTACHMENTS_PER_MESSAGE: Final = 200
+TAGS_PER_DOCUMENT: Final = 100
+
+Filename = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True)]
+Reason = Annotated[str, StringConstraints(max_length=2000)]
+
+
+class RelationKind(StrEnum):
+    """How one document belongs to another."""
+
+    ATTACHMENT = "attachment"
+    REPLY = "reply"
+    FAMILY = "family"
+    VERSION = "version"
+    RELATED = "related"
+
+
+class Relation(WireContract):
+    """The document of the message belongs to another."""
+
+    related_id: DocumentId
+    kind: RelationKind = RelationKind.RELATED
+
+
+class AttachedFile(WireContract):
+    """A file that belongs to a document."""
+
+    blob_name: BlobName
+    filename: Filename
+
+
+class _DocumentEvent(WireContract):
+    case_id: Id
+    batch_id: Id
+    document_id: DocumentId
+
+    @property
+    def key(self) -> BatchKey:
+        """The batch that it belongs to."""
+        return BatchKey(case_id=self.case_id, batch_id=self.batch_id)
+
+
+class DocumentProcessed(_DocumentEvent):
+    """A document's file is in the blob store."""
+
+    event_type: Literal["DOCUMENT_PROCESSED"] = "DOCUMENT_PROCESSED"
+    blob_name: BlobName
+    filename: Filename | None = None
+    """The name its owner knows it by."""
+    tags: tuple[Tag, ...] = Field(default=(), max_length=TAGS_PER_DOCUMENT)
+    relations: tuple[Relation, ...] = Field(default=(), max_length=RELATIONS_PER_MESSAGE)
+
+    @property
+    def workflow_id(self) -> str:
+        """Of its load."""
+        return f"{self.key.load_prefix}{self.document_id}"
+
+
+class DocumentRelations(_DocumentEvent):
+    """How a document of a batch belongs to others."""
+
+    event_type: Literal["BATCH_DOCUMENT_RELATIONS"] = "BATCH_DOCUMENT_RELATIONS"
+    relations: tuple[Relation, ...] = Field(min_length=1, max_length=RELATIONS_PER_MESSAGE)
+
+    @property
+    def workflow_id(self) -> str:
+        """Of its load."""
+        return f"{self.key.load_prefix}{self.document_id}/relations"
+
+
+class DocumentAttachments(_DocumentEvent):
+    """Which files belong to a document of a batch."""
+
+    event_type: Literal["BATCH_ATTACHMENTS"] = "BATCH_ATTACHMENTS"
+    attachments: tuple[AttachedFile, ...] = Field(min_length=1, max_length=ATTACHMENTS_PER_MESSAGE)
+
+    @property
+    def workflow_id(self) -> str:
+        """Of its load."""
+        return f"{self.key.load_prefix}{self.document_id}/attachments"
+
+
+DocumentEvent = Annotated[
+    DocumentProcessed | DocumentRelations | DocumentAttachments, Field(discriminator="event_type")
+]
+DOCUMENT_EVENT: Final = TypeAdapter[DocumentProcessed | DocumentRelations | DocumentAttachments](
+    DocumentEvent
+)
+DOCUMENT_EVENT_TYPES: Final = (
+    "DOCUMENT_PROCESSED",
+    "BATCH_DOCUMENT_RELATIONS",
+    "BATCH_ATTACHMENTS",
+)
+CANARY: Final = "BATCH_CANARY"
+"""Event type of the message that proves delivery; a loader settles it and does nothing."""
+
+
+class LoadStep(StrEnum):
+    """One step of the checkpoint pipeline; each leaves a row behind when it is done."""
+
+    DEDUPE = "dedupe"
+    EXTRACT = "extract"
+    TAGS = "tags"
+    RELATIONS = "relations"
+    ATTACHMENTS = "attachments"
+
+
+STEPS: Final = {
+    "DOCUMENT_PROCESSED": tuple(LoadStep),
+    "BATCH_DOCUMENT_RELATIONS": (LoadStep.RELATIONS,),
+    "BATCH_ATTACHMENTS": (LoadStep.ATTACHMENTS,),
+}
+"""What is done for each event, in this order."""
+
+
+class DocumentState(StrEnum):
+    """Where a document stands."""
+
+    LOADING = "loading"
+    LOADED = "loaded"
+    DUPLICATE = "duplicate"
+    """Another document of the case has the same bytes; no text of its own is kept."""
+    FAILED = "failed"
+
+
+class LoadOrder(Contract):
+    """Input of a document's load."""
+
+    event: DocumentEvent
+
+
+class StepOrder(Contract):
+    """What a step is given."""
+
+    event: DocumentEvent
+    step: LoadStep
+    source: BlobRef | None = None
+    """The file as the first step found it."""
+
+
+class StepOutcome(Contract):
+    """What a step did."""
+
+    source: BlobRef | None = None
+    duplicate_of: DocumentId | None = None
+    """There is nothing more to do."""
+    resumed: bool = False
+    """It had been done before."""
+    note: Annotated[str, Field(max_length=500)] | None = None
+
+
+class GiveUp(Contract):
+    """A document whose load has used up its retries."""
+
+    event: DocumentEvent
+    step: LoadStep
+    reason: Reason
+
+
+class GivenUp(Contract):
+    """What became of it."""
+
+    final: bool
+    """True: recorded as failed, and settled. False: it is a dead letter, to be tried again."""
+
+
+class LoadResult(Contract):
+    """Result of a document's load."""
+
+    document_id: DocumentId
+    state: DocumentState
+    steps: tuple[LoadStep, ...] = Field(default=(), max_length=len(LoadStep))
+    """Those that this run did."""
+    duplicate_of: DocumentId | None = None
+    reason: Reason | None = None

@@ -1,0 +1,76 @@
+"""How a batch is run: read once, and kept in the run."""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from contracts.base import Contract, WireContract
+from contracts.batches.names import Arn, Prefix
+
+Seconds = Annotated[int, Field(ge=0, le=30 * 24 * 3600)]
+Pause = Annotated[int, Field(ge=1, le=24 * 3600)]
+"""Seconds between two looks."""
+
+LONGEST_RETENTION: Final = 14 * 24 * 3600
+"""Seconds that a queue of SQS keeps a message at most."""
+
+
+class Timings(WireContract):
+    """Every time that a batch waits for, in seconds, and how often it redrives."""
+
+    settle: Seconds = 60
+    """Between JOB_FINISHED and the first look at the counters, which lag behind."""
+    poll: Pause = 180
+    """Between two looks at the counters."""
+    hold: Seconds = 60
+    """How long a queue must stay empty before it counts as drained."""
+    max_redrives: Annotated[int, Field(ge=0, le=20)] = 2
+    """Passes over the dead letters; the last one is final."""
+    grace: Seconds = 15 * 60
+    """How long a lock without a function is believed."""
+    stuck_after: Seconds = 6 * 3600
+    """How long a batch may hold up its case without being in `processing`."""
+    delivery: Seconds = 15 * 60
+    """How long a filter policy may take to work."""
+    end: Seconds = 6 * 3600
+    """How long BATCH_END_FINISHED may take before a person is asked."""
+    patience: Seconds = 6 * 3600
+    """How long a step that failed for good waits for a person before the batch is given up."""
+
+
+class BatchPlan(Contract):
+    """What a batch is built from; made by `batches.plan`."""
+
+    prefix: Prefix
+    topic_arn: Arn
+    source_function: Annotated[str, Field(min_length=1, max_length=140)]
+    """The function that every batch's own is cloned from: name or ARN."""
+    grants: tuple[Annotated[str, Field(max_length=512)], ...] = Field(default=(), max_length=16)
+    """ARNs of secrets and database users that the function may use."""
+    environment: dict[str, str] = Field(default_factory=dict[str, str], max_length=50)
+    """Of the function, beyond what its source has."""
+    concurrency: Annotated[int, Field(ge=2, le=1000)] = 10
+    """Reserved for the function, and `MaximumConcurrency` of its mapping."""
+    batch_size: Annotated[int, Field(ge=1, le=10)] = 10
+    """Messages per invocation."""
+    max_receives: Annotated[int, Field(ge=1, le=1000)] = 3
+    """Receives of a message before it is a dead letter."""
+    retention: Annotated[int, Field(ge=60, le=LONGEST_RETENTION - 1)] = 4 * 24 * 3600
+    """Seconds that the queue keeps a message; the dead letters are kept for the longest time."""
+    filter_scope: Literal["MessageAttributes", "MessageBody"] = "MessageAttributes"
+    """Where the publisher of documents puts eventType, caseId and batchId."""
+    with_function: bool = True
+    """False: there is no Lambda; `docflow bridge batch-loader` polls the queue."""
+
+
+class QueueDepth(Contract):
+    """Messages of one queue by state; approximate, and late by a minute or more."""
+
+    visible: int = 0
+    delayed: int = 0
+    in_flight: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.visible + self.delayed + self.in_flight

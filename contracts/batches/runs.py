@@ -1,0 +1,393 @@
+"""What the runs of cases and batches decide, do and report."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from contracts.base import Contract
+from contracts.batches.events import CancelMode, JobEvent
+from contracts.batches.names import BatchKey, Id
+from contracts.batches.plans import BatchPlan, QueueDepth, Timings
+
+OPEN_BATCHES: Final = 1_000
+"""Batches of one case that wait at once."""
+DEPTHS_KEPT: Final = 10
+"""Polls that the run's details show."""
+
+Reason = Annotated[str, StringConstraints(max_length=2000)]
+
+
+class LoaderStatus(StrEnum):
+    """`loader_status` of a batch; the last five are final."""
+
+    WAITING = "waiting"
+    PROCESSING = "processing"
+    COMPLETE = "complete"
+    INCOMPLETE = "in-complete"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+    @property
+    def terminal(self) -> bool:
+        """Nothing happens to the batch any more, unless it is started again."""
+        return self not in (LoaderStatus.WAITING, LoaderStatus.PROCESSING)
+
+
+class ValidationOutcome(StrEnum):
+    """Whether a batch that was started may be built."""
+
+    SKIP_CANCELLED = "skip_cancelled"
+    """It was cancelled: there is nothing to do."""
+    SKIP_DUPLICATE = "skip_duplicate"
+    """It was completed, or its function exists and works."""
+    SKIP_INCOMPLETE = "skip_incomplete"
+    """Its function exists but nobody is loading the batch."""
+    REQUEUE_DB_ERROR = "requeue_db_error"
+    """The database is away: asked again after a pause."""
+    BLOCKED = "blocked"
+    """Another batch of the case is loading, or may be: asked again when that may have ended."""
+    CONTINUE = "continue"
+    """The batch is ours now, and in `processing`."""
+
+    @property
+    def skips(self) -> bool:
+        """The batch is left alone."""
+        return self.value.startswith("skip_")
+
+
+class Purpose(StrEnum):
+    """What a run does with a batch."""
+
+    LOAD = "load"
+    REDRIVE = "redrive"
+    """Try the dead letters that an earlier run kept."""
+    SWEEP = "sweep"
+    """Remove what a run that was terminated left behind."""
+
+
+class Phase(StrEnum):
+    """Where a run stands."""
+
+    VALIDATING = "validating"
+    BLOCKED = "blocked"
+    PROVISIONING = "provisioning"
+    LOADING = "loading"
+    DRAINING = "draining"
+    REDRIVING = "redriving"
+    ENDING = "ending"
+    TEARING_DOWN = "tearing down"
+    PARKED = "parked"
+    DONE = "done"
+
+
+class Resource(StrEnum):
+    """What a batch is made of; the order is that of its making."""
+
+    QUEUE = "queue"
+    DEAD_LETTERS = "dead-letter queue"
+    REDRIVE_POLICY = "redrive policy"
+    QUEUE_POLICY = "queue policy"
+    SUBSCRIPTION = "subscription"
+    PERMISSIONS = "permissions"
+    FUNCTION = "function"
+    DELIVERY = "proof of delivery"
+    MAPPING = "event source mapping"
+    CONCURRENCY = "reserved concurrency"
+
+
+class ResourceState(StrEnum):
+    """What became of a resource."""
+
+    CREATING = "creating"
+    READY = "ready"
+    DELETING = "deleting"
+    GONE = "gone"
+    KEPT = "kept"
+    LEFT = "left behind"
+    """It could not be deleted; the sweeper tries again."""
+
+
+class CaseOrder(Contract):
+    """Input of a case's run."""
+
+    case_id: Id
+    timings: Timings = Timings()
+    """For every batch that brings none of its own."""
+    idle: int = Field(default=3600, ge=1)
+    """Seconds without anything to do after which the run ends; the next event starts another."""
+    watch: int = Field(default=300, ge=1)
+    """Seconds between two looks at a batch that an earlier run of the case started."""
+    inbox: tuple[JobEvent, ...] = Field(default=(), max_length=1_000)
+    """Events taken and not yet noted when the run before this one ended."""
+    running: Id | None = None
+    """The batch that the run before this one started."""
+    taken: int = 0
+    """Events so far."""
+    finished: int = 0
+    """Batches so far."""
+
+
+class Taken(Contract):
+    """Answer to an event."""
+
+    events: int
+    """How many the case has taken, with this one."""
+    running: Id | None = None
+
+
+class NoteEvents(Contract):
+    """Events to write down."""
+
+    case_id: Id
+    events: tuple[JobEvent, ...] = Field(default=(), max_length=1_000)
+    """In the order in which they came; none: only read the line."""
+    running: Id | None = None
+    """Batch whose run is asked after."""
+
+
+class WaitingBatch(Contract):
+    """A batch of a case that is not done."""
+
+    batch_id: Id
+    status: LoaderStatus
+    purpose: Purpose | None = None
+    """What somebody asked for; None: it is known, and nobody has started it yet."""
+    timings: Timings | None = None
+    since: datetime
+    """Since when it has been as it is, UTC."""
+    skipped: bool = False
+    """It held up its case for too long: it does so no more, until it is started."""
+    open_run: bool = False
+    """It is in `processing`, and a run of it is open in Temporal."""
+
+
+class Line(Contract):
+    """The batches of a case that are not done, lowest id first."""
+
+    batches: tuple[WaitingBatch, ...] = Field(default=(), max_length=OPEN_BATCHES)
+    running_open: bool = False
+    """The run that was asked after is open."""
+
+
+class SkipBatch(Contract):
+    """A batch that holds its case up no more."""
+
+    key: BatchKey
+    reason: Reason
+
+
+class CaseStatus(Contract):
+    """Result of the `status` query of a case."""
+
+    case_id: Id
+    running: Id | None = None
+    waiting: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
+    events: int = 0
+    finished: int = 0
+
+
+class CaseResult(Contract):
+    """Result of a case's run, when nothing was left to do."""
+
+    events: int
+    finished: int
+
+
+class ResourceRow(Contract):
+    """One line of the table that a run shows."""
+
+    resource: Resource
+    state: ResourceState
+
+
+class PolledDepth(Contract):
+    """What one look at the queues said."""
+
+    at: datetime
+    queue: QueueDepth
+    dead_letters: QueueDepth
+    loads: int = 0
+    """Document loads that are open."""
+
+
+class BatchProgress(Contract):
+    """What a run hands on when it goes on as a new one."""
+
+    plan: BatchPlan
+    phase: Phase
+    resources: tuple[ResourceRow, ...] = Field(default=(), max_length=len(Resource))
+    depths: tuple[PolledDepth, ...] = Field(default=(), max_length=DEPTHS_KEPT)
+    redrives: int = 0
+    asked: int = 0
+    """Passes that somebody asked for beyond the plan's."""
+    job_finished: bool = False
+    end_finished: bool = False
+    cancelled: CancelMode | None = None
+    empty_since: datetime | None = None
+
+
+class BatchOrder(Contract):
+    """Input of a batch's run."""
+
+    key: BatchKey
+    purpose: Purpose = Purpose.LOAD
+    timings: Timings = Timings()
+    notify: bool = True
+    """Tell the case's run when this one ends."""
+    progress: BatchProgress | None = None
+
+
+class Validate(Contract):
+    """What `batches.validate` is asked."""
+
+    key: BatchKey
+    purpose: Purpose
+    grace: int
+    """Seconds that a lock without a function is believed."""
+
+
+class Validation(Contract):
+    """What it answers."""
+
+    outcome: ValidationOutcome
+    reason: Reason | None = None
+    retry_at: datetime | None = None
+    """When asking again makes sense, UTC."""
+    job_finished: bool = False
+    """JOB_FINISHED came before the run began."""
+    end_finished: bool = False
+    orphans: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
+    """Batches that were found orphaned and set `in-complete`."""
+
+
+class StepInput(Contract):
+    """What every step of provisioning and teardown is given."""
+
+    key: BatchKey
+    plan: BatchPlan
+    keep_dead_letters: bool = True
+    """A dead-letter queue that is not empty stays."""
+    delivery: int = 15 * 60
+    """Seconds that the filter policy may take to work."""
+
+
+class StepDone(Contract):
+    """What a step did to its resource."""
+
+    state: ResourceState
+    note: Annotated[str, Field(max_length=500)] | None = None
+
+
+class RedriveOrder(Contract):
+    """One pass over the dead letters."""
+
+    key: BatchKey
+    plan: BatchPlan
+    number: int
+    """From 1."""
+    final: bool
+    """Documents that fail again are recorded as failed."""
+
+
+class Redriven(Contract):
+    """What a pass moved."""
+
+    moved: int
+    duplicates: int = 0
+    """Dead letters that were the same message again, and left out."""
+
+
+class Announce(Contract):
+    """An announcement to publish."""
+
+    key: BatchKey
+    plan: BatchPlan
+    event_type: Annotated[str, Field(max_length=64)]
+    status: Annotated[str, Field(max_length=64)] = "SUCCESS"
+
+
+class Closing(Contract):
+    """How a batch ends, for its row."""
+
+    key: BatchKey
+    status: LoaderStatus
+    reason: Reason | None = None
+    dead_letters: int = 0
+    only_processing: bool = False
+    """A batch that is not in `processing` stays as it is."""
+
+
+class DocumentCounts(Contract):
+    """Documents of a batch by state."""
+
+    loading: int = 0
+    loaded: int = 0
+    duplicate: int = 0
+    failed: int = 0
+
+
+class BatchResult(Contract):
+    """Result of a batch's run."""
+
+    key: BatchKey
+    status: LoaderStatus
+    validation: ValidationOutcome | None = None
+    reason: Reason | None = None
+    documents: DocumentCounts = DocumentCounts()
+    redrives: int = 0
+    dead_letters: int = 0
+    """Still in the dead-letter queue, which was kept for them."""
+    left: tuple[Resource, ...] = Field(default=(), max_length=len(Resource))
+    """What could not be deleted."""
+
+
+class BatchStatus(Contract):
+    """Result of the `status` query of a batch."""
+
+    key: BatchKey
+    phase: Phase
+    validation: ValidationOutcome | None = None
+    reason: Reason | None = None
+    resources: tuple[ResourceRow, ...] = Field(default=(), max_length=len(Resource))
+    depths: tuple[PolledDepth, ...] = Field(default=(), max_length=DEPTHS_KEPT)
+    redrives: int = 0
+    job_finished: bool = False
+    end_finished: bool = False
+    cancelled: CancelMode | None = None
+    waiting_since: datetime | None = None
+    next_steps: Annotated[str, Field(max_length=100)] | None = None
+
+
+class BatchAnswer(Contract):
+    """Answer to a parked batch (`retry`, `skip`, `fail`)."""
+
+    reason: Annotated[str, Field(max_length=500)] | None = None
+    by: Annotated[str, Field(max_length=200)] | None = None
+
+
+class SweepOrder(Contract):
+    """Input of the sweeper."""
+
+    grace: int = Field(default=15 * 60, ge=0)
+    """Seconds that a resource without an open run is left alone."""
+    most: int = Field(default=100, ge=1, le=200)
+    """Batches swept in one run; the next one takes up the others."""
+
+
+class Orphans(Contract):
+    """Batches with resources and no open run."""
+
+    keys: tuple[BatchKey, ...] = Field(default=(), max_length=200)
+    more: bool = False
+
+
+class Swept(Contract):
+    """Result of the sweeper."""
+
+    batches: int = 0
+    left: int = 0
+    """Batches of which something could not be removed."""
+    more: bool = False
