@@ -1,10 +1,11 @@
 """What the stories of all pipelines are told with: parking, and answers from people."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
@@ -12,6 +13,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 from workflows import attributes
 
 Correction = TypeVar("Correction")
+T = TypeVar("T")
 
 EXPLANATION_CHARACTERS: Final = 1_500
 """Leaves room in a reason for who decided, and why."""
@@ -145,3 +147,14 @@ def kind_of(error: FailureError) -> str | None:
     """Type of a step's failure: one of `contracts.errors`."""
     cause = error.cause if isinstance(error, ActivityError) else error
     return cause.type if isinstance(cause, ApplicationError) else None
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Finish some work whether or not the run is cancelled meanwhile."""
+    task = asyncio.create_task(work)
+    while True:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.done():
+                raise

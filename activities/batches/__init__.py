@@ -1,0 +1,1 @@
+"""Activities of the batches pipeline, and the pure rules beside them."""

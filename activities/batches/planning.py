@@ -1,0 +1,54 @@
+"""What a batch is built from."""
+
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import Refused, translate_failures
+from adapters.ports import BatchStore
+from contracts.batches import BatchKey, BatchPlan, names_of
+
+FEWEST_AT_ONCE: Final = 2
+MOST_AT_ONCE: Final = 1000
+"""What an event source mapping takes as its `MaximumConcurrency`."""
+
+
+class BatchPlanning:
+    """Makes plans.
+
+    Args:
+        store: Tables.
+        defaults: What every batch of the installation has in common.
+    """
+
+    def __init__(self, store: BatchStore, defaults: BatchPlan) -> None:
+        self._store = store
+        self._defaults = defaults
+
+    @activity.defn(name="batches.plan")
+    @translate_failures
+    async def plan(self, key: BatchKey) -> BatchPlan:
+        """Read what a batch is built from; the run keeps it.
+
+        Returns:
+            The installation's plan, with the concurrency of the case where it has one.
+
+        Raises:
+            ApplicationError: `Permanent` when a resource's name would be too long.
+        """
+        try:
+            names_of(self._defaults.prefix, key)
+        except ValueError as error:
+            raise Refused(f"{key} cannot be built: {error}") from error
+        facts = await self._store.facts(key)
+        if facts is None or facts.concurrency is None:
+            return self._defaults
+        wanted = facts.concurrency
+        granted = min(max(wanted, FEWEST_AT_ONCE), MOST_AT_ONCE)
+        if granted != wanted:
+            activity.logger.warning(
+                "max_processing_daemons of case %d is %d: %s runs with %d, because an event source "
+                "mapping takes %d to %d",
+                *(key.case_id, wanted, key, granted, FEWEST_AT_ONCE, MOST_AT_ONCE),
+            )
+        return self._defaults.model_copy(update={"concurrency": granted})

@@ -1,0 +1,136 @@
+"""Whether a batch may be built, and what nobody owns: facts in, decision out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from adapters.ports import FoundResource
+from contracts.batches import (
+    BatchKey,
+    LoaderStatus,
+    Purpose,
+    Resource,
+    Validation,
+    ValidationOutcome,
+)
+
+ASK_AGAIN: Final = timedelta(seconds=60)
+"""Between two looks at a batch that is really loading: its end cannot be foreseen."""
+TAGGED: Final = frozenset({Resource.QUEUE, Resource.DEAD_LETTERS, Resource.FUNCTION})
+"""Kinds of resources that carry the tag of the run that made them."""
+
+
+def of_status(key: BatchKey, status: LoaderStatus, purpose: Purpose) -> Validation | None:
+    """The first question: is there anything left to do?
+
+    Returns:
+        Why the batch is left alone; None: ask on.
+    """
+    if status is LoaderStatus.CANCELLED:
+        return Validation(
+            outcome=ValidationOutcome.SKIP_CANCELLED, reason=f"{key} has been cancelled"
+        )
+    if status is LoaderStatus.COMPLETE and purpose is not Purpose.REDRIVE:
+        return Validation(
+            outcome=ValidationOutcome.SKIP_DUPLICATE, reason=f"{key} is complete already"
+        )
+    return None
+
+
+def of_infrastructure(key: BatchKey, status: LoaderStatus, exists: bool) -> Validation | None:
+    """The second question: has somebody built it already?
+
+    This run has built nothing yet, so whatever exists is another's: the lock is taken. A batch in
+    `processing` of which nothing exists is this run's own, claimed by an earlier attempt, or was
+    given up before anything was built.
+
+    Returns:
+        Why the batch is left alone; None: ask on.
+    """
+    if not exists:
+        return None
+    if status is LoaderStatus.PROCESSING:
+        return Validation(
+            outcome=ValidationOutcome.SKIP_DUPLICATE,
+            reason=f"{key} is being loaded: its infrastructure exists",
+        )
+    return Validation(
+        outcome=ValidationOutcome.SKIP_INCOMPLETE,
+        reason=f"infrastructure of {key} exists although the batch is {status}: "
+        "start it again when the sweeper has removed it",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another batch of the case that says it is in `processing`."""
+
+    batch_id: int
+    since: datetime
+    """UTC."""
+    exists: bool
+    """Its infrastructure is there."""
+    is_running: bool
+    """A run of it is open in Temporal."""
+
+    def blocks_until(self, now: datetime, grace: timedelta) -> datetime | None:
+        """When asking again makes sense; None: it is an orphan."""
+        if self.exists or self.is_running:
+            return now + ASK_AGAIN
+        believed_until = self.since + grace
+        return believed_until if believed_until > now else None
+
+
+def of_neighbours(
+    neighbours: Sequence[Neighbour], now: datetime, grace: timedelta
+) -> Validation | None:
+    """The third question: is another batch of the case loading?
+
+    Args:
+        neighbours: All others of the case in `processing`.
+        now: UTC.
+        grace: How long a lock without infrastructure is believed.
+
+    Returns:
+        What blocks the batch, and until when at least; None: whoever is left is an orphan.
+    """
+    blocking = [
+        (until, neighbour)
+        for neighbour in neighbours
+        if (until := neighbour.blocks_until(now, grace)) is not None
+    ]
+    if not blocking:
+        return None
+    until, longest = max(blocking, key=lambda pair: (pair[0], pair[1].batch_id))
+    why = (
+        "its infrastructure exists"
+        if longest.exists
+        else "its run is open"
+        if longest.is_running
+        else f"it was claimed at {longest.since:%Y-%m-%d %H:%M:%S} UTC and may be starting"
+    )
+    others = f", and {len(blocking) - 1} more" if len(blocking) > 1 else ""
+    return Validation(
+        outcome=ValidationOutcome.BLOCKED,
+        reason=f"batch {longest.batch_id} of the case is loading: {why}{others}",
+        retry_at=until,
+    )
+
+
+def is_strange(found: FoundResource) -> bool:
+    """Whether something that is called like ours was made by somebody else."""
+    if found.owner is None:
+        return found.resource in TAGGED
+    return found.owner != found.key.workflow_id
+
+
+def is_young(made: Sequence[FoundResource], now: datetime, grace: timedelta) -> bool:
+    """Whether anything of a batch was made so recently that its run may not be seen yet."""
+    return any(found.made_at is not None and now - found.made_at <= grace for found in made)
+
+
+def only_dead_letters(made: Sequence[FoundResource]) -> FoundResource | None:
+    """The dead-letter queue, when nothing else of its batch exists."""
+    kinds = {found.resource for found in made}
+    return made[0] if kinds == {Resource.DEAD_LETTERS} else None

@@ -1,0 +1,111 @@
+"""Finds what runs that were terminated left behind."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from temporalio import activity
+
+from activities.batches.rules import is_strange, is_young, only_dead_letters
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from adapters.ports import (
+    BatchFunctions,
+    BatchGrants,
+    BatchQueues,
+    BatchTopic,
+    FoundResource,
+    OpenRuns,
+)
+from contracts.batches import BatchKey, BatchPlan, Orphans, SweepOrder
+
+
+class BatchSweeping:
+    """Finds orphans.
+
+    Args:
+        queues: Queues and dead letters.
+        topic: Where documents are published.
+        functions: Functions, and what feeds them.
+        grants: What functions may do.
+        runs: What is going on in Temporal.
+        plan_defaults: What every batch of the installation has in common.
+    """
+
+    def __init__(
+        self,
+        queues: BatchQueues,
+        topic: BatchTopic,
+        functions: BatchFunctions,
+        grants: BatchGrants,
+        runs: OpenRuns,
+        plan_defaults: BatchPlan,
+    ) -> None:
+        self._queues = queues
+        self._topic = topic
+        self._functions = functions
+        self._grants = grants
+        self._runs = runs
+        self._plan = plan_defaults
+
+    @activity.defn(name="batches.orphans")
+    @translate_failures
+    async def orphans(self, order: SweepOrder) -> Orphans:
+        """Name batches of which something exists and no run is open; changes nothing.
+
+        Whatever was made a moment ago is left alone, and so is a batch of which anything carries
+        another owner's tag: names alone are no proof. A dead-letter queue that is alone and not
+        empty was kept on purpose.
+
+        Returns:
+            Up to `order.most` batches, by case and id.
+        """
+        grace = timedelta(seconds=order.grace)
+        keys: list[BatchKey] = []
+        async with Heartbeater():
+            batches = await self._batches()
+            # Asked after the listing: a run that is open now may have made what was listed.
+            now = datetime.now(UTC)
+            for key in sorted(batches, key=lambda key: (key.case_id, key.batch_id)):
+                if is_young(batches[key], now, grace) or not await self._is_left(key, batches[key]):
+                    continue
+                if len(keys) == order.most:
+                    return Orphans(keys=tuple(keys), more=True)
+                keys.append(key)
+        return Orphans(keys=tuple(keys))
+
+    async def _batches(self) -> dict[BatchKey, list[FoundResource]]:
+        batches: dict[BatchKey, list[FoundResource]] = defaultdict(list)
+        async for found in self._everything():
+            batches[found.key].append(found)
+        return batches
+
+    async def _everything(self) -> AsyncIterator[FoundResource]:
+        plan = self._plan
+        async for found in self._queues.found(plan.prefix):
+            yield found
+        async for found in self._topic.found(plan.prefix, plan.topic_arn):
+            yield found
+        if not plan.with_function:
+            return
+        async for found in self._functions.found(plan.prefix):
+            yield found
+        source = await self._functions.source(plan)
+        async for found in self._grants.found(plan.prefix, source.role):
+            yield found
+
+    async def _is_left(self, key: BatchKey, made: Sequence[FoundResource]) -> bool:
+        if await self._runs.is_open(key.workflow_id):
+            return False
+        if strange := [found for found in made if is_strange(found)]:
+            activity.logger.warning(
+                "%s is not swept: %s is called like ours but not tagged as %s",
+                *(key, ", ".join(f"{each.resource} {each.name}" for each in strange)),
+                key.workflow_id,
+            )
+            return False
+        alone = only_dead_letters(made)
+        if alone is None:
+            return True
+        depth = await self._queues.depth(alone.name)
+        return depth is not None and depth.total == 0

@@ -1,0 +1,217 @@
+"""What a batch is built from: made in groups of independent steps, removed one after the other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError, is_cancelled_exception
+
+from activities.batches.provisioning import BatchProvisioning
+from activities.batches.teardown import BatchTeardown
+from contracts.batches import (
+    BatchKey,
+    BatchPlan,
+    PolledDepth,
+    Resource,
+    ResourceRow,
+    ResourceState,
+    StepDone,
+    StepInput,
+    Timings,
+)
+from workflows import policies
+from workflows.steps import explain
+
+Step = Callable[[Any, StepInput], Awaitable[StepDone]]
+Trouble = Callable[[str], Awaitable[None]]
+"""Told what failed for good; returns when it is to be tried again."""
+
+PROVISIONING: Final[Sequence[Mapping[Resource, Step]]] = (
+    {
+        Resource.QUEUE: BatchProvisioning.create_queue,
+        Resource.DEAD_LETTERS: BatchProvisioning.create_dead_letters,
+    },
+    {Resource.REDRIVE_POLICY: BatchProvisioning.set_redrive_policy},
+    {
+        Resource.QUEUE_POLICY: BatchProvisioning.set_queue_policy,
+        Resource.PERMISSIONS: BatchProvisioning.grant_permissions,
+    },
+    {
+        Resource.SUBSCRIPTION: BatchProvisioning.subscribe,
+        Resource.FUNCTION: BatchProvisioning.create_function,
+    },
+    {
+        # Nothing may take the canary out of the queue before it is seen: the mapping comes last.
+        Resource.DELIVERY: BatchProvisioning.prove_delivery,
+        Resource.CONCURRENCY: BatchProvisioning.reserve_concurrency,
+    },
+    {Resource.MAPPING: BatchProvisioning.attach_mapping},
+)
+"""Groups, one after the other; the steps of a group need nothing of each other."""
+
+TEARDOWN: Final[Mapping[Resource, Step]] = {
+    Resource.SUBSCRIPTION: BatchTeardown.unsubscribe,
+    Resource.MAPPING: BatchTeardown.detach_mapping,
+    Resource.FUNCTION: BatchTeardown.delete_function,
+    Resource.PERMISSIONS: BatchTeardown.revoke_permissions,
+    Resource.QUEUE: BatchTeardown.delete_queue,
+    Resource.DEAD_LETTERS: BatchTeardown.delete_dead_letters,
+}
+"""In this order: nothing new comes in, nothing more is worked on, then the queues go."""
+
+OF_FUNCTION: Final = {
+    Resource.PERMISSIONS,
+    Resource.FUNCTION,
+    Resource.MAPPING,
+    Resource.CONCURRENCY,
+}
+GOES_WITH: Final = {
+    Resource.FUNCTION: (Resource.CONCURRENCY,),
+    Resource.QUEUE: (Resource.REDRIVE_POLICY, Resource.QUEUE_POLICY, Resource.DELIVERY),
+}
+"""What is gone when something else is."""
+
+
+class Building:
+    """The resources of one batch, and what became of each."""
+
+    def __init__(self, key: BatchKey, timings: Timings, rows: Sequence[ResourceRow] = ()) -> None:
+        self._key = key
+        self._timings = timings
+        self._states = {row.resource: row.state for row in rows}
+
+    @property
+    def rows(self) -> tuple[ResourceRow, ...]:
+        """In the order of their making."""
+        return tuple(
+            ResourceRow(resource=resource, state=self._states[resource])
+            for resource in Resource
+            if resource in self._states
+        )
+
+    @property
+    def left(self) -> tuple[Resource, ...]:
+        """What could not be removed."""
+        return tuple(row.resource for row in self.rows if row.state is ResourceState.LEFT)
+
+    @property
+    def is_closed(self) -> bool:
+        """Nothing more comes in."""
+        return self._states.get(Resource.SUBSCRIPTION) is ResourceState.GONE
+
+    @property
+    def keeps_dead_letters(self) -> bool:
+        """The dead-letter queue was not empty, and stays."""
+        return self._states.get(Resource.DEAD_LETTERS) in (ResourceState.KEPT, ResourceState.LEFT)
+
+    async def make(self, plan: BatchPlan, trouble: Trouble) -> None:
+        """Make everything; a step that fails for good is tried again after `trouble` returns."""
+        for group in PROVISIONING:
+            steps = {
+                resource: step
+                for resource, step in group.items()
+                if plan.with_function or resource not in OF_FUNCTION
+            }
+            while steps:
+                failed = await self._make_group(plan, steps)
+                steps = {resource: steps[resource] for resource in failed}
+                if failed:
+                    await trouble("; ".join(f"{name}: {why}" for name, why in failed.items()))
+
+    async def _make_group(
+        self, plan: BatchPlan, steps: Mapping[Resource, Step]
+    ) -> dict[Resource, str]:
+        """Run steps side by side; what failed for good, and why."""
+        work = self._input(plan)
+        for resource in steps:
+            self._states[resource] = ResourceState.CREATING
+        outcomes = await asyncio.gather(
+            *(self._run(step, work, f"make {resource}") for resource, step in steps.items()),
+            return_exceptions=True,
+        )
+        failed: dict[Resource, str] = {}
+        for resource, outcome in zip(steps, outcomes, strict=True):
+            if isinstance(outcome, StepDone):
+                self._states[resource] = outcome.state
+            elif isinstance(outcome, FailureError) and not is_cancelled_exception(outcome):
+                failed[resource] = explain(outcome)
+            else:
+                raise outcome
+        return failed
+
+    async def close_intake(self, plan: BatchPlan) -> None:
+        """Take the subscription away: nothing more comes in."""
+        await self._remove(
+            Resource.SUBSCRIPTION, TEARDOWN[Resource.SUBSCRIPTION], self._input(plan)
+        )
+
+    async def remove(
+        self, plan: BatchPlan, *, keep_dead_letters: bool, trouble: Trouble | None
+    ) -> None:
+        """Remove everything, whatever there is of it.
+
+        Args:
+            plan: Of the batch.
+            keep_dead_letters: A dead-letter queue that holds something stays.
+            trouble: Told what cannot be removed; returns to try again, or raises `LeaveIt`. None:
+                nobody is asked, and it is left.
+        """
+        work = self._input(plan, keep_dead_letters=keep_dead_letters)
+        for resource, step in TEARDOWN.items():
+            if not plan.with_function and resource in OF_FUNCTION:
+                continue
+            while True:
+                try:
+                    await self._remove(resource, step, work)
+                    break
+                except FailureError as error:
+                    if is_cancelled_exception(error):
+                        raise
+                    if trouble is None:
+                        self._states[resource] = ResourceState.LEFT
+                        break
+                    try:
+                        await trouble(f"{resource}: {explain(error)}")
+                    except LeaveIt:
+                        self._states[resource] = ResourceState.LEFT
+                        break
+
+    async def _remove(self, resource: Resource, step: Step, work: StepInput) -> None:
+        self._states[resource] = ResourceState.DELETING
+        done = await self._run(step, work, f"remove {resource}")
+        for name in (resource, *GOES_WITH.get(resource, ())):
+            if name in self._states:
+                self._states[name] = done.state
+
+    async def _run(self, step: Step, work: StepInput, summary: str) -> StepDone:
+        return await workflow.execute_activity_method(
+            step, work, summary=f"{summary} of {self._key}", **policies.LONG
+        )
+
+    def _input(self, plan: BatchPlan, *, keep_dead_letters: bool = True) -> StepInput:
+        return StepInput(
+            key=self._key,
+            plan=plan,
+            keep_dead_letters=keep_dead_letters,
+            delivery=self._timings.delivery,
+        )
+
+
+class LeaveIt(Exception):
+    """A resource that cannot be removed is left to the sweeper."""
+
+
+def table_of(rows: Sequence[ResourceRow], depths: Sequence[PolledDepth]) -> str:
+    """What a person sees of a batch's resources and queues, in Markdown."""
+    lines = ["| resource | state |", "|---|---|"]
+    lines += [f"| {row.resource} | {row.state} |" for row in rows]
+    if depths:
+        lines += ["", "| polled (UTC) | visible | delayed | in flight | dead letters | loads |"]
+        lines += ["|---|---|---|---|---|---|"]
+        lines += [
+            f"| {depth.at:%m-%d %H:%M:%S} | {depth.queue.visible} | {depth.queue.delayed} "
+            f"| {depth.queue.in_flight} | {depth.dead_letters.total} | {depth.loads} |"
+            for depth in reversed(depths)
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""What the run of a batch asks of the world, beside its infrastructure: one method, one step."""
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+from activities.batches.cases import CaseNotes
+from activities.batches.draining import BatchDraining
+from activities.batches.ending import BatchEnding
+from activities.batches.planning import BatchPlanning
+from activities.batches.validating import BatchValidation
+from contracts.batches import (
+    Announce,
+    Announcement,
+    BatchKey,
+    BatchPlan,
+    Closing,
+    DocumentCounts,
+    PolledDepth,
+    Purpose,
+    Redriven,
+    RedriveOrder,
+    SkipBatch,
+    StepInput,
+    Validate,
+    Validation,
+)
+from workflows import policies
+
+
+class BatchSteps:
+    """The steps of one batch; each raises `FailureError` when it has failed for good."""
+
+    def __init__(self, key: BatchKey) -> None:
+        self._key = key
+
+    async def validate(self, purpose: Purpose, grace: int) -> Validation:
+        """Whether the batch may be built; when it may, it is ours."""
+        return await workflow.execute_activity_method(
+            BatchValidation.validate,
+            Validate(key=self._key, purpose=purpose, grace=grace),
+            summary=f"may {self._key} be built?",
+            **policies.LONG,
+        )
+
+    async def plan(self) -> BatchPlan:
+        """What it is built from."""
+        return await workflow.execute_local_activity_method(
+            BatchPlanning.plan, self._key, summary="read the plan", **policies.SHORT
+        )
+
+    async def announce(self, plan: BatchPlan, event: Announcement, status: str = "SUCCESS") -> None:
+        """Tell the outside world."""
+        await workflow.execute_activity_method(
+            BatchEnding.announce,
+            Announce(key=self._key, plan=plan, event_type=event, status=status),
+            summary=f"publish {event}",
+            **policies.LONG,
+        )
+
+    async def look(self, plan: BatchPlan) -> PolledDepth:
+        """Count messages and open loads."""
+        return await workflow.execute_activity_method(
+            BatchDraining.look,
+            StepInput(key=self._key, plan=plan),
+            summary="count messages",
+            **policies.LONG,
+        )
+
+    async def redrive(self, plan: BatchPlan, number: int, *, final: bool) -> Redriven:
+        """Move the dead letters back."""
+        return await workflow.execute_activity_method(
+            BatchDraining.redrive,
+            RedriveOrder(key=self._key, plan=plan, number=number, final=final),
+            summary=f"pass {number}{' (final)' if final else ''}",
+            **policies.LONG,
+        )
+
+    async def cancel_loads(self) -> None:
+        """Ask every open load of the batch to stop."""
+        await workflow.execute_activity_method(
+            BatchDraining.cancel_loads, self._key, summary="stop open loads", **policies.LONG
+        )
+
+    async def close(self, closing: Closing) -> DocumentCounts:
+        """Record how the batch ends."""
+        return await workflow.execute_local_activity_method(
+            BatchEnding.close, closing, summary=f"record {closing.status}", **policies.SHORT
+        )
+
+    async def skip(self, reason: str) -> None:
+        """Record that the batch is left alone."""
+        await workflow.execute_local_activity_method(
+            CaseNotes.skip,
+            SkipBatch(key=self._key, reason=reason),
+            summary="record why it is left alone",
+            **policies.SHORT,
+        )
+
+    async def truncate(self) -> None:
+        """Empty the temporary tables of the batch."""
+        await workflow.execute_local_activity_method(
+            BatchEnding.truncate, self._key, summary="empty temporary tables", **policies.SHORT
+        )
+
+    async def tell_case(self) -> None:
+        """Let the run of the case know that this one is about to end."""
+        case = workflow.get_external_workflow_handle(self._key.case_workflow_id)
+        try:
+            await case.signal("batch_ends", self._key.batch_id)
+        except FailureError as error:
+            workflow.logger.info("%s is not told: %s", self._key.case_workflow_id, error)

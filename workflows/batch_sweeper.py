@@ -1,0 +1,66 @@
+"""Removes what runs that were terminated left behind."""
+
+import asyncio
+from typing import Final
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.workflow import ParentClosePolicy
+
+from activities.batches.sweeping import BatchSweeping
+from contracts.batches import BatchKey, BatchOrder, Purpose, SweepOrder, Swept
+from workflows import attributes, policies
+from workflows.batch_lifecycle import BatchLifecycle
+from workflows.steps import explain
+
+AT_ONCE: Final = 5
+"""Batches swept side by side: the cloud's control planes throttle early."""
+
+
+@workflow.defn(name="BatchSweeper")
+class BatchSweeper:
+    """Finds resources whose batch has no open run, and removes them.
+
+    Each batch is swept by a run of the batch's own id: nobody can start the batch meanwhile, and
+    one that was started meanwhile is left alone.
+    """
+
+    @workflow.run
+    async def run(self, order: SweepOrder) -> Swept:
+        """Sweep up to `order.most` batches."""
+        orphans = await workflow.execute_activity_method(
+            BatchSweeping.orphans, order, summary="find what nobody owns", **policies.LONG
+        )
+        workflow.set_current_details(
+            "Sweeping\n\n" + "\n".join(f"- {key}" for key in orphans.keys) if orphans.keys else ""
+        )
+        room = asyncio.Semaphore(AT_ONCE)
+        swept = await asyncio.gather(*(self._sweep(key, room) for key in orphans.keys))
+        return Swept(
+            batches=sum(clean is not None for clean in swept),
+            left=sum(clean is False for clean in swept),
+            more=orphans.more,
+        )
+
+    async def _sweep(self, key: BatchKey, room: asyncio.Semaphore) -> bool | None:
+        """Whether nothing is left; None: the batch has been started meanwhile."""
+        async with room:
+            try:
+                result = await workflow.execute_child_workflow(
+                    BatchLifecycle.run,
+                    BatchOrder(key=key, purpose=Purpose.SWEEP, notify=False),
+                    id=key.workflow_id,
+                    parent_close_policy=ParentClosePolicy.ABANDON,
+                    search_attributes=attributes.at_start(
+                        "batches", Purpose.SWEEP, str(key.case_id)
+                    ),
+                    static_summary=f"{str(key).capitalize()}: sweep",
+                )
+            except WorkflowAlreadyStartedError:
+                return None
+            except FailureError as error:
+                if is_cancelled_exception(error):
+                    raise
+                workflow.logger.warning("%s not swept: %s", key, explain(error))
+                return False
+            return not result.left

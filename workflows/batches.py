@@ -1,0 +1,295 @@
+"""The batches of a case, one after the other; each is a run of `BatchLifecycle`."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from temporalio import workflow
+from temporalio.exceptions import (
+    ApplicationError,
+    FailureError,
+    WorkflowAlreadyStartedError,
+    is_cancelled_exception,
+)
+from temporalio.workflow import ParentClosePolicy
+
+from activities.batches.cases import CaseNotes
+from contracts.batches import (
+    BatchKey,
+    BatchOrder,
+    CaseOrder,
+    CaseResult,
+    CaseStatus,
+    JobEvent,
+    Line,
+    LoaderStatus,
+    NoteEvents,
+    SkipBatch,
+    Taken,
+    WaitingBatch,
+)
+from workflows import attributes, policies
+from workflows.batch_lifecycle import BatchLifecycle
+from workflows.steps import explain
+
+__all__ = ["BatchLifecycle", "CaseQueue"]
+
+INBOX: Final = 1_000
+"""Events that wait to be noted; more are refused, and come again."""
+EVENTS_PER_RUN: Final = 1_500
+"""A run takes 2,000 updates at most."""
+DATABASE_PAUSE: Final = timedelta(seconds=30)
+CLOSING_PAUSE: Final = timedelta(seconds=2)
+"""Between two looks at a batch that said it is about to end."""
+
+
+@workflow.defn(name="CaseQueue")
+class CaseQueue:
+    """Takes the events of a case, keeps its batches in the order of their ids, runs one at a time.
+
+    Every event is written down first; which batch is next is read from the table each time. The
+    run ends when there has been nothing to do for a while: the next event starts another.
+    """
+
+    @workflow.init
+    def __init__(self, order: CaseOrder) -> None:
+        self._order = order
+        self._inbox = list(order.inbox)
+        self._taken, self._finished = order.taken, order.finished
+        self._running = order.running
+        self._batch: asyncio.Future[Any] | None = None
+        """The running batch, when this very run started it."""
+        self._closing = False
+        """The running batch said that it ends."""
+        self._line = Line()
+        self._wake: datetime | None = None
+
+    @workflow.run
+    async def run(self, order: CaseOrder) -> CaseResult:
+        """Keep the case going until nothing is left to do."""
+        try:
+            return await self._keep_going()
+        except asyncio.CancelledError:
+            await self._cancel_running()
+            raise
+
+    async def _keep_going(self) -> CaseResult:
+        while True:
+            if self._is_over:
+                self._ended()
+            try:
+                await self._note()
+                await self._start_next()
+            except FailureError as error:
+                if is_cancelled_exception(error):
+                    raise
+                self._show(f"**The table of batches is away**, trying again: {explain(error)}\n\n")
+                await workflow.sleep(DATABASE_PAUSE)
+                continue
+            self._show()
+            if self._is_long:
+                await workflow.wait_condition(workflow.all_handlers_finished)
+                self._go_on_as_new()
+            if not await self._something_happens():
+                return CaseResult(events=self._taken, finished=self._finished)
+
+    async def _note(self) -> None:
+        """Write down what came, and see who waits."""
+        events = tuple(self._inbox[:INBOX])
+        adopted = self._running if self._batch is None else None
+        self._line = await workflow.execute_local_activity_method(
+            CaseNotes.note,
+            NoteEvents(case_id=self._order.case_id, events=events, running=adopted),
+            summary=f"note {len(events)} events",
+            **policies.SHORT,
+        )
+        del self._inbox[: len(events)]
+        await self._forward(events)
+        if adopted is not None and not self._line.running_open:
+            self._ended()
+
+    async def _forward(self, events: tuple[JobEvent, ...]) -> None:
+        if self._running is None:
+            return
+        run = workflow.get_external_workflow_handle_for(BatchLifecycle.run, self._key.workflow_id)
+        for event in events:
+            if event.batch_id != self._running:
+                continue
+            try:
+                await run.signal(BatchLifecycle.take, event)
+            except FailureError as error:
+                # It has ended meanwhile: what stands in the table decides what follows.
+                workflow.logger.info("%s for a batch that is gone: %s", event.event_type, error)
+
+    async def _start_next(self) -> None:
+        """Start the first batch that may run, or set when to look again."""
+        self._wake = None
+        for batch in self._line.batches:
+            if self._running is not None:
+                return
+            if batch.open_run or batch.purpose is not None:
+                await self._start(batch)
+            elif batch.status is LoaderStatus.WAITING and not batch.skipped:
+                given_up_at = batch.since + timedelta(seconds=self._order.timings.stuck_after)
+                if workflow.now() < given_up_at:
+                    self._wake = given_up_at
+                    return
+                await self._skip(batch)
+            # One in `processing` whose run is gone: whoever is next finds out what it is.
+
+    async def _skip(self, batch: WaitingBatch) -> None:
+        await workflow.execute_local_activity_method(
+            CaseNotes.skip,
+            SkipBatch(
+                key=BatchKey(case_id=self._order.case_id, batch_id=batch.batch_id),
+                reason=f"not started within {self._order.timings.stuck_after} s "
+                f"of {batch.since:%Y-%m-%d %H:%M} UTC: batches after it go first",
+            ),
+            summary=f"skip batch {batch.batch_id}",
+            **policies.SHORT,
+        )
+
+    async def _start(self, batch: WaitingBatch) -> None:
+        self._running, self._closing = batch.batch_id, False
+        if batch.open_run:
+            return
+        assert batch.purpose is not None
+        try:
+            self._batch = await workflow.start_child_workflow(
+                BatchLifecycle.run,
+                BatchOrder(
+                    key=self._key,
+                    purpose=batch.purpose,
+                    timings=batch.timings or self._order.timings,
+                ),
+                id=self._key.workflow_id,
+                # It outlives runs of the case that go on as new; a case that is cancelled
+                # cancels it, and one that is terminated leaves it to finish its work.
+                parent_close_policy=ParentClosePolicy.ABANDON,
+                search_attributes=attributes.at_start(
+                    "batches", batch.purpose, str(self._order.case_id)
+                ),
+                static_summary=f"{str(self._key).capitalize()}: {batch.purpose}",
+            )
+        except WorkflowAlreadyStartedError:
+            # Another run of the case started it, or the sweeper is at it.
+            self._batch = None
+
+    async def _something_happens(self) -> bool:
+        """Wait for an event, an end or a time; False: nothing did, and nothing is expected."""
+        try:
+            await workflow.wait_condition(
+                lambda: bool(self._inbox) or self._is_over or self._closing,
+                timeout=self._pause,
+                timeout_summary="waits for events",
+            )
+        except TimeoutError:
+            return self._running is not None or self._wake is not None
+        if self._closing and not self._inbox:
+            await workflow.sleep(CLOSING_PAUSE)
+        return True
+
+    @property
+    def _pause(self) -> timedelta:
+        if self._running is not None:
+            return timedelta(seconds=self._order.watch)
+        if self._wake is not None:
+            return max(self._wake - workflow.now(), timedelta(seconds=1))
+        return timedelta(seconds=self._order.idle)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._batch is not None and self._batch.done()
+
+    def _ended(self) -> None:
+        self._running, self._batch, self._closing = None, None, False
+        self._finished += 1
+
+    @property
+    def _is_long(self) -> bool:
+        info = workflow.info()
+        taken_here = self._taken - self._order.taken
+        return info.is_continue_as_new_suggested() or taken_here >= EVENTS_PER_RUN
+
+    def _go_on_as_new(self) -> None:
+        workflow.continue_as_new(
+            self._order.model_copy(
+                update={
+                    "inbox": tuple(self._inbox),
+                    "running": self._running,
+                    "taken": self._taken,
+                    "finished": self._finished,
+                }
+            )
+        )
+
+    async def _cancel_running(self) -> None:
+        if self._running is None:
+            return
+        run = workflow.get_external_workflow_handle(self._key.workflow_id)
+        try:
+            await run.cancel()
+        except FailureError as error:
+            workflow.logger.info("%s is gone already: %s", self._key, error)
+            return
+        if self._batch is not None:
+            # Its resources are removed before the case is over.
+            await asyncio.gather(self._batch, return_exceptions=True)
+
+    @property
+    def _key(self) -> BatchKey:
+        assert self._running is not None
+        return BatchKey(case_id=self._order.case_id, batch_id=self._running)
+
+    def _show(self, trouble: str = "") -> None:
+        waiting = ", ".join(str(batch.batch_id) for batch in self._line.batches[:20]) or "none"
+        running = (
+            "none" if self._running is None else f"[{self._running}] `{self._key.workflow_id}`"
+        )
+        until = f"; looks again at {self._wake:%Y-%m-%d %H:%M} UTC" if self._wake else ""
+        workflow.set_current_details(
+            f"{trouble}Running: {running}\n\nNot done, in order: {waiting}{until}"
+        )
+
+    @workflow.update(name="take")
+    async def take(self, event: JobEvent) -> Taken:
+        """Take an event; it is in history when this answers."""
+        self._inbox.append(event)
+        self._taken += 1
+        return Taken(events=self._taken, running=self._running)
+
+    @take.validator
+    def _check_take(self, event: JobEvent) -> None:
+        if event.case_id != self._order.case_id:
+            raise ApplicationError(
+                f"this is case {self._order.case_id}, not {event.case_id}", type="OtherCase"
+            )
+        if len(self._inbox) >= INBOX:
+            raise ApplicationError("too many events wait to be noted; try again", type="Busy")
+
+    @workflow.signal(name="take")
+    def take_signal(self, event: JobEvent) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        try:
+            self._check_take(event)
+        except ApplicationError as error:
+            workflow.logger.warning("signal take refused: %s", error.message)
+            return
+        self._inbox.append(event)
+        self._taken += 1
+
+    @workflow.signal(name="batch_ends")
+    def batch_ends(self, batch_id: int) -> None:
+        """The running batch is about to end."""
+        self._closing = self._closing or (batch_id == self._running and self._batch is None)
+
+    @workflow.query(name="status")
+    def status(self) -> CaseStatus:
+        """Where the case stands."""
+        return CaseStatus(
+            case_id=self._order.case_id,
+            running=self._running,
+            waiting=tuple(batch.batch_id for batch in self._line.batches),
+            events=self._taken,
+            finished=self._finished,
+        )
