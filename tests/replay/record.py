@@ -17,7 +17,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from tests.replay import imports_cases, spreadsheets_cases
+from tests.replay import batches_cases, imports_cases, spreadsheets_cases
 from workers.plugin import docflow_plugin
 from workers.stack.temporal import temporal_binary
 from workflows import attributes
@@ -29,6 +29,9 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     "SpreadsheetImport": spreadsheets_cases.CASES,
     "SpreadsheetUndo": spreadsheets_cases.UNDO_CASES,
     "SpreadsheetRetention": spreadsheets_cases.RETENTION_CASES,
+    "BatchLifecycle": batches_cases.CASES,
+    "CaseQueue": batches_cases.CASE_CASES,
+    "BatchSweeper": batches_cases.SWEEPER_CASES,
 }
 
 
@@ -60,7 +63,7 @@ async def record(workflow: str, name: str) -> None:
         Worker(
             environment.client,
             task_queue=TASK_QUEUE,
-            workflows=[case.workflow],
+            workflows=getattr(case, "workflows", [case.workflow]),
             activities=case.activities(),
             max_heartbeat_throttle_interval=timedelta(milliseconds=100),
         ),

@@ -21,6 +21,7 @@ from contracts.batches import (
     ImportCancelled,
     JobFinished,
     JobStarted,
+    Orphans,
     PolledDepth,
     QueueDepth,
     Redriven,
@@ -30,6 +31,7 @@ from contracts.batches import (
     SkipBatch,
     StepDone,
     StepInput,
+    SweepOrder,
     Validate,
     Validation,
     ValidationOutcome,
@@ -230,3 +232,19 @@ class BatchWorld:
 
 def _next(answers: list[Any]) -> Any:
     return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+@dataclass
+class SweeperWorld:
+    """A cloud in which some batches have left something behind."""
+
+    keys: tuple[BatchKey, ...]
+    batch: BatchWorld = field(default_factory=BatchWorld)
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [self._orphans, *self.batch.activities()]
+
+    @activity.defn(name="batches.orphans")
+    async def _orphans(self, order: SweepOrder) -> Orphans:
+        return Orphans(keys=self.keys)

@@ -1,0 +1,182 @@
+"""The ways a batch, a case and the sweeper can go."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+from contracts.batches import (
+    BatchAnswer,
+    BatchKey,
+    BatchOrder,
+    CancelMode,
+    Phase,
+    Purpose,
+    SweepOrder,
+    Timings,
+    Validation,
+    ValidationOutcome,
+)
+from tests.support.batches import (
+    BatchWorld,
+    SweeperWorld,
+    cancelled,
+    denied,
+    depth,
+    ended,
+    finished,
+)
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.batch_lifecycle import BatchLifecycle
+from workflows.batch_sweeper import BatchSweeper
+
+Handle = WorkflowHandle[Any, Any]
+QUICK = Timings(settle=1, poll=1, hold=1, end=3600)
+
+
+async def _reach(handle: Handle, phase: Phase) -> None:
+    async def reached() -> bool:
+        return (await handle.query(BatchLifecycle.status)).phase is phase
+
+    await eventually(reached)
+
+
+async def _whole_way(handle: Handle, world: BatchWorld) -> None:
+    await _reach(handle, Phase.LOADING)
+    await handle.signal(BatchLifecycle.take, finished())
+    await _reach(handle, Phase.ENDING)
+    await handle.signal(BatchLifecycle.take, ended())
+
+
+async def _cancel_while_provisioning(handle: Handle, world: BatchWorld) -> None:
+    await world.working.wait()
+    await handle.signal(BatchLifecycle.take, cancelled())
+
+
+async def _cancel_partly(handle: Handle, world: BatchWorld) -> None:
+    await _reach(handle, Phase.LOADING)
+    await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
+
+
+async def _retry_then_whole_way(handle: Handle, world: BatchWorld) -> None:
+    await _reach(handle, Phase.PARKED)
+    await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
+    await _whole_way(handle, world)
+
+
+async def _give_up(handle: Handle, world: BatchWorld) -> None:
+    await _reach(handle, Phase.PARKED)
+    await handle.signal("fail", BatchAnswer(by="ann"))
+
+
+async def _nothing(handle: Handle, world: BatchWorld) -> None:
+    return
+
+
+@dataclass
+class Case:
+    """One way a batch can go."""
+
+    world: BatchWorld = field(default_factory=BatchWorld)
+    act: Callable[[Handle, BatchWorld], Awaitable[None]] = _whole_way
+    purpose: Purpose = Purpose.LOAD
+
+    workflow = BatchLifecycle
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.world.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        key = BatchKey(case_id=1, batch_id=1)
+        return await client.start_workflow(
+            BatchLifecycle.run,
+            BatchOrder(key=key, purpose=self.purpose, timings=QUICK),
+            id=key.workflow_id,
+            task_queue=task_queue,
+            search_attributes=attributes.at_start("batches", self.purpose, str(key.case_id)),
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Do what the world outside does."""
+        await self.act(handle, self.world)
+
+
+@dataclass
+class SweeperCase:
+    """One way the sweeper can go."""
+
+    world: SweeperWorld
+
+    workflow = BatchSweeper
+    workflows = (BatchSweeper, BatchLifecycle)
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.world.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        return await client.start_workflow(
+            BatchSweeper.run, SweepOrder(), id=f"sweep/{name}", task_queue=task_queue
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Nobody does anything."""
+
+
+def _held(step: str) -> BatchWorld:
+    world = BatchWorld()
+    world.hold(step)
+    return world
+
+
+def _failing(step: str) -> BatchWorld:
+    world = BatchWorld()
+    world.fails[step] = [denied()]
+    return world
+
+
+def _answering(*outcomes: Validation) -> BatchWorld:
+    return BatchWorld(validations=list(outcomes))
+
+
+_GO = Validation(outcome=ValidationOutcome.CONTINUE)
+
+CASES: dict[str, Case] = {
+    "happy": Case(BatchWorld(depths=[depth(3), depth(2), depth()])),
+    "cancelled-while-provisioning": Case(_held("create_function"), _cancel_while_provisioning),
+    "cancelled-partly": Case(BatchWorld(depths=[depth(3), depth(1), depth()]), _cancel_partly),
+    "redriven-twice": Case(
+        BatchWorld(depths=[depth(dead=2), depth(dead=2), depth(dead=2), depth(dead=1), depth()])
+    ),
+    "dead-letters-kept": Case(BatchWorld(depths=[depth(dead=1)], keeps=True)),
+    "orphan-found": Case(_answering(Validation(outcome=ValidationOutcome.CONTINUE, orphans=(9,)))),
+    "blocked-then-built": Case(
+        _answering(
+            Validation(outcome=ValidationOutcome.BLOCKED, reason="batch 9 is loading"), _GO, _GO
+        )
+    ),
+    "skipped": Case(
+        _answering(Validation(outcome=ValidationOutcome.SKIP_DUPLICATE, reason="complete")),
+        _nothing,
+    ),
+    "parked-then-retried": Case(_failing("subscribe"), _retry_then_whole_way),
+    "given-up": Case(_failing("attach_mapping"), _give_up),
+    "redrive-of-kept": Case(
+        BatchWorld(depths=[depth(dead=1), depth(dead=1), depth()]),
+        lambda handle, world: handle.signal(BatchLifecycle.take, ended()),
+        Purpose.REDRIVE,
+    ),
+    "swept": Case(BatchWorld(), _nothing, Purpose.SWEEP),
+}
+
+SWEEPER_CASES: dict[str, SweeperCase] = {
+    "two-swept": SweeperCase(
+        SweeperWorld((BatchKey(case_id=1, batch_id=1), BatchKey(case_id=2, batch_id=1)))
+    ),
+    "nothing-to-sweep": SweeperCase(SweeperWorld(())),
+}

@@ -1,0 +1,74 @@
+"""The sweeper, with every activity scripted."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from contracts.batches import BatchKey, BatchOrder, Phase, SweepOrder, Swept
+from tests.support.batches import MAKING, REMOVING, SweeperWorld, denied
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.batch_lifecycle import BatchLifecycle
+from workflows.batch_sweeper import BatchSweeper
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def _keys(number: int) -> tuple[BatchKey, ...]:
+    case_id = uuid.uuid4().int % 1_000_000_000 + 1
+    return tuple(BatchKey(case_id=case_id, batch_id=id) for id in range(1, number + 1))
+
+
+async def _sweep(server: Any, run_worker: Any, world: SweeperWorld) -> Swept:
+    queue = uuid.uuid4().hex
+    async with run_worker(queue, [BatchSweeper, BatchLifecycle], world.activities()):
+        return await server.client.execute_workflow(
+            BatchSweeper.run, SweepOrder(), id=f"sweep/{queue}", task_queue=queue
+        )
+
+
+async def test_everything_of_every_orphan_is_removed(server: Any, run_worker: Any) -> None:
+    world = SweeperWorld(_keys(3))
+    swept = await _sweep(server, run_worker, world)
+    assert swept == Swept(batches=3)
+    for step in REMOVING:
+        assert world.batch.made(step) == 3
+    assert not set(world.batch.calls) & set(MAKING)
+
+
+async def test_what_cannot_be_removed_is_counted_and_the_others_go(
+    server: Any, run_worker: Any
+) -> None:
+    world = SweeperWorld(_keys(3))
+    world.batch.fails["delete_queue"] = [denied()]
+    swept = await _sweep(server, run_worker, world)
+    assert swept == Swept(batches=3, left=1)
+    assert world.batch.made("delete_dead_letters") == 3
+
+
+async def test_a_batch_that_was_started_meanwhile_is_left_alone(
+    server: Any, run_worker: Any
+) -> None:
+    keys = _keys(2)
+    world, queue = SweeperWorld(keys), uuid.uuid4().hex
+    async with run_worker(queue, [BatchSweeper, BatchLifecycle], world.activities()):
+        live = await server.client.start_workflow(
+            BatchLifecycle.run,
+            BatchOrder(key=keys[0]),
+            id=keys[0].workflow_id,
+            task_queue=queue,
+            search_attributes=attributes.at_start("batches", "load", str(keys[0].case_id)),
+        )
+
+        async def loading() -> bool:
+            return (await live.query(BatchLifecycle.status)).phase is Phase.LOADING
+
+        await eventually(loading)
+        swept = await server.client.execute_workflow(
+            BatchSweeper.run, SweepOrder(), id=f"sweep/{queue}", task_queue=queue
+        )
+        assert swept == Swept(batches=1)
+        assert await loading()
+        await live.terminate()
+    assert world.batch.made("delete_function") == 1
