@@ -11,7 +11,6 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database import loads, schedules, status, swaps
-from adapters.database.batches import Batch, BulkWriter, Stamp, take_turn
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.loads import Load
@@ -23,6 +22,7 @@ from adapters.database.models.schedules import (
     schedule_uploads,
 )
 from adapters.database.postgresql import PostgresWriter
+from adapters.database.row_batches import Batch, BulkWriter, Stamp, take_turn
 from adapters.database.sqlite import SqliteWriter
 from adapters.database.storable import unstorable
 from adapters.database.upserts import needs_table_alone, write_batch

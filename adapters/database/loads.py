@@ -31,7 +31,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches import BulkWriter, turn_number
 from adapters.database.codec import dump_cells, dump_problems, load_cells, load_problems
 from adapters.database.engine import Database
 from adapters.database.models import metadata
@@ -43,6 +42,7 @@ from adapters.database.models.imports import (
     import_rejects,
     import_tasks,
 )
+from adapters.database.row_batches import BulkWriter, turn_number
 from adapters.ports import LoadMark, RejectedRow, TaskKey
 from contracts.imports import Counts, Problem
 

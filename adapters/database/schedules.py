@@ -21,7 +21,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches import Batch, BulkWriter, Stamp
 from adapters.database.codec import clean
 from adapters.database.loads import Load, forget_aside
 from adapters.database.models import key_of
@@ -35,6 +34,7 @@ from adapters.database.models.schedules import (
     schedule_seen,
     schedule_udf_values,
 )
+from adapters.database.row_batches import Batch, BulkWriter, Stamp
 from contracts.imports import (
     BulkMessage,
     Counts,

@@ -18,7 +18,7 @@ from adapters.azure.storage_account import StorageAccount
 from adapters.files.blobs import FolderBlobs
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound, Blobs, PortError, Throttled, Unavailable
-from workers.stack.azurite import azurite, why_no_azurite
+from workers.stack.azurite import azurite
 from workers.stack.children import free_port
 
 SMALL = b"code,quantity\nA,1\n"
@@ -28,8 +28,6 @@ LARGE = random.Random(7).randbytes((11 << 20) + 321)  # three blocks, the last o
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Connection string of an emulator that lasts for this module."""
-    if reason := why_no_azurite():
-        pytest.skip(reason)
     with asyncio.Runner() as runner:
         running = azurite(tmp_path_factory.mktemp("azurite"))
         yield runner.run(running.__aenter__())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.database import Database
-from adapters.database.batches import Batch
+from adapters.database.row_batches import Batch
 from adapters.database.imports import SqlImportStore
 from adapters.database.models.tables import crew_members
 from adapters.database.validity import Assignments, without_overlaps

@@ -230,6 +230,7 @@ async def running_site(folder: Path) -> AsyncGenerator[Site]:
 
 async def violations(page: Page) -> Sequence[str]:
     """What axe finds wrong with a page, one line each."""
+    assert AXE.exists(), "axe-core is missing: run `npm ci` in the project's folder"
     await page.evaluate(AXE.read_text())
     found: Mapping[str, Any] = await page.evaluate("axe.run(document)")
     return [

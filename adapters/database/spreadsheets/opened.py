@@ -14,7 +14,6 @@ from typing import Any
 from sqlalchemy import Executable, Select, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches import BulkWriter, take_turn
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     COUNTS,
@@ -22,6 +21,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.postgresql import PostgresWriter
+from adapters.database.row_batches import BulkWriter, take_turn
 from adapters.database.spreadsheets.bulk import Bulk
 from adapters.database.spreadsheets.bulk_postgresql import PostgresBulk
 from adapters.database.spreadsheets.bulk_sqlite import SqliteBulk

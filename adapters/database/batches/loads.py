@@ -1,0 +1,317 @@
+"""Documents of batches: each step's rows and its checkpoint in one transaction."""
+
+import json
+import unicodedata
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.batches import threads
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.batches import (
+    attachments,
+    doc_dedupe,
+    document_relations,
+    document_tags,
+    document_texts,
+    documents,
+    process_checkpoints,
+    tag_dedupe,
+)
+from adapters.ports import Attached, Extracted, LoadFacts
+from contracts.batches import (
+    STEPS,
+    DocumentAttachments,
+    DocumentEvent,
+    DocumentId,
+    DocumentProcessed,
+    DocumentState,
+    LoadStep,
+    Relation,
+)
+from contracts.blobs import BlobRef
+
+_WITHOUT_BYTES = (DocumentState.FAILED.value, DocumentState.DUPLICATE.value)
+
+
+class SqlLoadStore:
+    """Tables of documents; every method raises `Unavailable` when they are away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+
+    async def facts(self, event: DocumentEvent) -> LoadFacts:
+        """How far a load is."""
+        async with self._database.reading() as connection:
+            steps = await connection.scalars(
+                select(process_checkpoints.c.step).where(_checkpoints(event))
+            )
+            row = (await connection.execute(select(documents).where(_is(event)))).one_or_none()
+        done = frozenset(LoadStep(step) for step in steps)
+        if row is None or row.batch_id != event.batch_id:
+            return LoadFacts(None, done)
+        source = None
+        if row.blob_name is not None:
+            source = BlobRef(name=row.blob_name, size=row.size, sha256=row.sha256, etag=row.etag)
+        return LoadFacts(DocumentState(row.state), done, source, row.duplicate_of)
+
+    async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
+        """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
+        assert source.sha256 is not None
+        async with self._database.transaction() as connection:
+            first = await self._claim(connection, event, source.sha256)
+            state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
+            values: dict[str, Any] = {
+                "batch_id": event.batch_id,
+                "state": state.value,
+                "blob_name": source.name,
+                "filename": None if event.filename is None else clean(event.filename),
+                "etag": source.etag,
+                "sha256": source.sha256,
+                "size": source.size,
+                "duplicate_of": first,
+                "reason": None,
+                "updated_at": datetime.now(UTC),
+            }
+            await self._upsert_document(connection, event, values)
+            await self._check(connection, event, LoadStep.DEDUPE)
+        return first
+
+    async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
+        """The checkpoint `extract`: document, text, and the mail's message ids."""
+
+        async def write(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(documents).where(_is(event)).values(**_columns_of(extracted))
+            )
+            text = {"text": clean(extracted.text)}
+            await connection.execute(
+                self._insert(document_texts)
+                .values(case_id=event.case_id, document_id=event.document_id, **text)
+                .on_conflict_do_update(index_elements=["case_id", "document_id"], set_=text)
+            )
+            await threads.save(connection, self._insert, event, extracted.thread)
+
+        await self._once(event, LoadStep.EXTRACT, write)
+
+    async def save_tags(self, event: DocumentProcessed, tags: Sequence[str]) -> None:
+        """The checkpoint `tags`; the same tag in other cases or spaces is the same tag."""
+
+        async def write(connection: AsyncConnection) -> None:
+            await connection.execute(delete(document_tags).where(_belongs(document_tags, event)))
+            for key, tag in sorted({_tag_key(tag): clean(tag) for tag in reversed(tags)}.items()):
+                await self._write_tag(connection, event, key, tag)
+
+        await self._once(event, LoadStep.TAGS, write)
+
+    async def save_relations(self, event: DocumentEvent, relations: Sequence[Relation]) -> None:
+        """The checkpoint `relations`; mails that answer each other are found by message id."""
+
+        async def write(connection: AsyncConnection) -> None:
+            found = [(event.document_id, one.related_id, one.kind.value) for one in relations]
+            found += await threads.relations(connection, event)
+            for document_id, related_id, kind in sorted(set(found)):
+                await connection.execute(
+                    self._insert(document_relations)
+                    .values(
+                        case_id=event.case_id,
+                        document_id=document_id,
+                        related_id=related_id,
+                        kind=kind,
+                    )
+                    .on_conflict_do_nothing()
+                )
+
+        await self._once(event, LoadStep.RELATIONS, write)
+
+    async def save_attachments(
+        self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
+    ) -> None:
+        """The checkpoint `attachments`; the document is `loaded` when it is its last step."""
+
+        async def write(connection: AsyncConnection) -> None:
+            for file in files:
+                values = {
+                    "filename": clean(file.filename),
+                    "size": file.blob.size,
+                    "sha256": file.blob.sha256,
+                }
+                await connection.execute(
+                    self._insert(attachments)
+                    .values(
+                        case_id=event.case_id,
+                        document_id=event.document_id,
+                        blob_name=file.blob.name,
+                        **values,
+                    )
+                    .on_conflict_do_update(
+                        index_elements=["case_id", "document_id", "blob_name"], set_=values
+                    )
+                )
+            if STEPS[event.event_type] == tuple(LoadStep):
+                await connection.execute(
+                    update(documents)
+                    .where(_is(event))
+                    .values(state=DocumentState.LOADED.value, updated_at=datetime.now(UTC))
+                )
+
+        await self._once(event, LoadStep.ATTACHMENTS, write)
+
+    async def fail(self, event: DocumentEvent, reason: str) -> None:
+        """Record that a document could not be loaded, for good."""
+        values = {
+            "batch_id": event.batch_id,
+            "state": DocumentState.FAILED.value,
+            "reason": clean(reason),
+            "updated_at": datetime.now(UTC),
+        }
+        async with self._database.transaction() as connection:
+            # Whoever comes with the same bytes is no duplicate of this.
+            await connection.execute(
+                delete(doc_dedupe).where(
+                    doc_dedupe.c.case_id == event.case_id,
+                    doc_dedupe.c.batch_id == event.batch_id,
+                    doc_dedupe.c.document_id == event.document_id,
+                )
+            )
+            await self._upsert_document(connection, event, values)
+
+    async def _claim(
+        self, connection: AsyncConnection, event: DocumentProcessed, sha256: str
+    ) -> DocumentId | None:
+        """Who has these bytes; None: this document has them now."""
+        await connection.execute(
+            self._insert(doc_dedupe)
+            .values(
+                case_id=event.case_id,
+                batch_id=event.batch_id,
+                sha256=sha256,
+                document_id=event.document_id,
+            )
+            .on_conflict_do_nothing()
+        )
+        first = await connection.scalar(
+            select(doc_dedupe.c.document_id).where(
+                doc_dedupe.c.case_id == event.case_id,
+                doc_dedupe.c.batch_id == event.batch_id,
+                doc_dedupe.c.sha256 == sha256,
+            )
+        )
+        if first != event.document_id:
+            # It may be a duplicate itself, of a document of an earlier batch.
+            original = await connection.scalar(
+                select(documents.c.duplicate_of).where(
+                    documents.c.case_id == event.case_id, documents.c.document_id == first
+                )
+            )
+            return original or first
+        # Documents of earlier batches of the case.
+        return await connection.scalar(
+            select(documents.c.document_id)
+            .where(
+                documents.c.case_id == event.case_id,
+                documents.c.sha256 == sha256,
+                documents.c.document_id != event.document_id,
+                documents.c.state.not_in(_WITHOUT_BYTES),
+            )
+            .order_by(documents.c.document_id)
+            .limit(1)
+        )
+
+    async def _write_tag(
+        self, connection: AsyncConnection, event: DocumentProcessed, key: str, tag: str
+    ) -> None:
+        batch = {"case_id": event.case_id, "batch_id": event.batch_id, "tag_key": key}
+        await connection.execute(
+            self._insert(tag_dedupe).values(**batch, tag=tag).on_conflict_do_nothing()
+        )
+        spelling = await connection.scalar(
+            select(tag_dedupe.c.tag).where(
+                *(tag_dedupe.c[name] == value for name, value in batch.items())
+            )
+        )
+        await connection.execute(
+            self._insert(document_tags)
+            .values(case_id=event.case_id, document_id=event.document_id, tag_key=key, tag=spelling)
+            .on_conflict_do_nothing()
+        )
+
+    async def _upsert_document(
+        self, connection: AsyncConnection, event: DocumentEvent, values: dict[str, Any]
+    ) -> None:
+        await connection.execute(
+            self._insert(documents)
+            .values(case_id=event.case_id, document_id=event.document_id, **values)
+            .on_conflict_do_update(index_elements=["case_id", "document_id"], set_=values)
+        )
+
+    async def _once(
+        self,
+        event: DocumentEvent,
+        step: LoadStep,
+        write: Callable[[AsyncConnection], Awaitable[None]],
+    ) -> None:
+        """Write the rows of a step together with its checkpoint, unless that stands there."""
+        async with self._database.transaction() as connection:
+            if await self._check(connection, event, step):
+                await write(connection)
+
+    async def _check(
+        self, connection: AsyncConnection, event: DocumentEvent, step: LoadStep
+    ) -> bool:
+        """Write a checkpoint; False: it is there already."""
+        done = await connection.execute(
+            self._insert(process_checkpoints)
+            .values(
+                case_id=event.case_id,
+                batch_id=event.batch_id,
+                document_id=event.document_id,
+                event_type=event.event_type,
+                step=step.value,
+                done_at=datetime.now(UTC),
+            )
+            .on_conflict_do_nothing()
+            .returning(process_checkpoints.c.step)
+        )
+        return done.scalar_one_or_none() is not None
+
+
+def _is(event: DocumentEvent) -> Any:
+    return _belongs(documents, event)
+
+
+def _belongs(table: Any, event: DocumentEvent) -> Any:
+    return and_(table.c.case_id == event.case_id, table.c.document_id == event.document_id)
+
+
+def _checkpoints(event: DocumentEvent) -> Any:
+    return _belongs(process_checkpoints, event) & and_(
+        process_checkpoints.c.batch_id == event.batch_id,
+        process_checkpoints.c.event_type == event.event_type,
+    )
+
+
+def _tag_key(tag: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", clean(tag)).casefold().split())
+
+
+def _columns_of(extracted: Extracted) -> dict[str, Any]:
+    metadata = {clean(name): clean(value) for name, value in extracted.metadata.items()}
+    return {
+        "media_type": extracted.media_type,
+        "title": None if extracted.title is None else clean(extracted.title),
+        "author": None if extracted.author is None else clean(extracted.author),
+        "created_at": extracted.created_at,
+        "modified_at": extracted.modified_at,
+        "pages": extracted.pages,
+        "truncated": extracted.truncated,
+        "metadata": json.dumps(metadata),
+        "notes": clean("\n".join(extracted.notes)) or None,
+        "updated_at": datetime.now(UTC),
+    }

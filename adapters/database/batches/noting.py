@@ -1,0 +1,96 @@
+"""What an event of a case changes in its batch's row."""
+
+from datetime import datetime
+from typing import Any
+
+from adapters.database.models.batches import batches
+from contracts.batches import (
+    BatchEndFinished,
+    ImportCancelled,
+    JobEvent,
+    JobFinished,
+    JobStarted,
+    LoaderStatus,
+    Purpose,
+    RedriveRequested,
+)
+
+STARTABLE = (
+    LoaderStatus.WAITING,
+    LoaderStatus.PROCESSING,
+    LoaderStatus.FAILED,
+    LoaderStatus.SKIPPED,
+    LoaderStatus.INCOMPLETE,
+)
+"""One that is complete or cancelled is not loaded again."""
+
+
+def new_row(case_id: int, batch_id: int, now: datetime) -> dict[str, Any]:
+    """The row of a batch that nobody has started yet."""
+    return {
+        "case_id": case_id,
+        "batch_id": batch_id,
+        "loader_status": LoaderStatus.WAITING.value,
+        "loader_status_updated_at": now,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def changes_of(event: JobEvent, row: Any, now: datetime) -> dict[str, Any]:
+    """Columns that an event changes; none when it says nothing new.
+
+    Args:
+        event: What happened.
+        row: The batch as it is.
+        now: UTC.
+    """
+    status = LoaderStatus(row.loader_status)
+    match event:
+        case JobStarted():
+            return _started(event, row, status, now)
+        case JobFinished():
+            known = status.terminal or row.job_finished_at is not None
+            return {} if known else {"job_finished_at": now}
+        case BatchEndFinished():
+            known = status.terminal or row.end_finished_at is not None
+            return {} if known else {"end_finished_at": now}
+        case ImportCancelled():
+            return _cancelled(event, status, now)
+        case RedriveRequested():
+            if not status.terminal or not row.dead_letters:
+                return {}
+            return {**_become(LoaderStatus.WAITING, now), "purpose": Purpose.REDRIVE.value}
+
+
+def _started(event: JobStarted, row: Any, status: LoaderStatus, now: datetime) -> dict[str, Any]:
+    if status not in STARTABLE or row.purpose is not None:
+        return {}
+    changes: dict[str, Any] = {
+        "purpose": Purpose.LOAD.value,
+        "skipped": False,
+        "reason": None,
+        "timings": None if event.timings is None else event.timings.model_dump_json(),
+    }
+    return {**_become(LoaderStatus.WAITING, now), **changes} if status.terminal else changes
+
+
+def _cancelled(event: ImportCancelled, status: LoaderStatus, now: datetime) -> dict[str, Any]:
+    if status.terminal:
+        return {}
+    if status is LoaderStatus.PROCESSING:
+        # Its run does the rest.
+        return {"cancelled_mode": event.mode.value}
+    return {
+        **_become(LoaderStatus.CANCELLED, now),
+        "cancelled_mode": event.mode.value,
+        "purpose": None,
+        "reason": "cancelled before it was built",
+    }
+
+
+def _become(status: LoaderStatus, now: datetime) -> dict[str, Any]:
+    return {
+        batches.c.loader_status.name: status.value,
+        batches.c.loader_status_updated_at.name: now,
+    }

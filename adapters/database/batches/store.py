@@ -1,0 +1,289 @@
+"""Cases and batches."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, and_, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.batches.noting import changes_of, new_row
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.batches import TEMPORARY, batches, cases, documents
+from adapters.ports import BatchFacts, BatchView
+from contracts.batches import (
+    OPEN_BATCHES,
+    BatchKey,
+    Closing,
+    DocumentCounts,
+    JobEvent,
+    Line,
+    LoaderStatus,
+    Purpose,
+    Timings,
+    WaitingBatch,
+)
+
+_OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)
+
+
+class SqlBatchStore:
+    """Tables of cases and batches; every method raises `Unavailable` when they are away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+
+    async def expect(self, keys: Sequence[BatchKey]) -> None:
+        """Make rows of batches that will be started, so that their order is kept."""
+        now = datetime.now(UTC)
+        async with self._database.transaction() as connection:
+            for key in sorted(set(keys), key=lambda one: (one.case_id, one.batch_id)):
+                await self._ensure(connection, key.case_id, key.batch_id, now)
+
+    async def set_concurrency(self, case_id: int, most: int) -> None:
+        """Set `max_processing_daemons` of a case."""
+        values = {"max_processing_daemons": most}
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                self._insert(cases)
+                .values(id=case_id, **values)
+                .on_conflict_do_update(index_elements=["id"], set_=values)
+            )
+
+    async def note(self, case_id: int, events: Sequence[JobEvent]) -> Line:
+        """Write events down, in one transaction, and read who waits; writing twice is once."""
+        now = datetime.now(UTC)
+        async with self._database.transaction() as connection:
+            for event in events:
+                await self._ensure(connection, case_id, event.batch_id, now)
+                await self._apply(connection, event, now)
+            return await _line(connection, case_id)
+
+    async def facts(self, key: BatchKey) -> BatchFacts | None:
+        """Everything that validation looks at; None: there is no such batch."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(batches).where(_is(key)))).one_or_none()
+            if row is None:
+                return None
+            concurrency = await connection.scalar(
+                select(cases.c.max_processing_daemons).where(cases.c.id == key.case_id)
+            )
+            return BatchFacts(
+                status=LoaderStatus(row.loader_status),
+                reason=row.reason,
+                job_finished=row.job_finished_at is not None,
+                end_finished=row.end_finished_at is not None,
+                dead_letters=row.dead_letters,
+                concurrency=concurrency,
+                processing=await _others_in_processing(connection, key),
+            )
+
+    async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
+        """Set a batch to `processing` and others of its case from there to `in-complete`.
+
+        Returns:
+            False, and nothing changed: another batch than these is in `processing` by now.
+        """
+        now = datetime.now(UTC)
+        async with self._database.transaction() as connection:
+            # Whoever claims another batch of the case waits here.
+            await connection.execute(
+                select(batches.c.batch_id)
+                .where(batches.c.case_id == key.case_id)
+                .order_by(batches.c.batch_id)
+                .with_for_update()
+            )
+            others = {other for other, _ in await _others_in_processing(connection, key)}
+            if others - set(orphans):
+                return False
+            for orphan in sorted(others):
+                await self._set(
+                    connection,
+                    BatchKey(case_id=key.case_id, batch_id=orphan),
+                    now,
+                    **_ended(LoaderStatus.INCOMPLETE, now),
+                    reason="its run and its function were gone",
+                )
+            await self._set(
+                connection,
+                key,
+                now,
+                loader_status=LoaderStatus.PROCESSING.value,
+                loader_status_updated_at=now,
+                reason=None,
+                skipped=False,
+            )
+        return True
+
+    async def skip(self, key: BatchKey, reason: str) -> None:
+        """Note that a batch holds its case up no more, and forget what was asked for."""
+        async with self._database.transaction() as connection:
+            await self._set(
+                connection,
+                key,
+                datetime.now(UTC),
+                skipped=True,
+                purpose=None,
+                reason=clean(reason),
+            )
+
+    async def start_pass(self, key: BatchKey, number: int, final: bool) -> None:
+        """Note which pass over the dead letters is under way."""
+        async with self._database.transaction() as connection:
+            now = datetime.now(UTC)
+            await self._set(connection, key, now, redrive_pass=number, final_pass=final)
+
+    async def is_final_pass(self, key: BatchKey) -> bool:
+        """Whether a document that fails now is recorded as failed."""
+        async with self._database.reading() as connection:
+            return bool(await connection.scalar(select(batches.c.final_pass).where(_is(key))))
+
+    async def close(self, closing: Closing) -> None:
+        """Give a batch its final status, and forget what was noted for this run of it."""
+        now = datetime.now(UTC)
+        async with self._database.transaction() as connection:
+            changes = {
+                **_ended(closing.status, now),
+                "reason": None if closing.reason is None else clean(closing.reason),
+                "dead_letters": closing.dead_letters,
+            }
+            condition = _is(closing.key)
+            if closing.only_processing:
+                condition &= batches.c.loader_status == LoaderStatus.PROCESSING.value
+            await connection.execute(
+                update(batches).where(condition).values(**changes, updated_at=now)
+            )
+
+    async def truncate(self, key: BatchKey) -> int:
+        """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
+        removed = 0
+        async with self._database.transaction() as connection:
+            for table in TEMPORARY:
+                done = await connection.execute(
+                    delete(table).where(
+                        table.c.case_id == key.case_id, table.c.batch_id == key.batch_id
+                    )
+                )
+                removed += cast(CursorResult[Any], done).rowcount
+        return removed
+
+    async def counts(self, key: BatchKey) -> DocumentCounts:
+        """Documents of a batch by state."""
+        async with self._database.reading() as connection:
+            return await _counts(connection, key)
+
+    async def list(self, case_id: int | None = None, limit: int = 100) -> Sequence[BatchView]:
+        """Batches, the newest change first."""
+        query = select(batches).order_by(batches.c.updated_at.desc(), batches.c.batch_id.desc())
+        if case_id is not None:
+            query = query.where(batches.c.case_id == case_id)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query.limit(limit))).all()
+            return [await _view(connection, row) for row in rows]
+
+    async def get(self, key: BatchKey) -> BatchView | None:
+        """One batch."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(batches).where(_is(key)))).one_or_none()
+            return None if row is None else await _view(connection, row)
+
+    async def _ensure(
+        self, connection: AsyncConnection, case_id: int, batch_id: int, now: datetime
+    ) -> None:
+        await connection.execute(
+            self._insert(batches)
+            .values(**new_row(case_id, batch_id, now))
+            .on_conflict_do_nothing(index_elements=["case_id", "batch_id"])
+        )
+
+    async def _apply(self, connection: AsyncConnection, event: JobEvent, now: datetime) -> None:
+        locked = select(batches).where(_is(event.key)).with_for_update()
+        row = (await connection.execute(locked)).one()
+        changes = changes_of(event, row, now)
+        if changes:
+            await self._set(connection, event.key, now, **changes)
+
+    async def _set(
+        self, connection: AsyncConnection, key: BatchKey, now: datetime, **changes: Any
+    ) -> None:
+        await connection.execute(update(batches).where(_is(key)).values(**changes, updated_at=now))
+
+
+def _is(key: BatchKey) -> Any:
+    return and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
+
+
+def _ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
+    """A batch that begins clean when it is started again."""
+    return {
+        "loader_status": status.value,
+        "loader_status_updated_at": now,
+        "purpose": None,
+        "timings": None,
+        "job_finished_at": None,
+        "end_finished_at": None,
+        "cancelled_mode": None,
+        "skipped": False,
+        "redrive_pass": 0,
+        "final_pass": False,
+    }
+
+
+async def _others_in_processing(
+    connection: AsyncConnection, key: BatchKey
+) -> list[tuple[int, datetime]]:
+    query = (
+        select(batches.c.batch_id, batches.c.loader_status_updated_at)
+        .where(
+            batches.c.case_id == key.case_id,
+            batches.c.batch_id != key.batch_id,
+            batches.c.loader_status == LoaderStatus.PROCESSING.value,
+        )
+        .order_by(batches.c.batch_id)
+    )
+    return [(row.batch_id, row.loader_status_updated_at) for row in await connection.execute(query)]
+
+
+async def _line(connection: AsyncConnection, case_id: int) -> Line:
+    query = (
+        select(batches)
+        .where(batches.c.case_id == case_id, batches.c.loader_status.in_(_OPEN))
+        .order_by(batches.c.batch_id)
+        .limit(OPEN_BATCHES)
+    )
+    return Line(batches=tuple(_waiting(row) for row in await connection.execute(query)))
+
+
+def _waiting(row: Any) -> WaitingBatch:
+    return WaitingBatch(
+        batch_id=row.batch_id,
+        status=LoaderStatus(row.loader_status),
+        purpose=None if row.purpose is None else Purpose(row.purpose),
+        timings=None if row.timings is None else Timings.model_validate_json(row.timings),
+        since=row.loader_status_updated_at,
+        skipped=row.skipped,
+    )
+
+
+async def _counts(connection: AsyncConnection, key: BatchKey) -> DocumentCounts:
+    query = (
+        select(documents.c.state, func.count())
+        .where(documents.c.case_id == key.case_id, documents.c.batch_id == key.batch_id)
+        .group_by(documents.c.state)
+    )
+    return DocumentCounts(**{state: number for state, number in await connection.execute(query)})
+
+
+async def _view(connection: AsyncConnection, row: Any) -> BatchView:
+    key = BatchKey(case_id=row.case_id, batch_id=row.batch_id)
+    return BatchView(
+        key=key,
+        status=LoaderStatus(row.loader_status),
+        reason=row.reason,
+        updated_at=row.updated_at,
+        documents=await _counts(connection, key),
+        dead_letters=row.dead_letters,
+    )

@@ -1,0 +1,156 @@
+"""Cases, their batches, the documents of these, and what is only needed while a batch loads."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Table, Text
+
+from adapters.database.models.base import UtcDateTime, metadata
+
+
+def _key(name: str, kind: Any = Text) -> Column[Any]:
+    return Column(name, kind, primary_key=True, autoincrement=False)
+
+
+def _texts(*names: str) -> list[Column[Any]]:
+    return [Column(name, Text) for name in names]
+
+
+def _moments(*names: str) -> list[Column[Any]]:
+    return [Column(name, UtcDateTime) for name in names]
+
+
+def _flag(name: str) -> Column[Any]:
+    return Column(name, Boolean, nullable=False, default=False)
+
+
+def _number(name: str) -> Column[Any]:
+    return Column(name, Integer, nullable=False, default=0)
+
+
+cases = Table(
+    "cases",
+    metadata,
+    _key("id", BigInteger),
+    Column("max_processing_daemons", Integer),
+)
+"""`max_processing_daemons` is the concurrency reserved for the function of each batch."""
+
+batches = Table(
+    "batches",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("batch_id", BigInteger),
+    Column("loader_status", Text, nullable=False),
+    Column("loader_status_updated_at", UtcDateTime, nullable=False),
+    *_texts("reason", "purpose", "timings", "cancelled_mode"),
+    *_moments("job_finished_at", "end_finished_at"),
+    _flag("skipped"),
+    _number("redrive_pass"),
+    _flag("final_pass"),
+    _number("dead_letters"),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(None, "updated_at"),
+)
+"""`purpose` is what somebody asked for and nobody has begun; None: nothing."""
+
+documents = Table(
+    "documents",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("document_id"),
+    Column("batch_id", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    *_texts("blob_name", "filename", "etag", "sha256", "media_type", "title", "author"),
+    Column("size", BigInteger),
+    *_moments("created_at", "modified_at"),
+    Column("pages", Integer),
+    *_texts("metadata", "notes", "reason", "duplicate_of"),
+    _flag("truncated"),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(None, "case_id", "batch_id", "state"),
+    Index(None, "case_id", "sha256"),
+)
+"""A document id stands for one document of its case, whatever batch brings it."""
+
+document_texts = Table(
+    "document_texts",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("document_id"),
+    Column("text", Text, nullable=False),
+)
+
+document_relations = Table(
+    "document_relations",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("document_id"),
+    _key("related_id"),
+    _key("kind"),
+)
+
+document_messages = Table(
+    "document_messages",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("document_id"),
+    _key("message_id"),
+    _flag("own"),
+    Index(None, "case_id", "message_id"),
+)
+"""Message ids of mails: their own, and those that they answer."""
+
+document_tags = Table(
+    "document_tags",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("document_id"),
+    _key("tag_key"),
+    Column("tag", Text, nullable=False),
+)
+
+attachments = Table(
+    "attachments",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("document_id"),
+    _key("blob_name"),
+    Column("filename", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", Text),
+)
+
+doc_dedupe = Table(
+    "doc_dedupe",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("batch_id", BigInteger),
+    _key("sha256"),
+    Column("document_id", Text, nullable=False),
+)
+"""Who of a batch came first with some bytes: loads of the same moment agree about it."""
+
+tag_dedupe = Table(
+    "tag_dedupe",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("batch_id", BigInteger),
+    _key("tag_key"),
+    Column("tag", Text, nullable=False),
+)
+"""How a tag is written: as the first document of the batch wrote it."""
+
+process_checkpoints = Table(
+    "process_checkpoints",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("batch_id", BigInteger),
+    _key("document_id"),
+    _key("event_type"),
+    _key("step"),
+    Column("done_at", UtcDateTime, nullable=False),
+)
+
+TEMPORARY = (doc_dedupe, tag_dedupe, process_checkpoints)
+"""Emptied when a batch ends."""
