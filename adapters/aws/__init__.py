@@ -1,0 +1,1 @@
+"""AWS behind the ports of batches."""

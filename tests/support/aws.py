@@ -1,0 +1,64 @@
+"""AWS for tests: MiniStack, moto, and AWS itself where somebody asks for it."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from moto.server import ThreadedMotoServer
+
+from adapters.aws.session import AwsClients, AwsSettings, open_aws
+from workers.stack.children import free_port
+from workers.stack.loader_function import Installation, install
+from workers.stack.ministack import ministack
+
+PLAIN_HANDLER = "def handler(event, context):\n    return {'batchItemFailures': []}\n"
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One cloud that speaks as AWS does, or AWS itself."""
+
+    name: str
+    """`ministack`, `moto` or `aws`."""
+    settings: AwsSettings
+    clients: AwsClients
+    installed: Installation
+
+
+def clouds() -> list[str]:
+    """Those that tests run against; AWS itself only where somebody asks for it."""
+    wanted = os.environ.get("DOCFLOW_TEST_AWS") == "1"
+    return ["ministack", "moto", *(["aws"] if wanted else [])]
+
+
+@contextmanager
+def moto() -> Iterator[AwsSettings]:
+    """moto's server in a thread, with an account that nothing has happened in."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_port(), verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield AwsSettings("eu-central-1", f"http://{host}:{port}", "test", "test")
+    finally:
+        server.stop()
+
+
+@asynccontextmanager
+async def cloud(name: str, folder: Path) -> AsyncIterator[Cloud]:
+    """Start one of `clouds()`, with an installation of docflow on it."""
+    from workers.stack.loader_function import loader_zip
+
+    package = loader_zip(PLAIN_HANDLER)
+    if name == "ministack":
+        async with ministack(folder) as settings, open_aws(settings) as clients:
+            yield Cloud(name, settings, clients, await install(clients, {}, package))
+    elif name == "moto":
+        with moto() as settings:
+            async with open_aws(settings) as clients:
+                yield Cloud(name, settings, clients, await install(clients, {}, package))
+    else:
+        settings = AwsSettings(region=os.environ["AWS_REGION"])
+        async with open_aws(settings) as clients:
+            yield Cloud(name, settings, clients, await install(clients, {}, package))
