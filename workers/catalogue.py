@@ -4,6 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from activities.batches.cases import CaseNotes
+from activities.batches.draining import BatchDraining
+from activities.batches.ending import BatchEnding
+from activities.batches.loading import DocumentLoading
+from activities.batches.planning import BatchPlanning
+from activities.batches.provisioning import BatchProvisioning
+from activities.batches.sweeping import BatchSweeping
+from activities.batches.teardown import BatchTeardown
+from activities.batches.validating import BatchValidation
 from activities.imports.deletes import DeleteImports
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
@@ -18,8 +27,11 @@ from activities.spreadsheets.retaining import SpreadsheetRetaining
 from activities.spreadsheets.staging import SpreadsheetStaging
 from activities.spreadsheets.undoing import SpreadsheetUndoing
 from activities.spreadsheets.values import SpreadsheetValues
-from contracts import imports, spreadsheets
+from contracts import batches, imports, spreadsheets
 from workers.resources import Resources
+from workflows.batch_sweeper import BatchSweeper
+from workflows.batches import BatchLifecycle, CaseQueue
+from workflows.document_load import DocumentLoad
 from workflows.imports import DocumentImport
 from workflows.spreadsheet_retention import SpreadsheetRetention
 from workflows.spreadsheet_undo import SpreadsheetUndo
@@ -87,6 +99,60 @@ def _spreadsheets(resources: Resources) -> Activities:
     ]
 
 
+def _batches(resources: Resources) -> Activities:
+    batch = resources.batches
+    assert batch is not None, "a worker of batches opens their resources"
+    cloud = (batch.queues, batch.topic, batch.functions, batch.grants)
+    provisioning, teardown = BatchProvisioning(*cloud), BatchTeardown(*cloud)
+    cases = CaseNotes(batch.store, batch.runs)
+    draining = BatchDraining(batch.queues, batch.runs, batch.store)
+    ending = BatchEnding(batch.store, batch.topic)
+    loading = DocumentLoading(
+        batch.loads,
+        batch.store,
+        resources.blobs,
+        batch.texts,
+        batch.queues,
+        batch.plan.prefix,
+        resources.scratch,
+    )
+    return [
+        cases.note,
+        cases.skip,
+        BatchValidation(batch.store, batch.runs, batch.exists).validate,
+        BatchPlanning(batch.store, batch.plan).plan,
+        provisioning.create_queue,
+        provisioning.create_dead_letters,
+        provisioning.set_redrive_policy,
+        provisioning.set_queue_policy,
+        provisioning.grant_permissions,
+        provisioning.subscribe,
+        provisioning.create_function,
+        provisioning.prove_delivery,
+        provisioning.reserve_concurrency,
+        provisioning.attach_mapping,
+        draining.look,
+        draining.redrive,
+        draining.cancel_loads,
+        ending.announce,
+        ending.close,
+        ending.truncate,
+        teardown.unsubscribe,
+        teardown.detach_mapping,
+        teardown.delete_function,
+        teardown.revoke_permissions,
+        teardown.delete_queue,
+        teardown.delete_dead_letters,
+        BatchSweeping(*cloud, batch.runs, batch.plan).orphans,
+        loading.dedupe,
+        loading.extract,
+        loading.tags,
+        loading.relations,
+        loading.attachments,
+        loading.give_up,
+    ]
+
+
 CATALOGUE: Mapping[str, Pipeline] = {
     "imports": Pipeline(
         task_queue=imports.TASK_QUEUE,
@@ -103,6 +169,14 @@ CATALOGUE: Mapping[str, Pipeline] = {
         local_slots=16,
         # Most of them wait for a person for days: they need no place in memory.
         cached_runs=50,
+    ),
+    "batches": Pipeline(
+        task_queue=batches.TASK_QUEUE,
+        workflows=(CaseQueue, BatchLifecycle, BatchSweeper, DocumentLoad),
+        activities=_batches,
+        # Most of them wait for AWS.
+        activity_slots=16,
+        local_slots=16,
     ),
 }
 """Pipeline name to its row."""

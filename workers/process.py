@@ -3,12 +3,15 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
+from workers.batch_resources import open_batches
+from workers.batch_settings import BatchSettings
 from workers.bridges.imports import ImportDoor
 from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.catalogue import CATALOGUE, Pipeline
@@ -72,6 +75,10 @@ async def run_worker(
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect(runtime=runtime)
+        if "batches" in pipelines:
+            settings = BatchSettings.read(environment)
+            opened = open_batches(settings, resources.database, client)
+            resources = replace(resources, batches=(await stack.enter_async_context(opened))[0])
         health = Health()
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))

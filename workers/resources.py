@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from activities.spreadsheets.types import SheetTypes
 from adapters.azure.blobs import AzureBlobs
@@ -22,6 +23,9 @@ from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from workers.settings import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
+
+if TYPE_CHECKING:
+    from workers.batch_resources import BatchResources
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Resources:
     scratch: Path
     """Folder for files while they are read."""
     runs: RunSettings
+    batches: "BatchResources | None" = None
+    """Only in a process that works on batches."""
 
 
 def open_blobs(settings: BlobSettings) -> Blobs:

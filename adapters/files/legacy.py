@@ -4,27 +4,21 @@ The library that reads them builds whole sheets in memory and can be made to abo
 neither may harm a worker.
 """
 
-import contextlib
 import marshal
-import os
 import signal
-import struct
 import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
-from adapters.files import limits
+from adapters.files import isolation, limits
 from adapters.files.sniff import Kind
 from adapters.files.table import Row, Table
 from adapters.ports import Cell, UnreadableDocument
 
 _CHILD = "adapters.files.legacy_child"
-_ROOT = Path(__file__).parents[2]
-_LENGTH = struct.Struct("<L")
 _MOST_FRAME_BYTES = 64 * limits.MB
 
 
@@ -64,22 +58,12 @@ def _child(path: Path, kind: Kind, task: str, sheet: str = "") -> Generator[Iter
             f" {limits.LEGACY_FILE_BYTES:,} are read of this format: save it as XLSX"
         )
     limit = [str(limits.LEGACY_MEMORY_BYTES), str(limits.LEGACY_CPU_SECONDS)]
-    child = subprocess.Popen(  # noqa: S603 - our own module, arguments are not parsed by a shell
-        [sys.executable, "-m", _CHILD, *limit, task, str(path.absolute()), sheet],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=_ROOT,
-        env={"PATH": os.defpath, "RUST_BACKTRACE": "0"},
-    )
+    child = isolation.start(_CHILD, *limit, task, str(path.absolute()), sheet)
     assert child.stdout is not None
     try:
         yield _frames(child, child.stdout, kind)
     finally:
-        child.stdout.close()
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
-        child.wait()
+        isolation.stop(child)
 
 
 def _rows(frames: Iterator[list[Any]]) -> Iterator[Row]:
@@ -98,25 +82,19 @@ def _cell(value: Any) -> Cell:
 
 def _frames(child: subprocess.Popen[bytes], pipe: IO[bytes], kind: Kind) -> Iterator[list[Any]]:
     """What the child says: names of sheets, then rows, then nothing."""
-    while True:
-        head = pipe.read(_LENGTH.size)
-        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
-        if length == 0:
-            break
-        if length > _MOST_FRAME_BYTES:
-            raise UnreadableDocument(
-                f"some rows of the {kind.value.upper()} file hold more than"
-                f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"
-            )
-        body = pipe.read(length)
-        if len(body) < length:
-            break
-        said, content = marshal.loads(body)  # noqa: S302 - written by our own child
-        if said == "end":
-            return
-        if said == "unreadable":
-            raise UnreadableDocument(content)
-        yield content
+    try:
+        while body := isolation.read_frame(pipe, _MOST_FRAME_BYTES):
+            said, content = marshal.loads(body)  # noqa: S302 - written by our own child
+            if said == "end":
+                return
+            if said == "unreadable":
+                raise UnreadableDocument(content)
+            yield content
+    except isolation.FrameTooLong:
+        raise UnreadableDocument(
+            f"some rows of the {kind.value.upper()} file hold more than"
+            f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"
+        ) from None
     raise UnreadableDocument(_epitaph(child.wait(), kind))
 
 

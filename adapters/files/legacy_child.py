@@ -1,14 +1,12 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.legacy_child`.
 
 Arguments: memory limit in bytes, processor time in seconds, 'sheets' or 'rows', path, sheet name
-or ''. Writes frames to standard output: the length as 4 bytes, little endian, then a marshalled
-pair of ('sheets', names), ('rows', [(line, cells), ...]), ('unreadable', message) or
-('end', None). For 'rows' the only name is that of the sheet that is read.
+or ''. Writes frames to standard output, each a marshalled pair of ('sheets', names),
+('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None). For 'rows' the only name
+is that of the sheet that is read.
 """
 
 import marshal
-import resource
-import struct
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
-from adapters.files import limits
+from adapters.files import isolation, limits
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
@@ -30,9 +28,7 @@ class _Refused(Exception):
 def main() -> None:
     """Read the file that the arguments name."""
     memory, seconds, task, path, wanted = sys.argv[1:]
-    resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    isolation.limit(int(memory), int(seconds))
     # The library is native code: it is loaded within the limits.
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
@@ -117,8 +113,7 @@ def _plain(value: Any) -> Any:
 def _say(kind: str, content: Any) -> None:
     body = marshal.dumps((kind, content))
     try:
-        sys.stdout.buffer.write(struct.pack("<L", len(body)) + body)
-        sys.stdout.buffer.flush()
+        isolation.write_frame(sys.stdout.buffer, body)
     except BrokenPipeError:
         # The reader has seen enough; the interpreter must not complain about the pipe either.
         sys.stdout = None

@@ -63,3 +63,48 @@ LEGACY_MEMORY_BYTES: Final = 1536 * MB
 
 LEGACY_CPU_SECONDS: Final = 300
 """Processor time of the process that reads XLS and ODS."""
+
+TEXT_BYTES: Final = 20 * MB
+"""Text that is kept of one document, as UTF-8."""
+
+TEXT_BLOCK_CHARACTERS: Final = 1 << 16
+"""Characters of a text file that are taken at once."""
+
+METADATA_ENTRIES: Final = 50
+"""What a document says about itself."""
+
+METADATA_CHARACTERS: Final = 1_000
+"""One of those entries."""
+
+NOTES: Final = 20
+"""What could not be read of a document."""
+
+THREAD_IDS: Final = 100
+"""Message ids of a mail: its own and those that it answers."""
+
+MESSAGE_ID_CHARACTERS: Final = 500
+"""One of them; RFC 5322 leaves room for less than a thousand."""
+
+MAIL_BYTES: Final = 160 * MB
+"""A mail with its files: its reader holds all of it; mail servers take at most some 150 MB."""
+
+DOCX_BYTES: Final = 400 * MB
+"""A Word document, unpacked: its reader holds all of it, pictures as well."""
+
+ATTACHED_FILES: Final = 1_000
+"""Files taken out of one document."""
+
+ATTACHED_BYTES: Final = 512 * MB
+"""All of them."""
+
+FILENAME_BYTES: Final = 180
+"""Of a name as UTF-8; file systems take 255, and a number goes before it."""
+
+READER_MEMORY_BYTES: Final = 1024 * MB
+"""Address space of the process that reads one document."""
+
+READER_CPU_SECONDS: Final = 60
+"""Processor time of the process that reads one document."""
+
+READER_SECONDS: Final = 300
+"""Time of the process that reads one document, however busy the machine is."""

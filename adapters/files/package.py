@@ -20,19 +20,30 @@ _END_64_LOCATOR_SIZE = 20
 _END_64 = b"PK\x06\x06"
 _LONGEST_COMMENT = 0xFFFF
 
-DAMAGED = "the workbook is damaged or cut off; save it again and upload the new file"
+
+def damaged(what: str) -> str:
+    """What a person is told about a file that cannot be read to its end."""
+    return f"the {what} is damaged or cut off; save it again and upload the new file"
+
+
+DAMAGED = damaged("workbook")
 
 
 class Package:
     """The parts of a zip file, by name."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, archive: zipfile.ZipFile, what: str) -> None:
         """Check the directory: number of parts, unpacked sizes, encryption.
+
+        Args:
+            archive: The file, open.
+            what: What people call it.
 
         Raises:
             UnreadableDocument: The package unpacks to far more than it holds, or is encrypted.
         """
         self._archive = archive
+        self._what = what
         parts = archive.infolist()
         if len(parts) > limits.PACKAGE_PARTS:
             raise UnreadableDocument(
@@ -50,9 +61,15 @@ class Package:
         if any(part.flag_bits & 1 for part in parts):
             raise UnreadableDocument("the package is encrypted; remove its password and send again")
         self._parts = {part.filename.lower(): part for part in parts}
+        self.unpacked = unpacked
+        """Bytes, as the directory says."""
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._parts
+
+    def has(self, prefix: str) -> bool:
+        """Whether a part is called so, or lies in a folder of that name."""
+        return any(name.startswith(prefix) for name in self._parts)
 
     def stream(self, name: str, most: int) -> Iterator[bytes]:
         """Unpack a part block by block.
@@ -66,43 +83,55 @@ class Package:
         """
         info = self._parts.get(name.lower())
         if info is None:
-            raise UnreadableDocument(f"the workbook lacks its part {name!r}; {DAMAGED}")
+            raise UnreadableDocument(
+                f"the {self._what} lacks its part {name!r}; {damaged(self._what)}"
+            )
         if info.file_size > most:
-            raise _too_large(name, most)
+            raise self._too_large(name, most)
         total = 0
         try:
             with self._archive.open(info) as part:
                 while block := part.read(_BLOCK):
                     total += len(block)
                     if total > most:
-                        raise _too_large(name, most)
+                        raise self._too_large(name, most)
                     yield block
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-            raise UnreadableDocument(f"{DAMAGED} (part {name!r}: {error})") from error
+            raise UnreadableDocument(f"{damaged(self._what)} (part {name!r}: {error})") from error
 
     def read(self, name: str, most: int = limits.SMALL_PART_BYTES) -> bytes:
         """All of a part, at most `most` bytes of it."""
         return b"".join(self.stream(name, most))
 
+    def _too_large(self, name: str, most: int) -> UnreadableDocument:
+        return UnreadableDocument(
+            f"part {name!r} of the {self._what} unpacks to more than {most:,} bytes;"
+            f" split the {self._what}"
+        )
+
 
 @contextmanager
-def open_package(path: Path) -> Generator[Package]:
+def open_package(path: Path, what: str = "workbook") -> Generator[Package]:
     """Open a zip file whose directory is neither huge nor broken.
+
+    Args:
+        path: The file.
+        what: What people call it.
 
     Raises:
         UnreadableDocument: It is no complete zip file, or a hostile one.
     """
     with path.open("rb") as file:
-        _check_directory(file)
+        _check_directory(file, what)
         try:
             archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:
-            raise UnreadableDocument(f"{DAMAGED} ({error})") from error
+            raise UnreadableDocument(f"{damaged(what)} ({error})") from error
         with archive:
-            yield Package(archive)
+            yield Package(archive, what)
 
 
-def _check_directory(file: BinaryIO) -> None:
+def _check_directory(file: BinaryIO, what: str) -> None:
     """Refuse a huge directory before `zipfile` makes an object of each of its entries.
 
     Source: APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16.
@@ -113,12 +142,12 @@ def _check_directory(file: BinaryIO) -> None:
     tail = file.read(tail_size)
     end = tail.rfind(_END, 0, max(len(tail) - _END_SIZE + len(_END), 0))
     if end < 0:
-        raise UnreadableDocument(DAMAGED)
+        raise UnreadableDocument(damaged(what))
     (directory_bytes,) = struct.unpack_from("<L", tail, end + 12)
     locator = end - _END_64_LOCATOR_SIZE
     if locator >= 0 and tail[locator : locator + 4] == _END_64_LOCATOR:
         (offset,) = struct.unpack_from("<Q", tail, locator + 8)
-        directory_bytes = _directory_bytes_64(file, min(offset, size))
+        directory_bytes = _directory_bytes_64(file, min(offset, size), what)
     if directory_bytes > limits.PACKAGE_DIRECTORY_BYTES:
         raise UnreadableDocument(
             f"the package's directory takes {directory_bytes:,} bytes;"
@@ -127,15 +156,9 @@ def _check_directory(file: BinaryIO) -> None:
     file.seek(0)
 
 
-def _directory_bytes_64(file: BinaryIO, offset: int) -> int:
+def _directory_bytes_64(file: BinaryIO, offset: int, what: str) -> int:
     file.seek(offset)
     record = file.read(56)
     if len(record) < 56 or not record.startswith(_END_64):
-        raise UnreadableDocument(DAMAGED)
+        raise UnreadableDocument(damaged(what))
     return struct.unpack_from("<Q", record, 40)[0]
-
-
-def _too_large(name: str, most: int) -> UnreadableDocument:
-    return UnreadableDocument(
-        f"part {name!r} of the workbook unpacks to more than {most:,} bytes; split the workbook"
-    )

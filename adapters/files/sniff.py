@@ -19,9 +19,8 @@ class Kind(Enum):
 
 HEAD_BYTES: Final = 4096
 """The first bytes of a file, which tell most formats apart."""
-_ZIP = b"PK\x03\x04"
-_EMPTY_ZIP = b"PK\x05\x06"
-_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+ZIP_HEADS: Final = (b"PK\x03\x04", b"PK\x05\x06")
+COMPOUND_HEAD: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _OTHERS = {
@@ -57,9 +56,9 @@ def sniff(path: Path, filename: str | None = None) -> Kind:
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     refuse_head(head, filename)
-    if head.startswith((_ZIP, _EMPTY_ZIP)):
+    if head.startswith(ZIP_HEADS):
         return _package_kind(path, name)
-    if head.startswith(_COMPOUND):
+    if head.startswith(COMPOUND_HEAD):
         return _compound_kind(path, name)
     return Kind.TEXT
 
@@ -79,14 +78,18 @@ def refuse_head(head: bytes, filename: str | None = None) -> None:
     name = _named(filename)
     if not head:
         raise UnreadableDocument(f"{name} is empty; upload it again")
-    for magic, what in _OTHERS.items():
-        if head.startswith(magic):
-            raise UnreadableDocument(f"{name} is {what}, not a table; {_ADVICE}")
+    if what := named_by_head(head):
+        raise UnreadableDocument(f"{name} is {what}, not a table; {_ADVICE}")
     start = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
     if start.startswith(b"<"):
         raise UnreadableDocument(
             f"{name} is an XML or HTML document, not a table; open it in Excel, save it as XLSX"
         )
+
+
+def named_by_head(head: bytes) -> str | None:
+    """What a file is by its first bytes, for a person; None: they do not tell."""
+    return next((what for magic, what in _OTHERS.items() if head.startswith(magic)), None)
 
 
 def _named(filename: str | None) -> str:

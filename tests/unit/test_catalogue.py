@@ -12,6 +12,8 @@ from temporalio import activity, workflow
 
 from activities.spreadsheets.types import SheetTypes
 from contracts.imports import Handler
+from tests.support.batches import PLAN
+from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
 from workers.resources import Resources
 from workers.settings import RunSettings
@@ -39,6 +41,17 @@ def _activities(name: str, tmp_path: Any) -> set[str]:
         sheet_types=SheetTypes(),
         scratch=tmp_path,
         runs=RunSettings(1, 1, None),
+        batches=BatchResources(
+            plan=PLAN,
+            queues=anything,
+            topic=anything,
+            functions=anything,
+            grants=anything,
+            store=anything,
+            loads=anything,
+            texts=anything,
+            runs=anything,
+        ),
     )
     definitions = (
         activity._Definition.must_from_callable(function)

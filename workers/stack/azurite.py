@@ -6,18 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adapters.azure.storage_account import EMULATOR_ACCOUNT, EMULATOR_KEY
-from workers.stack.children import child, free_port, wait_for_port
+from workers.stack.children import StackError, child, free_port, wait_for_port
 
-_ROOT = Path(__file__).parents[2]
-
-
-def why_no_azurite() -> str | None:
-    """What is missing to start Azurite, and how to get it; None when nothing is."""
-    if shutil.which("node") is None:
-        return "Azurite needs node, which is not installed"
-    if not _program().exists():
-        return "Azurite is not installed; run 'npm ci' in the project's folder"
-    return None
+_PROGRAM = Path(__file__).parents[2] / "node_modules" / ".bin" / "azurite"
 
 
 @asynccontextmanager
@@ -31,11 +22,16 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
         A connection string for its blob service.
 
     Raises:
-        StackError: It did not start; the message names its log.
+        StackError: It is not installed, and how to get it; or it did not start, and where its log
+            is.
     """
+    if shutil.which("node") is None or not _PROGRAM.exists():
+        raise StackError(
+            "Azurite is missing: install node 20 or newer, then run `npm ci` in the project's folder"
+        )
     log = folder / "azurite.log"
     ports = {service: free_port() for service in ("blob", "queue", "table")}
-    command = [str(_program()), "--inMemoryPersistence", "--skipApiVersionCheck"]
+    command = [str(_PROGRAM), "--inMemoryPersistence", "--skipApiVersionCheck"]
     command += ["--disableTelemetry", "--silent"]
     for service, port in ports.items():
         command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
@@ -45,7 +41,3 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
             f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};"
             f"BlobEndpoint=http://127.0.0.1:{ports['blob']}/{EMULATOR_ACCOUNT};"
         )
-
-
-def _program() -> Path:
-    return _ROOT / "node_modules" / ".bin" / "azurite"

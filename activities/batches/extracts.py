@@ -1,0 +1,176 @@
+"""What reading a document found beyond what the tables hold, kept for the steps that follow."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import Field
+
+from activities.failures import Refused
+from activities.imports.fetching import scratch_folder
+from adapters.ports import Attached, BlobNotFound, Blobs, Extracted
+from contracts.base import Contract
+from contracts.batches import DocumentProcessed, Filename, Tag
+from contracts.blobs import BlobName, BlobRef
+
+T = TypeVar("T")
+
+_AT_ONCE: Final = 8
+_HASHED: Final = "sha256-"
+_PLAIN: Final = re.compile(rf"(?!{_HASHED})[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}")
+_TYPES: Final = {
+    "application/pdf": "pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
+    "application/vnd.ms-outlook": "mail",
+    "message/rfc822": "mail",
+    "text/html": "page",
+    "text/plain": "text",
+}
+
+
+class ExtractedBlob(Contract):
+    """A file that was inside a document."""
+
+    filename: Filename
+    blob: BlobRef
+
+
+class ExtractRecord(Contract):
+    """What the steps after `extract` need to know."""
+
+    sha256: Annotated[str, Field(max_length=64)]
+    """Of the document that was read."""
+    tags: tuple[Tag, ...] = ()
+    """Derived from what it is."""
+    files: tuple[ExtractedBlob, ...] = ()
+
+
+def folder_of(event: DocumentProcessed) -> str:
+    """Where the blobs go that are made of a document.
+
+    An id that is no plain name is replaced by its hash: blob stores and file systems do not agree
+    about what else may be a name.
+    """
+    name = event.document_id
+    if not _PLAIN.fullmatch(name):
+        name = f"{_HASHED}{hashlib.sha256(name.encode()).hexdigest()}"
+    return f"batches/{event.case_id}/{event.batch_id}/{name}"
+
+
+def derived_tags(extracted: Extracted) -> tuple[str, ...]:
+    """Tags that follow from what a document is.
+
+    `type:` pdf, word, mail, page or text; `year:` of its making, or else of its last change;
+    `has:attachments`; `has:no text`, as scans have.
+    """
+    tags: list[str] = []
+    if kind := _TYPES.get(extracted.media_type):
+        tags.append(f"type:{kind}")
+    if moment := extracted.created_at or extracted.modified_at:
+        tags.append(f"year:{moment.year}")
+    if extracted.files:
+        tags.append("has:attachments")
+    if not extracted.text:
+        tags.append("has:no text")
+    return tuple(tags)
+
+
+async def save_extract(
+    blobs: Blobs, event: DocumentProcessed, sha256: str, extracted: Extracted, folder: Path
+) -> None:
+    """Put the files found inside a document, and then the record of them, into the blob store.
+
+    Args:
+        blobs: The store.
+        event: The document.
+        sha256: Of its bytes.
+        extracted: What was found.
+        folder: For the record's own file.
+    """
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def upload(number: int, path: Path, filename: str) -> ExtractedBlob:
+        async with room:
+            blob = await blobs.upload(
+                path, f"{folder_of(event)}/attachments/{number:04}-{filename}"
+            )
+        return ExtractedBlob(filename=filename, blob=blob)
+
+    files = await _all_of(
+        upload(number, file.path, file.filename)
+        for number, file in enumerate(extracted.files, start=1)
+    )
+    record = ExtractRecord(sha256=sha256, tags=derived_tags(extracted), files=tuple(files))
+    path = folder / "extract.json"
+    await asyncio.to_thread(path.write_text, record.model_dump_json())
+    await blobs.upload(path, _name(event))
+
+
+async def load_extract(
+    blobs: Blobs, event: DocumentProcessed, source: BlobRef, scratch: Path
+) -> ExtractRecord:
+    """What `extract` found.
+
+    Raises:
+        Refused: The record is gone, or is of other bytes.
+    """
+    name = _name(event)
+    lost = (
+        f"{name}, which says what was found in the document, is gone or was replaced;"
+        " send the document under a new id"
+    )
+    with scratch_folder(scratch) as folder:
+        path = folder / "extract.json"
+        try:
+            await blobs.download(name, path)
+        except BlobNotFound as error:
+            raise Refused(lost) from error
+        record = ExtractRecord.model_validate_json(await asyncio.to_thread(path.read_bytes))
+    if record.sha256 != source.sha256:
+        raise Refused(lost)
+    return record
+
+
+async def stat_all(blobs: Blobs, files: Iterable[tuple[str, str]]) -> list[Attached]:
+    """Find blobs that a message names.
+
+    Args:
+        blobs: The store.
+        files: Blob name and filename of each.
+
+    Raises:
+        BlobNotFound: One of them is not there; the message says which.
+    """
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def stat(name: BlobName, filename: str) -> Attached:
+        async with room:
+            try:
+                return Attached(filename, await blobs.stat(name))
+            except BlobNotFound as error:
+                raise BlobNotFound(missing(name)) from error
+
+    return await _all_of(stat(name, filename) for name, filename in files)
+
+
+def missing(name: str) -> str:
+    """What a person is told about a blob that is not there."""
+    return f"{name} is not in the blob store; upload it there, and redrive the batch"
+
+
+async def _all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of calls made side by side; the first failure, when all of them have ended."""
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    results: list[T] = []
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        results.append(outcome)
+    return results
+
+
+def _name(event: DocumentProcessed) -> str:
+    return f"{folder_of(event)}/extract.json"

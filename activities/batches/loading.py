@@ -1,0 +1,222 @@
+"""The steps of one document: each may run twice, and goes on where the one before it stopped."""
+
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.batches.extracts import load_extract, missing, save_extract, stat_all
+from activities.failures import Refused, translate_failures
+from activities.heartbeat import Heartbeater
+from activities.imports.fetching import scratch_folder, sweep
+from adapters.ports import (
+    Attached,
+    BatchQueues,
+    BatchStore,
+    BlobNotFound,
+    Blobs,
+    Denied,
+    DocumentTexts,
+    LoadStore,
+)
+from contracts.batches import (
+    DocumentAttachments,
+    DocumentProcessed,
+    DocumentRelations,
+    GivenUp,
+    GiveUp,
+    LoadStep,
+    StepOrder,
+    StepOutcome,
+    names_of,
+)
+from contracts.blobs import BlobRef
+
+_NOTE_CHARACTERS: Final = 500
+_DONE: Final = StepOutcome(resumed=True)
+
+
+class DocumentLoading:
+    """Loads documents of batches.
+
+    Args:
+        store: Tables of documents.
+        batches: Tables of batches.
+        blobs: Where documents are, and where the files go that are found in them.
+        texts: Reads documents.
+        queues: Where dead letters go.
+        prefix: Of the names of queues.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self,
+        store: LoadStore,
+        batches: BatchStore,
+        blobs: Blobs,
+        texts: DocumentTexts,
+        queues: BatchQueues,
+        prefix: str,
+        scratch: Path,
+    ) -> None:
+        self._store = store
+        self._batches = batches
+        self._blobs = blobs
+        self._texts = texts
+        self._queues = queues
+        self._prefix = prefix
+        self._scratch = scratch
+        sweep(scratch)
+
+    @activity.defn(name="batches.dedupe")
+    @translate_failures
+    async def dedupe(self, order: StepOrder) -> StepOutcome:
+        """Hash the document's file, and ask who else of the case has the same bytes.
+
+        Returns:
+            The file, and the document that has its bytes already.
+
+        Raises:
+            ApplicationError: `MissingBlob` when the file is not there.
+        """
+        event = _document(order)
+        facts = await self._store.facts(event)
+        if LoadStep.DEDUPE in facts.done and facts.source is not None:
+            return StepOutcome(source=facts.source, duplicate_of=facts.duplicate_of, resumed=True)
+        async with Heartbeater():
+            with scratch_folder(self._scratch) as folder:
+                source = await self._download(event, folder / "document")
+        first = await self._store.save_source(event, source)
+        return StepOutcome(source=source, duplicate_of=first)
+
+    @activity.defn(name="batches.extract")
+    @translate_failures
+    async def extract(self, order: StepOrder) -> StepOutcome:
+        """Read text and metadata, and take out the files that are inside.
+
+        Raises:
+            ApplicationError: `UnreadableDocument` when nothing can be read, `MissingBlob` when
+                the file is gone, `Permanent` when it is not the one that was hashed.
+        """
+        event, source = _document(order), _source(order)
+        if await self._is_done(order):
+            return _DONE
+        with scratch_folder(self._scratch) as folder:
+            path, inside = folder / "document", folder / "inside"
+            inside.mkdir()
+            async with Heartbeater():
+                found = await self._download(event, path)
+                if found.sha256 != source.sha256:
+                    raise Refused(
+                        f"{event.blob_name} was replaced while its document was being loaded;"
+                        " send the new file as a document of its own"
+                    )
+                extracted = await self._texts.extract(path, _filename(event), inside)
+                await save_extract(self._blobs, event, source.sha256 or "", extracted, folder)
+                await self._store.save_text(event, extracted)
+        return StepOutcome(note="; ".join(extracted.notes)[:_NOTE_CHARACTERS] or None)
+
+    @activity.defn(name="batches.tags")
+    @translate_failures
+    async def tags(self, order: StepOrder) -> StepOutcome:
+        """Tag the document: as its message says, and as follows from what it is.
+
+        Raises:
+            ApplicationError: `Permanent` when nobody knows any more what was found in it.
+        """
+        event = _document(order)
+        if await self._is_done(order):
+            return _DONE
+        record = await load_extract(self._blobs, event, _source(order), self._scratch)
+        await self._store.save_tags(event, (*event.tags, *record.tags))
+        return StepOutcome()
+
+    @activity.defn(name="batches.relations")
+    @translate_failures
+    async def relations(self, order: StepOrder) -> StepOutcome:
+        """Relate the document to others: as its message says; mails that answer each other."""
+        event = order.event
+        if isinstance(event, DocumentAttachments):
+            raise _wrong(order)
+        if await self._is_done(order):
+            return _DONE
+        await self._store.save_relations(event, event.relations)
+        return StepOutcome()
+
+    @activity.defn(name="batches.attachments")
+    @translate_failures
+    async def attachments(self, order: StepOrder) -> StepOutcome:
+        """Note which files belong to the document.
+
+        They are those that were found in it, or for BATCH_ATTACHMENTS those that are named.
+
+        Raises:
+            ApplicationError: `MissingBlob` when one that is named is not there; `Permanent` when
+                nobody knows any more what was found.
+        """
+        event = order.event
+        if isinstance(event, DocumentRelations):
+            raise _wrong(order)
+        if await self._is_done(order):
+            return _DONE
+        if isinstance(event, DocumentProcessed):
+            record = await load_extract(self._blobs, event, _source(order), self._scratch)
+            files = [Attached(file.filename, file.blob) for file in record.files]
+        else:
+            named = {file.blob_name: file.filename for file in event.attachments}
+            files = await stat_all(self._blobs, named.items())
+        await self._store.save_attachments(event, files)
+        return StepOutcome()
+
+    @activity.defn(name="batches.give_up")
+    @translate_failures
+    async def give_up(self, lost: GiveUp) -> GivenUp:
+        """Put a document that cannot be loaded among the dead letters, or record its failure.
+
+        It is recorded, for good, on the final pass over the dead letters, and when they are gone.
+        A second run puts it there again, where each message is moved back once.
+        """
+        event = lost.event
+        if not await self._batches.is_final_pass(event.key):
+            try:
+                await self._queues.dead_letter(
+                    names_of(self._prefix, event.key),
+                    event.model_dump_json(by_alias=True),
+                    f"{lost.step}: {lost.reason}",
+                    deduplication=event.workflow_id,
+                )
+                return GivenUp(final=False)
+            except Denied as error:
+                activity.logger.info("%s has no dead letters any more: %s", event.key, error)
+        await self._store.fail(event, f"{lost.step}: {lost.reason}")
+        return GivenUp(final=True)
+
+    async def _is_done(self, order: StepOrder) -> bool:
+        facts = await self._store.facts(order.event)
+        return order.step in facts.done
+
+    async def _download(self, event: DocumentProcessed, target: Path) -> BlobRef:
+        try:
+            return await self._blobs.download(event.blob_name, target)
+        except BlobNotFound as error:
+            raise BlobNotFound(missing(event.blob_name)) from error
+
+
+def _document(order: StepOrder) -> DocumentProcessed:
+    if not isinstance(order.event, DocumentProcessed):
+        raise _wrong(order)
+    return order.event
+
+
+def _wrong(order: StepOrder) -> Refused:
+    return Refused(f"{order.step} is no step of {order.event.event_type}")
+
+
+def _source(order: StepOrder) -> BlobRef:
+    if order.source is None:
+        raise Refused(f"{order.step} needs the file that {LoadStep.DEDUPE} found")
+    return order.source
+
+
+def _filename(event: DocumentProcessed) -> str:
+    return event.filename or event.blob_name.rpartition("/")[2]

@@ -1,0 +1,88 @@
+"""Processes of their own for libraries that a hostile file can crash, hang or swell.
+
+What crosses the pipe are frames: the length as 4 bytes, little endian, then that many bytes.
+"""
+
+import os
+import resource
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+_LENGTH = struct.Struct("<L")
+_ROOT = Path(__file__).parents[2]
+
+
+class FrameTooLong(Exception):
+    """A frame is announced that holds more than it may."""
+
+
+def start(module: str, *arguments: str, talks: bool = False) -> subprocess.Popen[bytes]:
+    """Run one of our modules as a process that sees nothing of this one but its pipes.
+
+    Args:
+        module: Full name.
+        arguments: Of its command line.
+        talks: It is written to as well, and may have children: it leads a group of its own, so
+            that `stop` ends those too.
+    """
+    return subprocess.Popen(  # noqa: S603 - our own module, arguments are not parsed by a shell
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=_ROOT,
+        env={"PATH": os.defpath, "RUST_BACKTRACE": "0"},
+        start_new_session=talks,
+    )
+
+
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """End a process, whatever it is doing; one that has ended already is no error."""
+    if child.poll() is None:
+        # Not waited for yet, so its number cannot be another's.
+        if child.stdin is None:
+            child.kill()
+        else:
+            os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def limit(memory: int, seconds: int) -> None:
+    """Bound this process for ever: address space in bytes, processor time, no core dumps."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    # At the first of these it is told so, at the second killed, as by anybody.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def write_frame(pipe: IO[bytes], body: bytes) -> None:
+    """Send a frame.
+
+    Raises:
+        BrokenPipeError: Nobody reads any more.
+    """
+    pipe.write(_LENGTH.pack(len(body)) + body)
+    pipe.flush()
+
+
+def read_frame(pipe: IO[bytes], most: int) -> bytes | None:
+    """The next frame; None at the end, also when it comes in the middle of a frame.
+
+    Raises:
+        FrameTooLong: It holds more than `most` bytes.
+    """
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    if length > most:
+        raise FrameTooLong
+    body = pipe.read(length)
+    return body if len(body) == length else None

@@ -1,0 +1,123 @@
+"""Text from outside, made fit to be stored and shown."""
+
+import re
+import unicodedata
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Final
+
+from adapters.files import limits
+
+_BREAKS = dict.fromkeys(map(ord, "\r\v\f\x85\u2028\u2029"), "\n")
+_CONTROLS: dict[int, str | None] = {code: None for code in (*range(32), *range(127, 160))}
+# PDF readers put U+0002 and U+FFFE where a word is divided at the end of a line.
+_CLEAN: Final = {
+    **_CONTROLS,
+    0xFFFE: None,
+    0xFEFF: None,
+    **_BREAKS,
+    ord("\n"): "\n",
+    ord("\t"): "\t",
+}
+_WHITE: Final = re.compile(r"\s+")
+_NOT_IN_NAMES = '<>:"|?*\\/'
+_DEVICES = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
+}
+_LONGEST_EXTENSION = 12
+
+
+def clean_text(text: str) -> str:
+    """Line breaks as `\\n`, no other control characters, nothing that UTF-8 cannot hold."""
+    text = text.replace("\r\n", "\n").translate(_CLEAN)
+    return text.encode("utf-8", "replace").decode()
+
+
+def clean_line(text: str, most: int) -> str:
+    """The same on one line, cut to `most` characters."""
+    return " ".join(clean_text(text[: 4 * most]).split())[:most]
+
+
+def safe_filename(name: str | None, fallback: str) -> str:
+    """The last segment of a name from outside, fit for any file system and for a page.
+
+    Args:
+        name: As it came; may be a path of some other machine, or a trick.
+        fallback: Where nothing of it is left.
+    """
+    last = (name or "")[-4096:].replace("\\", "/").rpartition("/")[2]
+    visible = (
+        "_" if character in _NOT_IN_NAMES else character
+        for character in unicodedata.normalize("NFC", clean_line(last, 1_000))
+        # Marks that turn the direction of writing make `exe.pdf` of `fdp.exe`.
+        if unicodedata.category(character) not in ("Cc", "Cf", "Co", "Cn", "Cs")
+    )
+    safe = "".join(visible).strip(" .")
+    stem, dot, extension = safe.rpartition(".")
+    if not dot or len(extension) > _LONGEST_EXTENSION:
+        stem, dot, extension = safe, "", ""
+    room = limits.FILENAME_BYTES - len(f"{dot}{extension}".encode())
+    stem = stem.encode()[:room].decode(errors="ignore").rstrip(" .")
+    if stem.casefold() in _DEVICES:
+        stem = f"_{stem}"
+    return f"{stem}{dot}{extension}" if stem else fallback
+
+
+def as_utc(moment: datetime | None) -> datetime | None:
+    """A moment of a file in UTC; a naive one is taken as UTC, one outside the calendar as None."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return None
+
+
+class _Words(HTMLParser):
+    """Collects what a reader would see."""
+
+    _UNSEEN = frozenset({"script", "style", "title"})
+    _BLOCKS = frozenset(
+        {"address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "footer", "h1", "h2"}
+        | {"h3", "h4", "h5", "h6", "header", "hr", "li", "ol", "p", "pre", "section", "table"}
+        | {"tr", "ul"}
+    )
+    _CELLS = frozenset({"td", "th"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.pieces: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in self._UNSEEN:
+            self._unseen += 1
+        elif tag in self._BLOCKS:
+            self.pieces.append("\n")
+        elif tag in self._CELLS:
+            self.pieces.append("\t")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._UNSEEN:
+            self._unseen = max(self._unseen - 1, 0)
+        elif tag in self._BLOCKS:
+            self.pieces.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.pieces.append(_WHITE.sub(" ", data))
+
+
+def html_text(html: str) -> str:
+    """What a reader of an HTML page would see, a line for each block."""
+    words = _Words()
+    words.feed(html)
+    words.close()
+    lines = (line.strip() for line in "".join(words.pieces).splitlines())
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,137 @@
+"""What is found in a document while it is read; every part of it has a bound."""
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from adapters.files import limits
+from adapters.files.texts.cleaning import as_utc, clean_line, clean_text, safe_filename
+from adapters.ports import Extracted, ExtractedFile, Unavailable
+
+_NOTE_CHARACTERS = 300
+_NAME_CHARACTERS = 100
+_MESSAGE_ID: Final = re.compile(r"<([^<>\s]+)>")
+
+
+class Findings:
+    """Takes what a reader finds, cleans it, and stops taking where a bound is.
+
+    Args:
+        folder: Takes the files found inside.
+        cpu_seconds: Processor time of this process after which reading should come to an end.
+    """
+
+    def __init__(self, folder: Path, cpu_seconds: float) -> None:
+        self._folder = folder
+        self._cpu_seconds = cpu_seconds
+        self._pieces: list[str] = []
+        self._room = limits.TEXT_BYTES
+        self._truncated = False
+        self._metadata: dict[str, str] = {}
+        self._thread: dict[str, None] = {}
+        self._files: list[ExtractedFile] = []
+        self._left_out = 0
+        self._files_room = limits.ATTACHED_BYTES
+        self._notes: dict[str, None] = {}
+        self.title: str | None = None
+        self.author: str | None = None
+        self.created_at: datetime | None = None
+        self.modified_at: datetime | None = None
+        self.pages: int | None = None
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether no more text is kept."""
+        return self._truncated
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it is time to come to an end."""
+        return time.process_time() > self._cpu_seconds
+
+    def add_text(self, piece: str) -> None:
+        """Keep some more text, as far as there is room."""
+        encoded = clean_text(piece).encode()
+        if len(encoded) > self._room:
+            self.cut_off(f"only the first {limits.TEXT_BYTES // limits.MB} MB of its text are kept")
+        kept = encoded[: self._room]
+        self._room -= len(kept)
+        self._pieces.append(kept.decode(errors="ignore"))
+
+    def cut_off(self, why: str) -> None:
+        """Note that the document has more text than is kept."""
+        self._truncated = True
+        self.note(why)
+
+    def describe(self, name: str, value: str | None) -> None:
+        """Keep an entry of what the document says about itself; blank ones are left out."""
+        name = clean_line(name, _NAME_CHARACTERS)
+        said = clean_line(value or "", limits.METADATA_CHARACTERS)
+        if name and said and len(self._metadata) < limits.METADATA_ENTRIES:
+            self._metadata.setdefault(name, said)
+
+    def belongs_to_thread(self, own: str, answered: Iterable[str], content: bytes) -> None:
+        """Keep the message ids of a mail.
+
+        Args:
+            own: Its header `Message-ID`.
+            answered: Headers that name what it answers, the nearest first.
+            content: Stands for the id of a mail that has none.
+        """
+        ids = _MESSAGE_ID.findall(own)[:1] or [f"sha256-{hashlib.sha256(content).hexdigest()}"]
+        ids += [name for header in answered for name in _MESSAGE_ID.findall(header)]
+        for name in ids:
+            if len(self._thread) < limits.THREAD_IDS:
+                self._thread.setdefault(clean_line(name, limits.MESSAGE_ID_CHARACTERS))
+
+    def keep(self, filename: str | None, content: bytes) -> None:
+        """Keep a file that was inside the document.
+
+        Raises:
+            Unavailable: It cannot be written.
+        """
+        number = len(self._files) + 1
+        if number > limits.ATTACHED_FILES or len(content) > self._files_room:
+            self._left_out += 1
+            return
+        path = self._folder / f"{number:04}"
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise Unavailable(f"an attached file cannot be written: {error.strerror}") from error
+        self._files_room -= len(content)
+        name = safe_filename(filename, f"file {number}")
+        digest = hashlib.sha256(content).hexdigest()
+        self._files.append(ExtractedFile(name, path, len(content), digest))
+
+    def note(self, sentence: str) -> None:
+        """Keep what could not be read although the document as a whole could."""
+        if len(self._notes) < limits.NOTES:
+            self._notes.setdefault(clean_line(sentence, _NOTE_CHARACTERS))
+
+    def extracted(self, media_type: str) -> Extracted:
+        """Everything that was found."""
+        if self._left_out:
+            self.note(
+                f"{self._left_out:,} of its files are not taken out: at most"
+                f" {limits.ATTACHED_FILES:,} of together"
+                f" {limits.ATTACHED_BYTES // limits.MB} MB are"
+            )
+        return Extracted(
+            media_type=media_type,
+            text="".join(self._pieces).strip(),
+            truncated=self._truncated,
+            title=clean_line(self.title or "", limits.METADATA_CHARACTERS) or None,
+            author=clean_line(self.author or "", limits.METADATA_CHARACTERS) or None,
+            created_at=as_utc(self.created_at),
+            modified_at=as_utc(self.modified_at),
+            pages=self.pages,
+            metadata=self._metadata,
+            thread=list(self._thread),
+            files=self._files,
+            notes=list(self._notes),
+        )

@@ -1,0 +1,121 @@
+"""What a document is, by what it holds; its name is a hint where nothing else decides."""
+
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import olefile
+
+from adapters.files.encodings import find_encoding
+from adapters.files.package import Package, open_package
+from adapters.files.sniff import COMPOUND_HEAD, HEAD_BYTES, ZIP_HEADS, named_by_head
+from adapters.ports import UnreadableDocument
+
+
+class Kind(Enum):
+    """Documents that text is read from; the value is the media type."""
+
+    PDF = "application/pdf"
+    DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    MSG = "application/vnd.ms-outlook"
+    MAIL = "message/rfc822"
+    HTML = "text/html"
+    TEXT = "text/plain"
+
+
+ADVICE: Final = "send it as PDF, DOCX, EML, MSG or plain text"
+LOCKED: Final = "is protected by a password; remove it and send the document again"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_PDF_WITHIN = 1024
+"""Bytes that may stand before a PDF, as its readers agree on."""
+_TEXT_BYTES = bytes((*range(7, 14), 26, 27, *range(32, 256)))
+_CONTROLS_AT_MOST = 0.05
+"""Part of a text that may be control characters."""
+_HEADER_LINE = re.compile(rb"[!-9;-~]{1,100}:")
+_HEADERS = frozenset(
+    {b"from", b"to", b"subject", b"date", b"message-id", b"received", b"mime-version"}
+    | {b"return-path", b"content-type", b"delivered-to", b"cc", b"reply-to"}
+)
+
+
+def kind_of(path: Path, filename: str | None) -> Kind:
+    """Find out what a document is.
+
+    Args:
+        path: The file.
+        filename: The name its owner knows it by.
+
+    Raises:
+        UnreadableDocument: It is of no kind that is read; the message says what it seems to be.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head:
+        raise UnreadableDocument("the document is empty; send it again")
+    if b"%PDF-" in head[:_PDF_WITHIN]:
+        return Kind.PDF
+    if head.startswith(ZIP_HEADS):
+        return _package_kind(path)
+    if head.startswith(COMPOUND_HEAD):
+        return _compound_kind(path)
+    if what := named_by_head(head):
+        raise UnreadableDocument(f"the document is {what}; {ADVICE}")
+    if _is_mail(head.removeprefix(BYTE_ORDER_MARK), filename):
+        return Kind.MAIL
+    encoding = find_encoding(path)
+    if encoding is None or (not encoding.startswith("utf-16") and _is_binary(head)):
+        raise UnreadableDocument(f"the document is of no kind that is known; {ADVICE}")
+    is_page = re.match(rb"\s*<(!doctype\s+html|html)\b", head.removeprefix(BYTE_ORDER_MARK), re.I)
+    return Kind.HTML if is_page else Kind.TEXT
+
+
+def _is_binary(head: bytes) -> bool:
+    return len(head.translate(None, _TEXT_BYTES)) > _CONTROLS_AT_MOST * len(head)
+
+
+def _package_kind(path: Path) -> Kind:
+    with open_package(path, "document") as package:
+        for prefix, what in {
+            "xl/": "a workbook",
+            "ppt/": "a presentation",
+            "mimetype": "an OpenDocument file",
+        }.items():
+            if package.has(prefix):
+                raise UnreadableDocument(f"the document is {what}; {ADVICE}")
+        if not _is_word(package):
+            raise UnreadableDocument(
+                "the document is a zip archive; send each file inside it as a document of its own"
+            )
+    return Kind.DOCX
+
+
+def _is_word(package: Package) -> bool:
+    return "[Content_Types].xml" in package and package.has("word/")
+
+
+def _compound_kind(path: Path) -> Kind:
+    """Tell old Office files apart by the names at the top of their directory."""
+    with olefile.OleFileIO(str(path)) as compound:
+        names = {path[0].casefold() for path in compound.listdir()}
+    if names & {"encryptedpackage", "encryptioninfo"}:
+        raise UnreadableDocument(f"the document {LOCKED}")
+    if "__properties_version1.0" in names:
+        return Kind.MSG
+    what = "an old Word document" if "worddocument" in names else "an old Office file"
+    raise UnreadableDocument(f"the document is {what}; {ADVICE}")
+
+
+def _is_mail(head: bytes, filename: str | None) -> bool:
+    """Whether it begins with the header of a mail: one known field for sure, two without a name."""
+    found: set[bytes] = set()
+    for line in head.splitlines()[:-1] or [head]:
+        if not line:
+            break
+        if line[:1] in b" \t" and found:
+            continue
+        if not _HEADER_LINE.match(line):
+            return False
+        found.add(line.partition(b":")[0].lower())
+    needed = 1 if (filename or "").lower().endswith(".eml") else 2
+    return len(found & _HEADERS) >= needed

@@ -1,0 +1,43 @@
+"""What goes to a reading process, and what comes back."""
+
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from adapters.files import limits
+from adapters.ports import Extracted
+
+ANSWER_BYTES: Final = 3 * limits.TEXT_BYTES
+"""The text in JSON, where every line break takes two bytes, and everything else."""
+ORDER_BYTES: Final = 64 * 1024
+
+
+class Bounds(BaseModel):
+    """What reading one document may cost."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_bytes: int = limits.READER_MEMORY_BYTES
+    """Address space."""
+    cpu_seconds: int = limits.READER_CPU_SECONDS
+    """Processor time; after three quarters of it, reading comes to an end with what it has."""
+    seconds: int = limits.READER_SECONDS
+    """Of the clock on the wall."""
+
+
+class ReadOrder(BaseModel):
+    """One document to read."""
+
+    path: Path
+    filename: str | None
+    folder: Path
+    bounds: Bounds
+
+
+class Answer(BaseModel):
+    """What became of it; one of the fields is set."""
+
+    extracted: Extracted | None = None
+    unreadable: str | None = None
+    unavailable: str | None = None

@@ -1,0 +1,117 @@
+"""PDF documents."""
+
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from pypdfium2 import PdfDocument, PdfiumError
+from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
+
+from adapters.files.texts.findings import Findings
+from adapters.files.texts.kinds import LOCKED
+from adapters.ports import UnreadableDocument
+
+_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
+_DESCRIBED = ("Subject", "Keywords", "Creator", "Producer")
+
+
+def read_pdf(path: Path, into: Findings) -> None:
+    """Read pages, document information and embedded files.
+
+    Raises:
+        UnreadableDocument: It is damaged or needs a password.
+    """
+    try:
+        document = PdfDocument(path)
+    except PdfiumError as error:
+        if error.err_code in (FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY):
+            raise UnreadableDocument(f"the PDF document {LOCKED}") from error
+        raise UnreadableDocument(
+            "the PDF document is damaged or cut off; print it to a new PDF and send that"
+        ) from error
+    with document:
+        _describe(document, into)
+        _read_pages(document, into)
+        _take_out_files(document, into)
+
+
+def _describe(document: PdfDocument, into: Findings) -> None:
+    said = document.get_metadata_dict()
+    into.title, into.author = said["Title"], said["Author"]
+    into.created_at = pdf_date(said["CreationDate"])
+    into.modified_at = pdf_date(said["ModDate"])
+    for name in _DESCRIBED:
+        into.describe(name, said[name])
+    version = document.get_version()
+    into.describe("PDF version", f"{version / 10:.1f}" if version else None)
+
+
+def _read_pages(document: PdfDocument, into: Findings) -> None:
+    into.pages = count = len(document)
+    blank = unreadable = 0
+    for number in range(count):
+        if into.is_late:
+            into.cut_off(f"only the first {number:,} of {count:,} pages were read: time was over")
+        if into.is_cut_off:
+            break
+        try:
+            text = _page_text(document, number)
+        except PdfiumError:
+            unreadable += 1
+            continue
+        blank += not text.strip()
+        into.add_text(f"{text}\n\n")
+    if unreadable:
+        into.note(f"{unreadable:,} of {count:,} pages are damaged")
+    if blank:
+        into.note(f"{blank:,} of {count:,} pages hold no text: they are blank, or pictures")
+
+
+def _page_text(document: PdfDocument, number: int) -> str:
+    page = document[number]
+    try:
+        text = page.get_textpage()
+        try:
+            return text.get_text_bounded()
+        finally:
+            text.close()
+    finally:
+        page.close()
+
+
+def _take_out_files(document: PdfDocument, into: Findings) -> None:
+    for number in range(document.count_attachments()):
+        if into.is_late:
+            into.note("not all embedded files were taken out: time was over")
+            break
+        try:
+            attached = document.get_attachment(number)
+            into.keep(attached.get_name(), bytes(attached.get_data()))
+        except PdfiumError:
+            into.note(f"embedded file {number + 1:,} is damaged")
+
+
+def pdf_date(text: str) -> datetime | None:
+    """A date of the document information; None where it is none.
+
+    Source: ISO 32000-1, 7.9.4.
+    """
+    found = _DATE.match(text.strip())
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = found.groups()[:6]
+    sign, hours, minutes = found.groups()[6:]
+    try:
+        offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        zone = timezone(-offset if sign == "-" else offset)
+        return datetime(
+            int(year),
+            int(month or 1),
+            int(day or 1),
+            int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+            tzinfo=zone,
+        )
+    except ValueError:
+        return None

@@ -1,0 +1,44 @@
+"""Plain text, and pages of HTML."""
+
+from pathlib import Path
+
+from adapters.files import limits
+from adapters.files.encodings import find_encoding
+from adapters.files.texts.cleaning import html_text
+from adapters.files.texts.findings import Findings
+from adapters.files.texts.kinds import ADVICE
+from adapters.ports import UnreadableDocument
+
+
+def read_plain(path: Path, into: Findings) -> None:
+    """Read a text in whatever encoding it is in; bytes that mean nothing in it become U+FFFD.
+
+    Raises:
+        UnreadableDocument: It is no text.
+    """
+    encoding = _encoding(path, into)
+    with path.open(encoding=encoding, errors="replace", newline="") as file:
+        while not into.is_cut_off and (piece := file.read(limits.TEXT_BLOCK_CHARACTERS)):
+            into.add_text(piece)
+
+
+def read_page(path: Path, into: Findings) -> None:
+    """Read what a reader of an HTML page would see.
+
+    Raises:
+        UnreadableDocument: It is no text.
+    """
+    encoding = _encoding(path, into)
+    with path.open(encoding=encoding, errors="replace") as file:
+        page = file.read(limits.TEXT_BYTES)
+        if file.read(1):
+            into.cut_off("only the beginning of the page was read")
+    into.add_text(html_text(page))
+
+
+def _encoding(path: Path, into: Findings) -> str:
+    encoding = find_encoding(path)
+    if encoding is None:
+        raise UnreadableDocument(f"the document holds NUL characters, and is no text; {ADVICE}")
+    into.describe("encoding", encoding)
+    return encoding

@@ -1,0 +1,89 @@
+"""Word documents."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from docx.opc.constants import RELATIONSHIP_TYPE as RT
+from docx.opc.package import OpcPackage
+from docx.opc.part import Part
+from docx.opc.parts.coreprops import CorePropertiesPart
+from docx.oxml import parse_xml
+
+from adapters.files import limits
+from adapters.files.package import open_package
+from adapters.files.texts.findings import Findings
+from adapters.ports import UnreadableDocument
+
+_BESIDES: Final = re.compile(r"(header|footer|footnotes|endnotes|comments)\d*\.xml")
+"""Parts beside the main one that hold text."""
+_BREAKS: Final = {"br": "\n", "cr": "\n", "tab": "\t", "noBreakHyphen": "-"}
+"""Within a run of text; the definition of a tab stop is called `tab` as well."""
+
+
+def read_word(path: Path, into: Findings) -> None:
+    """Read all text in the order of the file, headers and notes after it, and core properties.
+
+    Raises:
+        UnreadableDocument: It is damaged, or unpacks to more than can be held.
+    """
+    with open_package(path, "document") as package:
+        if package.unpacked > limits.DOCX_BYTES:
+            raise UnreadableDocument(
+                f"the document unpacks to {package.unpacked:,} bytes; at most"
+                f" {limits.DOCX_BYTES:,} are read: make its pictures smaller or split it"
+            )
+    opened = OpcPackage.open(str(path))
+    _describe(opened, into)
+    main = opened.main_document_part
+    for part in (main, *_parts_beside(opened, main)):
+        for piece in _texts(_root(part)):
+            if into.is_late:
+                into.cut_off("not all of its text was read: time was over")
+            if into.is_cut_off:
+                return
+            into.add_text(piece)
+
+
+def _describe(opened: OpcPackage, into: Findings) -> None:
+    try:
+        # The package makes properties up where there are none.
+        part = opened.part_related_by(RT.CORE_PROPERTIES)
+    except KeyError:
+        return
+    if not isinstance(part, CorePropertiesPart):
+        return
+    core = part.core_properties
+    into.title, into.author = core.title, core.author
+    into.created_at, into.modified_at = core.created, core.modified
+    for name in ("subject", "keywords", "category", "comments", "last_modified_by"):
+        into.describe(name.replace("_", " "), getattr(core, name))
+    into.describe("revision", str(core.revision) if core.revision else None)
+
+
+def _parts_beside(opened: OpcPackage, main: Part) -> Iterator[Part]:
+    for part in sorted(opened.iter_parts(), key=lambda part: part.partname):
+        if part is not main and _BESIDES.fullmatch(part.partname.filename):
+            yield part
+
+
+def _root(part: Part) -> Any:
+    """The part's XML; templates and documents with macros come as bytes."""
+    element = getattr(part, "element", None)
+    return parse_xml(part.blob) if element is None else element
+
+
+def _texts(root: Any) -> Iterator[str]:
+    """Text of every `w:t`, and what parts them; text that was struck out is a `w:delText`."""
+    for fallback in list(root.iter("{*}Fallback")):
+        # What older programs show in the place of a text box, which is there a second time.
+        fallback.getparent().remove(fallback)
+    for element in root.iter("{*}p", "{*}t", *(f"{{*}}{name}" for name in _BREAKS)):
+        name = element.tag.rpartition("}")[2]
+        if name == "p":
+            yield "\n"
+        elif name == "t":
+            yield element.text or ""
+        elif element.getparent().tag.endswith("}r"):
+            yield _BREAKS[name]

@@ -1,0 +1,1 @@
+"""What the pipelines ask of Temporal itself."""

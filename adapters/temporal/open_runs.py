@@ -1,0 +1,103 @@
+"""What is going on in Temporal, for `OpenRuns`."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from temporalio.client import Client, WorkflowExecution
+from temporalio.service import RPCError, RPCStatusCode
+
+from adapters.ports import Denied, Throttled, Unavailable
+from contracts.batches import BatchKey
+
+RPC_TIMEOUT: Final = timedelta(seconds=10)
+AT_ONCE: Final = 50
+"""Loads that are asked to stop side by side."""
+_REFUSALS: Final = frozenset(
+    {
+        RPCStatusCode.INVALID_ARGUMENT,
+        RPCStatusCode.PERMISSION_DENIED,
+        RPCStatusCode.UNAUTHENTICATED,
+        RPCStatusCode.UNIMPLEMENTED,
+    }
+)
+
+
+class TemporalOpenRuns:
+    """Asks Temporal.
+
+    Args:
+        client: Of the namespace in which batches run.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def is_open(self, workflow_id: str) -> bool:
+        """Whether a run of that id is open, or goes on as a new one."""
+        handle = self._client.get_workflow_handle(workflow_id)
+        with _temporal():
+            try:
+                found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    return False
+                raise
+        return found.close_time is None
+
+    async def open_loads(self, key: BatchKey) -> int:
+        """Document loads of a batch that are open; late by a second or two."""
+        with _temporal():
+            found = await self._client.count_workflows(_loads(key), rpc_timeout=RPC_TIMEOUT)
+        return found.count
+
+    async def cancel_loads(self, key: BatchKey) -> int:
+        """Ask the open document loads of a batch to stop; how many were asked."""
+        asked = 0
+        with _temporal():
+            loads = self._client.list_workflows(_loads(key), rpc_timeout=RPC_TIMEOUT)
+            page: list[WorkflowExecution] = []
+            async for load in loads:
+                page.append(load)
+                if len(page) == AT_ONCE:
+                    asked += await self._cancel(page)
+                    page.clear()
+            return asked + await self._cancel(page)
+
+    async def _cancel(self, loads: list[WorkflowExecution]) -> int:
+        return sum(await asyncio.gather(*(self._cancel_one(load) for load in loads)))
+
+    async def _cancel_one(self, load: WorkflowExecution) -> bool:
+        """False: it has ended meanwhile."""
+        handle = self._client.get_workflow_handle(load.id, run_id=load.run_id)
+        try:
+            await handle.cancel(rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        return True
+
+
+def _loads(key: BatchKey) -> str:
+    """The visibility query; the prefix is made of numbers, so there is nothing to quote.
+
+    By the time of closing: a load that an operator has paused is open and does not count as
+    `Running`.
+    """
+    return f'WorkflowId STARTS_WITH "{key.load_prefix}" AND CloseTime IS NULL'
+
+
+@contextmanager
+def _temporal() -> Generator[None]:
+    try:
+        yield
+    except RPCError as error:
+        said = f"Temporal does not answer: {error.message}"
+        if error.status is RPCStatusCode.RESOURCE_EXHAUSTED:
+            raise Throttled(said) from error
+        if error.status in _REFUSALS:
+            raise Denied(f"Temporal refuses: {error.message}") from error
+        raise Unavailable(said) from error

@@ -1,0 +1,178 @@
+"""All steps together, over one cloud: one of everything, then nothing."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.batches.provisioning import BatchProvisioning, Pace
+from activities.batches.sweeping import BatchSweeping
+from activities.batches.teardown import BatchTeardown
+from activities.batches.validating import function_lock
+from adapters.memory.cloud import MemoryCloud
+from contracts.batches import (
+    BatchKey,
+    BatchPlan,
+    Orphans,
+    ResourceState,
+    StepDone,
+    StepInput,
+    SweepOrder,
+    names_of,
+)
+from tests.support.activities import environment
+from tests.support.batches import KEY, MAKING, PLAN, REMOVING
+from tests.support.scripted import Scripted
+
+NAMES = names_of(PLAN.prefix, KEY)
+NEIGHBOUR = BatchKey(case_id=KEY.case_id, batch_id=30)
+"""Its names begin like those of the batch."""
+WITHOUT_FUNCTION = PLAN.model_copy(update={"with_function": False})
+
+
+@dataclass
+class Site:
+    """An account in which batches are built, of which no run is open."""
+
+    cloud: MemoryCloud = field(default_factory=MemoryCloud)
+    key: BatchKey = KEY
+    plan: BatchPlan = PLAN
+
+    async def step(self, name: str, **work: Any) -> StepDone:
+        cloud = self.cloud
+        ports = (cloud.queues, cloud.topic, cloud.functions, cloud.grants)
+        making = BatchProvisioning(*ports, pace=Pace(first=0.001, longest=0.001, again=0.01))
+        step = getattr(making, name, None) or getattr(BatchTeardown(*ports), name)
+        return await environment().run(step, StepInput(key=self.key, plan=self.plan, **work))
+
+    async def steps(self, *names: str) -> set[ResourceState]:
+        return {(await self.step(name)).state for name in names}
+
+    async def orphans(self) -> Orphans:
+        cloud = self.cloud
+        sweeping = BatchSweeping(
+            *(cloud.queues, cloud.topic, cloud.functions, cloud.grants),
+            Scripted(is_open=False),
+            self.plan,
+        )
+        return await environment().run(sweeping.orphans, SweepOrder(grace=0))
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+async def test_provisioning_twice_makes_one_of_everything(site: Site) -> None:
+    for _ in range(2):
+        assert await site.steps(*MAKING) == {ResourceState.READY}
+    cloud = site.cloud
+    assert set(cloud.queues_by_name) == {NAMES.queue, NAMES.dead_letters}
+    assert {queue.owner for queue in cloud.queues_by_name.values()} == {KEY.workflow_id}
+    queue, function = cloud.queues_by_name[NAMES.queue], cloud.functions_by_name[NAMES.function]
+    assert (queue.redrives, queue.open_to_topic) == (True, True)
+    assert (function.mapped, function.reserved) == (True, PLAN.concurrency)
+    assert function.owner == KEY.workflow_id
+    assert cloud.subscriptions == {NAMES.queue: KEY}
+    assert cloud.policies == {NAMES.policy}
+
+
+@pytest.mark.parametrize("done", range(len(MAKING) + 1))
+async def test_teardown_leaves_nothing_wherever_provisioning_stopped(site: Site, done: int) -> None:
+    neighbour = Site(site.cloud, NEIGHBOUR)
+    await neighbour.steps(*MAKING)
+    await site.steps(*MAKING[:done])
+    for _ in range(2):
+        assert await site.steps(*REMOVING) == {ResourceState.GONE}
+    assert (await site.orphans()).keys == (NEIGHBOUR,)
+    await neighbour.steps(*REMOVING)
+    assert site.cloud.is_empty
+
+
+@pytest.mark.parametrize("done", range(1, len(REMOVING)))
+async def test_the_sweeper_finds_what_is_left_wherever_teardown_stopped(
+    site: Site, done: int
+) -> None:
+    await site.steps(*MAKING)
+    assert await site.orphans() == Orphans(keys=(KEY,))
+    await site.steps(*REMOVING[:done])
+    assert await site.orphans() == Orphans(keys=(KEY,))
+    await site.steps(*REMOVING)
+    assert await site.orphans() == Orphans()
+
+
+async def test_without_functions_a_batch_is_queues_and_a_subscription(site: Site) -> None:
+    site.plan = WITHOUT_FUNCTION
+    await site.steps(*MAKING)
+    assert not site.cloud.functions_by_name
+    assert not site.cloud.policies
+    await site.steps(*REMOVING)
+    assert site.cloud.is_empty
+
+
+async def test_the_lock_is_held_from_the_functions_making_to_its_end(site: Site) -> None:
+    lock = function_lock(site.cloud.functions, PLAN.prefix)
+    held: list[str] = []
+    for step in (*MAKING, *REMOVING):
+        await site.step(step)
+        if await lock(KEY):
+            held.append(step)
+    between = [*MAKING, *REMOVING]
+    first, last = between.index("create_function"), between.index("delete_function")
+    assert held == between[first:last]
+    assert not await lock(NEIGHBOUR)
+
+
+async def test_dead_letters_outlive_everything_else_and_are_no_orphans(site: Site) -> None:
+    await site.steps(*MAKING)
+    site.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}", "{}"]
+    await site.steps(*REMOVING[:-1])
+    kept = await site.step(REMOVING[-1])
+    assert kept == StepDone(
+        state=ResourceState.KEPT, note=f"2 dead letters are in {NAMES.dead_letters}"
+    )
+    assert set(site.cloud.queues_by_name) == {NAMES.dead_letters}
+    assert await site.orphans() == Orphans()
+    site.cloud.queues_by_name[NAMES.dead_letters].messages.clear()
+    assert await site.orphans() == Orphans(keys=(KEY,))
+
+
+async def test_dead_letters_that_nobody_wants_go(site: Site) -> None:
+    await site.step("create_dead_letters")
+    site.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}"]
+    done = await site.step("delete_dead_letters", keep_dead_letters=False)
+    assert done == StepDone(state=ResourceState.GONE)
+    assert site.cloud.is_empty
+
+
+BEFORE_DELIVERY = MAKING[: MAKING.index("prove_delivery")]
+
+
+@pytest.mark.parametrize("missing", ["subscribe", "set_queue_policy"])
+async def test_delivery_is_not_proven_as_long_as_something_is_in_its_way(
+    site: Site, missing: str
+) -> None:
+    await site.steps(*(step for step in BEFORE_DELIVERY if step != missing))
+    with pytest.raises(ApplicationError, match="has reached the queue"):
+        await site.step("prove_delivery", delivery=0)
+    await site.step(missing)
+    assert await site.step("prove_delivery") == StepDone(state=ResourceState.READY)
+
+
+async def test_a_document_that_came_early_proves_delivery_and_stays(site: Site) -> None:
+    await site.steps(*BEFORE_DELIVERY)
+    document = json.dumps({"eventType": "DOCUMENT_PROCESSED"})
+    site.cloud.topic.deliver(KEY, document)
+    await site.step("prove_delivery")
+    assert site.cloud.queues_by_name[NAMES.queue].messages == [document]
+
+
+async def test_what_somebody_else_called_like_ours_stops_both_building_and_sweeping(
+    site: Site,
+) -> None:
+    await site.cloud.queues.ensure_queue(NAMES, PLAN, "somebody", 30)
+    with pytest.raises(ApplicationError, match="belongs to somebody"):
+        await site.step("create_queue")
+    assert await site.orphans() == Orphans()

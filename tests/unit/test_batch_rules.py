@@ -1,0 +1,136 @@
+"""Whether a batch may be built, and what nobody owns."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from activities.batches.rules import (
+    ASK_AGAIN,
+    TAGGED,
+    Neighbour,
+    is_strange,
+    is_young,
+    of_infrastructure,
+    of_neighbours,
+    of_status,
+    only_dead_letters,
+)
+from adapters.ports import FoundResource
+from contracts.batches import BatchKey, LoaderStatus, Purpose, Resource, ValidationOutcome
+
+KEY = BatchKey(case_id=7, batch_id=3)
+NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)
+GRACE = timedelta(minutes=15)
+ALONE = dict.fromkeys(("exists", "is_running"), False)
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+@pytest.mark.parametrize("status", LoaderStatus)
+def test_only_what_is_over_is_skipped_by_its_status(status: LoaderStatus, purpose: Purpose) -> None:
+    skipped = of_status(KEY, status, purpose)
+    expected = {
+        LoaderStatus.CANCELLED: ValidationOutcome.SKIP_CANCELLED,
+        LoaderStatus.COMPLETE: ValidationOutcome.SKIP_DUPLICATE,
+    }
+    if status is LoaderStatus.COMPLETE and purpose is Purpose.REDRIVE:
+        assert skipped is None
+    else:
+        assert (skipped and skipped.outcome) == expected.get(status)
+
+
+@pytest.mark.parametrize("status", LoaderStatus)
+def test_infrastructure_that_exists_is_somebody_elses(status: LoaderStatus) -> None:
+    skipped = of_infrastructure(KEY, status, exists=True)
+    assert skipped is not None
+    assert (skipped.outcome is ValidationOutcome.SKIP_DUPLICATE) == (
+        status is LoaderStatus.PROCESSING
+    )
+    assert (skipped.outcome is ValidationOutcome.SKIP_INCOMPLETE) == (
+        status is not LoaderStatus.PROCESSING
+    )
+    assert of_infrastructure(KEY, status, exists=False) is None
+
+
+def test_a_lock_is_believed_for_the_grace_and_no_longer() -> None:
+    moment = timedelta(microseconds=1)
+    young = Neighbour(2, NOW - GRACE + moment, **ALONE)
+    blocked = of_neighbours([young], NOW, GRACE)
+    assert blocked is not None
+    assert blocked.outcome is ValidationOutcome.BLOCKED
+    assert blocked.retry_at == NOW + moment
+    assert of_neighbours([young], blocked.retry_at, GRACE) is None
+
+
+@pytest.mark.parametrize(
+    ("alive", "why"),
+    [
+        ({"exists": True, "is_running": True}, "its infrastructure exists"),
+        ({"exists": True, "is_running": False}, "its infrastructure exists"),
+        ({"exists": False, "is_running": True}, "its run is open"),
+    ],
+)
+def test_a_batch_that_lives_blocks_however_old_its_lock_is(
+    alive: dict[str, bool], why: str
+) -> None:
+    blocked = of_neighbours([Neighbour(2, NOW - timedelta(days=9), **alive)], NOW, GRACE)
+    assert blocked is not None
+    assert blocked.retry_at == NOW + ASK_AGAIN
+    assert blocked.reason == f"batch 2 of the case is loading: {why}"
+
+
+neighbours = st.builds(
+    Neighbour,
+    batch_id=st.integers(1, 1000),
+    since=st.timedeltas(timedelta(hours=-1), timedelta(hours=1)).map(lambda age: NOW - age),
+    exists=st.booleans(),
+    is_running=st.booleans(),
+)
+
+
+@given(st.lists(neighbours, max_size=6), st.timedeltas(timedelta(0), timedelta(hours=1)))
+def test_a_batch_is_let_in_when_every_neighbour_alone_would_let_it_in(
+    others: list[Neighbour], grace: timedelta
+) -> None:
+    blocked = of_neighbours(others, NOW, grace)
+    alone = [answer for other in others if (answer := of_neighbours([other], NOW, grace))]
+    assert (blocked is None) == (not alone)
+    if blocked is not None:
+        moments = [answer.retry_at for answer in alone if answer.retry_at is not None]
+        assert blocked.retry_at == max(moments)
+        assert blocked.retry_at > NOW
+
+
+@given(neighbours, st.timedeltas(timedelta(0), timedelta(hours=1)))
+def test_an_orphan_has_nothing_that_lives_and_an_old_lock(
+    other: Neighbour, grace: timedelta
+) -> None:
+    is_orphan = of_neighbours([other], NOW, grace) is None
+    assert is_orphan == (not other.exists and not other.is_running and NOW - other.since >= grace)
+
+
+def found(resource: Resource, owner: str | None = None, age: timedelta | None = None):
+    return FoundResource(
+        KEY, resource, "name", made_at=None if age is None else NOW - age, owner=owner
+    )
+
+
+@pytest.mark.parametrize("resource", Resource)
+def test_a_name_is_enough_only_where_there_are_no_tags(resource: Resource) -> None:
+    assert is_strange(found(resource)) == (resource in TAGGED)
+    assert not is_strange(found(resource, owner=KEY.workflow_id))
+    assert is_strange(found(resource, owner="batch/7/30"))
+
+
+def test_the_youngest_resource_says_how_old_a_batch_is() -> None:
+    unknown, old = found(Resource.SUBSCRIPTION), found(Resource.QUEUE, age=2 * GRACE)
+    assert not is_young([unknown, old, found(Resource.FUNCTION, age=GRACE * 1.01)], NOW, GRACE)
+    assert is_young([unknown, old, found(Resource.FUNCTION, age=GRACE)], NOW, GRACE)
+
+
+def test_dead_letters_are_alone_when_nothing_else_of_the_batch_is_left() -> None:
+    queue, dead = found(Resource.QUEUE), found(Resource.DEAD_LETTERS)
+    assert only_dead_letters([dead]) is dead
+    assert only_dead_letters([queue, dead]) is None
+    assert only_dead_letters([queue]) is None

@@ -1,0 +1,245 @@
+"""Plans, notes, looks at queues, announcements and ends."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.batches.cases import CaseNotes
+from activities.batches.draining import BatchDraining
+from activities.batches.ending import BatchEnding
+from activities.batches.planning import BatchPlanning
+from adapters.ports import BatchFacts, NotYet, Unavailable
+from contracts.batches import (
+    Announce,
+    Announcement,
+    BatchKey,
+    BatchPlan,
+    Closing,
+    DocumentCounts,
+    JobStarted,
+    Line,
+    LoaderStatus,
+    NoteEvents,
+    Publication,
+    Purpose,
+    QueueDepth,
+    Redriven,
+    RedriveOrder,
+    SkipBatch,
+    StepInput,
+    WaitingBatch,
+    names_of,
+)
+from contracts.errors import NOT_YET, PERMANENT, TRANSIENT
+from tests.support.activities import environment
+from tests.support.scripted import Scripted
+
+KEY = BatchKey(case_id=7, batch_id=3)
+PLAN = BatchPlan(
+    prefix="p", topic_arn="arn:aws:sns:eu-central-1:000000000000:t", source_function="source"
+)
+NAMES = names_of("p", KEY)
+NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)
+
+
+async def plan(facts: BatchFacts | None, key: BatchKey = KEY, prefix: str = "p") -> BatchPlan:
+    defaults = PLAN.model_copy(update={"prefix": prefix})
+    return await environment().run(BatchPlanning(Scripted(facts=facts), defaults).plan, key)
+
+
+@pytest.mark.parametrize("facts", [None, BatchFacts(LoaderStatus.WAITING)])
+async def test_a_case_without_wishes_has_the_installations_plan(facts: BatchFacts | None) -> None:
+    assert await plan(facts) == PLAN
+
+
+@pytest.mark.parametrize(
+    ("wanted", "granted"), [(0, 2), (1, 2), (2, 2), (37, 37), (1000, 1000), (5000, 1000)]
+)
+async def test_the_cases_concurrency_is_within_what_a_mapping_takes(
+    wanted: int, granted: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        planned = await plan(BatchFacts(LoaderStatus.WAITING, concurrency=wanted))
+    assert planned == PLAN.model_copy(update={"concurrency": granted})
+    said = f"max_processing_daemons of case 7 is {wanted}: batch 3 of case 7 runs with {granted}"
+    assert any(said in message for message in caplog.messages) == (wanted != granted)
+
+
+async def test_a_name_that_is_too_long_is_refused_before_anything_is_built() -> None:
+    with pytest.raises(ApplicationError, match="choose a prefix that is 9 shorter") as caught:
+        await plan(None, prefix="p" * 58)
+    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
+
+
+def waiting(batch_id: int, status: LoaderStatus = LoaderStatus.WAITING) -> WaitingBatch:
+    return WaitingBatch(batch_id=batch_id, status=status, purpose=Purpose.LOAD, since=NOW)
+
+
+class Runs(Scripted):
+    """Runs of some ids are open."""
+
+    def __init__(self, *ids: str) -> None:
+        super().__init__()
+        self.ids = ids
+
+    async def is_open(self, workflow_id: str) -> bool:
+        self.asked.append((workflow_id,))
+        return workflow_id in self.ids
+
+
+async def test_noting_writes_events_and_says_which_batches_have_a_run() -> None:
+    processing = LoaderStatus.PROCESSING
+    line = Line(batches=(waiting(1, processing), waiting(2, processing), waiting(4)))
+    store, runs = Scripted(note=line), Runs("batch/7/2", "batch/7/4", "batch/7/9")
+    events = (JobStarted(case_id=7, batch_id=4),)
+    notes = NoteEvents(case_id=7, events=events, running=9)
+    noted = await environment().run(CaseNotes(store, runs).note, notes)
+    assert store.made("note") == [[7, events]]
+    assert [(each.batch_id, each.open_run) for each in noted.batches] == [
+        (1, False),
+        (2, True),
+        # Nobody asks after a run of a batch that is not in `processing`.
+        (4, False),
+    ]
+    assert noted.running_open
+    assert runs.asked == [("batch/7/1",), ("batch/7/2",), ("batch/7/9",)]
+
+
+@pytest.mark.parametrize(("running", "is_open"), [(None, False), (2, False), (1, True)])
+async def test_the_run_that_is_asked_after_is_asked_once(
+    running: int | None, is_open: bool
+) -> None:
+    line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
+    runs = Runs("batch/7/1")
+    notes = NoteEvents(case_id=7, running=running)
+    noted = await environment().run(CaseNotes(Scripted(note=line), runs).note, notes)
+    assert (noted.running_open, noted.batches[0].open_run) == (is_open, True)
+    assert len(runs.asked) == len({1, running} - {None})
+
+
+async def test_noting_without_temporal_fails_although_the_events_are_written() -> None:
+    line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
+    notes = CaseNotes(Scripted(note=line), Scripted(is_open=Unavailable("away")))
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(notes.note, NoteEvents(case_id=7))
+    assert (caught.value.type, caught.value.non_retryable) == (TRANSIENT, False)
+
+
+async def test_a_skip_reaches_the_tables() -> None:
+    store = Scripted()
+    skipped = SkipBatch(key=KEY, reason="stuck")
+    await environment().run(CaseNotes(store, Scripted()).skip, skipped)
+    assert store.asked == [("skip", KEY, "stuck")]
+
+
+class Journey:
+    """A message whose state changes between two looks, at the worst moment."""
+
+    def __init__(self, *, moves_after: int) -> None:
+        self.looks, self._moves_after = list[str](), moves_after
+
+    async def depth(self, queue: str) -> QueueDepth:
+        return QueueDepth(visible=int(self._is_at(queue)))
+
+    async def open_loads(self, key: BatchKey) -> int:
+        return int(self._is_at("load"))
+
+    def _is_at(self, place: str) -> bool:
+        moved = len(self.looks) >= self._moves_after
+        self.looks.append(place)
+        where = (NAMES.queue, "load") if self._moves_after == 1 else ("load", NAMES.dead_letters)
+        return place == where[moved]
+
+
+@pytest.mark.parametrize("moves_after", [1, 2])
+async def test_a_message_that_moves_while_it_is_looked_for_is_seen(moves_after: int) -> None:
+    journey = Journey(moves_after=moves_after)
+    work = StepInput(key=KEY, plan=PLAN)
+    seen = await environment().run(BatchDraining(journey, journey, Scripted()).look, work)
+    assert seen.queue.total + seen.loads + seen.dead_letters.total > 0
+
+
+async def test_queues_that_are_gone_hold_nothing() -> None:
+    draining = BatchDraining(Scripted(), Scripted(open_loads=4), Scripted())
+    before = datetime.now(UTC)
+    seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
+    assert (seen.queue, seen.dead_letters, seen.loads) == (QueueDepth(), QueueDepth(), 4)
+    assert before <= seen.at <= datetime.now(UTC)
+
+
+async def redrive(queues: Scripted, store: Scripted) -> Redriven:
+    order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True)
+    return await environment().run(BatchDraining(queues, Scripted(), store).redrive, order)
+
+
+async def test_a_pass_is_noted_before_the_first_dead_letter_moves() -> None:
+    queues, store = Scripted(redrive=Redriven(moved=5)), Scripted(start_pass=Unavailable("away"))
+    with pytest.raises(ApplicationError):
+        await redrive(queues, store)
+    assert queues.asked == []
+    store.answer("start_pass", None)
+    assert await redrive(queues, store) == Redriven(moved=5)
+    assert store.asked == [("start_pass", KEY, 2, True)] * 2
+    assert queues.asked == [("redrive", NAMES)]
+
+
+async def test_a_move_that_is_under_way_is_waited_for() -> None:
+    with pytest.raises(ApplicationError) as caught:
+        await redrive(Scripted(redrive=NotYet("a move is under way", 10)), Scripted())
+    assert caught.value.type == NOT_YET
+
+
+async def test_loads_are_asked_to_stop() -> None:
+    runs = Scripted(cancel_loads=3)
+    await environment().run(BatchDraining(Scripted(), runs, Scripted()).cancel_loads, KEY)
+    assert runs.asked == [("cancel_loads", KEY)]
+
+
+async def announce(topic: Scripted, event: str, **info: Any) -> None:
+    order = Announce(key=KEY, plan=PLAN, event_type=event, status="CANCELLED")
+    env = environment(workflow_id="batch/7/3", **info)
+    await env.run(BatchEnding(Scripted(), topic).announce, order)
+
+
+@pytest.mark.parametrize("event", Announcement)
+async def test_an_announcement_is_the_same_at_every_attempt_of_a_run(event: Announcement) -> None:
+    topic = Scripted()
+    for run, attempt in (("first", 1), ("first", 2), ("second", 1)):
+        await announce(topic, event, workflow_run_id=run, attempt=attempt)
+    assert topic.made("publish") == [
+        [
+            PLAN,
+            Publication(
+                event_type=event,
+                case_id=7,
+                batch_id=3,
+                status="CANCELLED",
+                message_id=f"batch/7/3/{run}/{event}",
+            ),
+        ]
+        for run in ("first", "first", "second")
+    ]
+
+
+async def test_what_is_no_announcement_is_not_published() -> None:
+    topic = Scripted()
+    with pytest.raises(ApplicationError, match="known are LOADER_STARTED, BATCH_END") as caught:
+        await announce(topic, "JOB_STARTED")
+    assert (caught.value.type, topic.asked) == (PERMANENT, [])
+
+
+async def test_the_end_is_recorded_and_counted() -> None:
+    store = Scripted(counts=DocumentCounts(loaded=38, failed=2))
+    closing = Closing(key=KEY, status=LoaderStatus.COMPLETE, dead_letters=1)
+    counts = await environment().run(BatchEnding(store, Scripted()).close, closing)
+    assert counts == DocumentCounts(loaded=38, failed=2)
+    assert store.made("close") == [[closing]]
+
+
+async def test_temporary_rows_are_removed() -> None:
+    store = Scripted(truncate=12)
+    await environment().run(BatchEnding(store, Scripted()).truncate, KEY)
+    assert store.asked == [("truncate", KEY)]

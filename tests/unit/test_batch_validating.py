@@ -1,0 +1,191 @@
+"""A batch is let in once, and the case is its own then."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.batches.validating import BatchValidation, function_lock, queue_lock
+from adapters.ports import BatchFacts, Throttled, Unavailable
+from contracts.batches import (
+    BatchKey,
+    LoaderStatus,
+    Purpose,
+    QueueDepth,
+    Validate,
+    Validation,
+    ValidationOutcome,
+    names_of,
+)
+from contracts.errors import PERMANENT, THROTTLING, TRANSIENT
+from tests.support.activities import environment
+from tests.support.scripted import Scripted
+
+KEY = BatchKey(case_id=7, batch_id=3)
+LONG_AGO = datetime(2025, 3, 4, tzinfo=UTC)
+
+
+class World:
+    """One case: what its tables say, what exists, which runs are open."""
+
+    def __init__(self, status: LoaderStatus = LoaderStatus.WAITING, **facts: Any) -> None:
+        self.store = Scripted(facts=BatchFacts(status=status, **facts), claim=True)
+        self.runs = Scripted(is_open=False)
+        self.built: set[int] = set()
+        self.looks: list[BatchKey] = []
+
+    async def lock(self, key: BatchKey) -> bool:
+        self.looks.append(key)
+        return key.batch_id in self.built
+
+    async def validate(self, purpose: Purpose = Purpose.LOAD, grace: int = 900) -> Validation:
+        activities = BatchValidation(self.store, self.runs, self.lock)
+        asked = Validate(key=KEY, purpose=purpose, grace=grace)
+        return await environment().run(activities.validate, asked)
+
+    @property
+    def claims(self) -> list[tuple[Any, ...]]:
+        return [tuple(claim) for claim in self.store.made("claim")]
+
+
+async def test_a_batch_that_nothing_speaks_against_is_claimed() -> None:
+    world = World(job_finished=True)
+    assert await world.validate() == Validation(
+        outcome=ValidationOutcome.CONTINUE, job_finished=True
+    )
+    assert world.claims == [(KEY, ())]
+
+
+async def test_an_attempt_that_finds_its_own_claim_goes_on() -> None:
+    world = World(LoaderStatus.PROCESSING, end_finished=True)
+    validation = await world.validate()
+    assert (validation.outcome, validation.end_finished) == (ValidationOutcome.CONTINUE, True)
+
+
+async def test_a_cancelled_batch_costs_the_cloud_nothing() -> None:
+    world = World(LoaderStatus.CANCELLED)
+    assert (await world.validate()).outcome is ValidationOutcome.SKIP_CANCELLED
+    assert (world.looks, world.claims) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("purpose", "outcome"),
+    [
+        (Purpose.LOAD, ValidationOutcome.SKIP_DUPLICATE),
+        (Purpose.REDRIVE, ValidationOutcome.CONTINUE),
+    ],
+)
+async def test_a_complete_batch_is_built_again_only_for_its_dead_letters(
+    purpose: Purpose, outcome: ValidationOutcome
+) -> None:
+    assert (await World(LoaderStatus.COMPLETE).validate(purpose)).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (LoaderStatus.PROCESSING, ValidationOutcome.SKIP_DUPLICATE),
+        (LoaderStatus.WAITING, ValidationOutcome.SKIP_INCOMPLETE),
+    ],
+)
+async def test_what_somebody_else_has_built_is_not_taken_over(
+    status: LoaderStatus, outcome: ValidationOutcome
+) -> None:
+    world = World(status)
+    world.built = {KEY.batch_id}
+    assert (await world.validate()).outcome is outcome
+    assert world.claims == []
+
+
+async def test_orphans_are_named_to_the_claim_and_in_the_answer() -> None:
+    world = World(processing=[(1, LONG_AGO), (2, LONG_AGO)])
+    validation = await world.validate()
+    assert validation == Validation(outcome=ValidationOutcome.CONTINUE, orphans=(1, 2))
+    assert world.claims == [(KEY, (1, 2))]
+    assert world.runs.made("is_open") == [["batch/7/1"], ["batch/7/2"]]
+
+
+async def test_one_that_lives_blocks_although_others_are_orphans() -> None:
+    world = World(processing=[(1, LONG_AGO), (2, LONG_AGO)])
+    world.built = {2}
+    before = datetime.now(UTC)
+    validation = await world.validate()
+    assert validation.outcome is ValidationOutcome.BLOCKED
+    assert validation.reason == "batch 2 of the case is loading: its infrastructure exists"
+    assert validation.retry_at is not None
+    assert timedelta(seconds=60) <= validation.retry_at - before < timedelta(seconds=70)
+    assert world.claims == []
+
+
+async def test_a_run_that_has_built_nothing_yet_blocks() -> None:
+    world = World(processing=[(1, LONG_AGO)])
+    world.runs.answer("is_open", True)
+    validation = await world.validate()
+    assert validation.reason == "batch 1 of the case is loading: its run is open"
+    assert world.claims == []
+
+
+async def test_a_young_lock_blocks_until_its_grace_is_over() -> None:
+    claimed = datetime.now(UTC) - timedelta(minutes=10)
+    world = World(processing=[(1, claimed)])
+    validation = await world.validate(grace=900)
+    assert validation.outcome is ValidationOutcome.BLOCKED
+    assert validation.retry_at == claimed + timedelta(minutes=15)
+    assert (await world.validate(grace=600)).outcome is ValidationOutcome.CONTINUE
+
+
+async def test_a_claim_that_comes_second_is_tried_again_soon() -> None:
+    world = World()
+    world.store.answer("claim", False)
+    before = datetime.now(UTC)
+    validation = await world.validate()
+    assert validation.outcome is ValidationOutcome.BLOCKED
+    assert validation.retry_at is not None
+    assert timedelta(seconds=5) <= validation.retry_at - before < timedelta(seconds=15)
+
+
+@pytest.mark.parametrize("call", ["facts", "claim"])
+@pytest.mark.parametrize("error", [Unavailable("no connection" + "!" * 3000), Throttled("busy")])
+async def test_a_database_that_is_away_is_an_answer(call: str, error: Exception) -> None:
+    world = World()
+    world.store.answer(call, error)
+    before = datetime.now(UTC)
+    validation = await world.validate()
+    assert validation.outcome is ValidationOutcome.REQUEUE_DB_ERROR
+    assert validation.reason is not None
+    assert validation.reason.startswith(f"the database is away: {error}"[:40])
+    assert validation.retry_at is not None
+    assert timedelta(seconds=60) <= validation.retry_at - before < timedelta(seconds=70)
+
+
+async def test_a_batch_that_nobody_knows_is_refused() -> None:
+    world = World()
+    world.store.answer("facts", None)
+    with pytest.raises(ApplicationError, match="batch 3 of case 7 is not known") as caught:
+        await world.validate()
+    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(Unavailable("no route"), TRANSIENT), (Throttled("slower"), THROTTLING)]
+)
+async def test_a_temporal_that_is_away_lets_nobody_in(error: Exception, kind: str) -> None:
+    world = World(processing=[(1, LONG_AGO)])
+    world.runs.answer("is_open", error)
+    with pytest.raises(ApplicationError) as caught:
+        await world.validate()
+    assert (caught.value.type, caught.value.non_retryable) == (kind, False)
+    assert world.claims == []
+
+
+async def test_the_lock_is_the_function_or_without_one_the_queue() -> None:
+    names = names_of("p", KEY)
+    functions = Scripted(exists=True)
+    assert await function_lock(functions, "p")(KEY)
+    assert functions.asked == [("exists", names.function)]
+    queues = Scripted()
+    queues.answer("depth", QueueDepth(), None)
+    assert await queue_lock(queues, "p")(KEY)
+    assert not await queue_lock(queues, "p")(KEY)
+    assert queues.asked == [("depth", names.queue)] * 2

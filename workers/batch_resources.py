@@ -1,0 +1,84 @@
+"""What the `batches` pipeline uses beyond the adapters that all pipelines share."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from temporalio.client import Client
+
+from adapters.aws.functions import AwsFunctions
+from adapters.aws.grants import AwsGrants
+from adapters.aws.queues import AwsQueues
+from adapters.aws.session import AwsClients, open_aws
+from adapters.aws.topic import AwsTopic
+from adapters.database import Database
+from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.files.texts.texts import FileTexts
+from adapters.ports import (
+    BatchFunctions,
+    BatchGrants,
+    BatchQueues,
+    BatchStore,
+    BatchTopic,
+    DocumentTexts,
+    LoadStore,
+    OpenRuns,
+)
+from adapters.temporal.open_runs import TemporalOpenRuns
+from contracts.batches import BatchKey, BatchPlan, names_of
+from workers.batch_settings import BatchSettings
+
+
+@dataclass(frozen=True)
+class BatchResources:
+    """The cloud, the tables of batches, and what goes on in Temporal."""
+
+    plan: BatchPlan
+    """Of the installation."""
+    queues: BatchQueues
+    topic: BatchTopic
+    functions: BatchFunctions
+    grants: BatchGrants
+    store: BatchStore
+    loads: LoadStore
+    texts: DocumentTexts
+    runs: OpenRuns
+
+    async def exists(self, key: BatchKey) -> bool:
+        """Whether the infrastructure of a batch exists: its function, or its queue without one."""
+        names = names_of(self.plan.prefix, key)
+        if self.plan.with_function:
+            return await self.functions.exists(names.function)
+        return await self.queues.depth(names.queue) is not None
+
+
+def batch_resources(
+    settings: BatchSettings,
+    clients: AwsClients,
+    database: Database,
+    client: Client,
+    texts: DocumentTexts,
+) -> BatchResources:
+    """Wire the adapters of batches."""
+    return BatchResources(
+        plan=settings.plan,
+        queues=AwsQueues(clients.sqs),
+        topic=AwsTopic(clients.sns),
+        functions=AwsFunctions(clients.lambda_),
+        grants=AwsGrants(clients.iam),
+        store=SqlBatchStore(database),
+        loads=SqlLoadStore(database),
+        texts=texts,
+        runs=TemporalOpenRuns(client),
+    )
+
+
+@asynccontextmanager
+async def open_batches(
+    settings: BatchSettings, database: Database, client: Client
+) -> AsyncGenerator[tuple[BatchResources, AwsClients]]:
+    """Open the clients of AWS and what is built on them, once per process."""
+    async with AsyncExitStack() as stack:
+        clients = await stack.enter_async_context(open_aws(settings.aws))
+        texts = await stack.enter_async_context(FileTexts())
+        yield batch_resources(settings, clients, database, client, texts), clients

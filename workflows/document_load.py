@@ -1,0 +1,150 @@
+"""One document of a batch, from its file to rows in the database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
+
+from activities.batches.loading import DocumentLoading
+from contracts.batches import (
+    STEPS,
+    DocumentId,
+    DocumentState,
+    GiveUp,
+    LoadOrder,
+    LoadResult,
+    LoadStep,
+    StepOrder,
+    StepOutcome,
+)
+from contracts.blobs import BlobRef
+from contracts.errors import DOCUMENT_FAILED
+from workflows import attributes, policies
+from workflows.steps import explain
+
+Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
+
+_LONG: Final[Mapping[LoadStep, Step]] = {
+    LoadStep.DEDUPE: DocumentLoading.dedupe,
+    LoadStep.EXTRACT: DocumentLoading.extract,
+}
+"""They move the document's bytes."""
+_SHORT: Final[Mapping[LoadStep, Step]] = {
+    LoadStep.TAGS: DocumentLoading.tags,
+    LoadStep.RELATIONS: DocumentLoading.relations,
+    LoadStep.ATTACHMENTS: DocumentLoading.attachments,
+}
+"""They write some rows."""
+PAUSE: Final = timedelta(minutes=1)
+"""Between two attempts to give a document up."""
+
+
+@workflow.defn(name="DocumentLoad")
+class DocumentLoad:
+    """dedupe -> extract -> tags -> relations -> attachments, as far as its event asks for them.
+
+    Each step leaves a checkpoint behind, so a run that follows a failed one goes on where that
+    stopped. A document that cannot be loaded becomes a dead letter of its batch, and this run
+    fails; on the final pass over the dead letters its failure is recorded, and the run completes.
+    """
+
+    @workflow.init
+    def __init__(self, order: LoadOrder) -> None:
+        self._event = order.event
+        self._state = DocumentState.LOADING
+        self._step = STEPS[order.event.event_type][0]
+        self._source: BlobRef | None = None
+        self._done: list[LoadStep] = []
+        self._duplicate_of: DocumentId | None = None
+        self._reason: str | None = None
+
+    @workflow.run
+    async def run(self, order: LoadOrder) -> LoadResult:
+        """Load the document.
+
+        Raises:
+            ApplicationError: `DocumentFailed` when it is a dead letter now; its details are a
+                `LoadResult`.
+        """
+        try:
+            await self._load()
+        except FailureError as error:
+            if is_cancelled_exception(error):
+                raise
+            self._stop_when_cancelled()
+            await self._give_up(explain(error))
+        workflow.upsert_search_attributes(attributes.going_on(self._state))
+        workflow.set_current_details("")
+        return self.status()
+
+    async def _load(self) -> None:
+        for step in STEPS[self._event.event_type]:
+            self._stop_when_cancelled()
+            self._step = step
+            self._show()
+            outcome = await self._take(step)
+            if not outcome.resumed:
+                self._done.append(step)
+            self._source = outcome.source or self._source
+            if outcome.duplicate_of is not None:
+                self._duplicate_of = outcome.duplicate_of
+                self._state = DocumentState.DUPLICATE
+                return
+        self._state = DocumentState.LOADED
+
+    async def _take(self, step: LoadStep) -> StepOutcome:
+        order = StepOrder(event=self._event, step=step, source=self._source)
+        summary = f"{step} {self._event.document_id}"
+        if step in _LONG:
+            return await workflow.execute_activity_method(
+                _LONG[step], order, summary=summary, **policies.LONG
+            )
+        return await workflow.execute_local_activity_method(
+            _SHORT[step], order, summary=summary, **policies.SHORT
+        )
+
+    def _stop_when_cancelled(self) -> None:
+        # A step that ends although it was to be cancelled takes the wish to stop with it.
+        if workflow.cancellation_reason() is not None:
+            raise asyncio.CancelledError
+
+    async def _give_up(self, reason: str) -> None:
+        """Hand the document over to its batch; without that it would be lost."""
+        self._reason = reason
+        lost = GiveUp(event=self._event, step=self._step, reason=reason)
+        while True:
+            try:
+                given_up = await workflow.execute_local_activity_method(
+                    DocumentLoading.give_up, lost, summary="give up", **policies.SHORT
+                )
+                break
+            except FailureError as error:
+                if is_cancelled_exception(error):
+                    raise
+                self._show(f"It cannot be made a dead letter, trying again: {explain(error)}")
+                await workflow.sleep(PAUSE)
+        self._state = DocumentState.FAILED
+        if not given_up.final:
+            raise ApplicationError(reason, self.status(), type=DOCUMENT_FAILED, non_retryable=True)
+
+    def _show(self, trouble: str | None = None) -> None:
+        said = [f"`{self._step}` of {self._event.document_id} ({self._event.key})"]
+        if self._reason is not None:
+            said.append(f"**Failed**: {self._reason}")
+        if trouble is not None:
+            said.append(trouble)
+        workflow.set_current_details("\n\n".join(said))
+
+    @workflow.query(name="status")
+    def status(self) -> LoadResult:
+        """Where the document stands."""
+        return LoadResult(
+            document_id=self._event.document_id,
+            state=self._state,
+            steps=tuple(self._done),
+            duplicate_of=self._duplicate_of,
+            reason=self._reason,
+        )
