@@ -172,10 +172,16 @@ class BatchLifecycle(BatchPauses):
             await workflow.sleep(timedelta(seconds=self._times.settle))
         while True:
             depth = await self._drain()
-            most = self._times.max_redrives + self._asked
+            most = self._passes
             if self._cancelled or depth.dead_letters.total == 0 or self._redrives >= most:
                 return
             await self._redrive(final=self._redrives + 1 >= most)
+
+    @property
+    def _passes(self) -> int:
+        """Passes over the dead letters that there may be, one at least where asked for."""
+        least = 1 if self._order.purpose is Purpose.REDRIVE else 0
+        return max(self._times.max_redrives, least) + self._asked
 
     async def _drain(self) -> PolledDepth:
         """Wait until the queue has been empty, and no load open, for long enough."""

@@ -11,6 +11,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
+from tests.support.sheet_runs import Spreadsheets
 from workers.plugin import docflow_plugin
 from workers.stack.temporal import TUNING, temporal_binary
 from workflows import attributes
@@ -62,7 +63,9 @@ def worker_options(request: pytest.FixtureRequest) -> dict[str, Any]:
 def run_worker(server: Server, worker_options: dict[str, Any]):
     """Builds a worker for workflows and activities on a task queue of its own."""
 
-    def build(task_queue: str, workflows: list[type], activities: list[Any]) -> Worker:
+    def build(
+        task_queue: str, workflows: list[type], activities: list[Any], **options: Any
+    ) -> Worker:
         return Worker(
             server.client,
             task_queue=task_queue,
@@ -71,6 +74,12 @@ def run_worker(server: Server, worker_options: dict[str, Any]):
             # A wish to cancel reaches an activity with the answer to a heartbeat.
             max_heartbeat_throttle_interval=timedelta(milliseconds=100),
             **worker_options,
+            **options,
         )
 
     return build
+
+
+@pytest.fixture
+def spreadsheets(server: Server, run_worker: Any) -> Spreadsheets:
+    return Spreadsheets(server, run_worker)

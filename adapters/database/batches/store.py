@@ -113,6 +113,9 @@ class SqlBatchStore:
                 now,
                 loader_status=LoaderStatus.PROCESSING.value,
                 loader_status_updated_at=now,
+                # What was asked for has begun: it does not begin by itself again when its run
+                # is terminated.
+                purpose=None,
                 reason=None,
                 skipped=False,
             )

@@ -1,0 +1,140 @@
+"""An installation of batches with a cloud in memory: everything else is real."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle
+from temporalio.common import WorkflowIDConflictPolicy
+
+from activities.spreadsheets.types import SheetTypes
+from adapters.database import open_database, upgrade
+from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.files.texts.texts import FileTexts
+from adapters.memory.blobs import MemoryBlobs
+from adapters.memory.cloud import MemoryCloud
+from adapters.temporal.open_runs import TemporalOpenRuns
+from contracts.batches import (
+    Announcement,
+    BatchEndFinished,
+    BatchKey,
+    CaseOrder,
+    JobEvent,
+    Publication,
+    Timings,
+)
+from tests.support.batches import PLAN
+from workers.batch_resources import BatchResources
+from workers.catalogue import CATALOGUE
+from workers.resources import Resources
+from workers.settings import RunSettings
+from workflows import attributes
+from workflows.batches import CaseQueue
+
+QUICK = Timings(settle=0, poll=1, hold=0)
+
+
+@dataclass
+class CaseWorld:
+    """Cases with their table, and the world outside that ends every batch that asks for it."""
+
+    client: Client
+    task_queue: str
+    store: SqlBatchStore
+    resources: Resources
+    cloud: MemoryCloud
+    timings: Timings = QUICK
+    idle: int = 3600
+    ends: bool = True
+    """The outside world answers BATCH_END_START."""
+    order: list[BatchKey] = field(default_factory=list[BatchKey])
+    """Batches as their loading began."""
+    _answers: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """Those of the catalogue, all of them."""
+        return list(CATALOGUE["batches"].activities(self.resources))
+
+    async def tell(self, event: JobEvent) -> WorkflowHandle[Any, Any]:
+        """Hand an event to its case, as the bridge does."""
+        start = WithStartWorkflowOperation(
+            CaseQueue.run,
+            CaseOrder(case_id=event.case_id, timings=self.timings, idle=self.idle, watch=1),
+            id=event.key.case_workflow_id,
+            task_queue=self.task_queue,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            search_attributes=attributes.at_start("batches", "case", str(event.case_id)),
+        )
+        await self.client.execute_update_with_start_workflow(
+            CaseQueue.take, event, start_workflow_operation=start
+        )
+        return await start.workflow_handle()
+
+    def hear(self, said: Publication) -> None:
+        """The world outside: notes what begins, and answers what asks for an answer."""
+        key = BatchKey(case_id=said.case_id, batch_id=said.batch_id)
+        if said.event_type is Announcement.LOADER_STARTED:
+            self.order.append(key)
+        if said.event_type is Announcement.BATCH_END_START and self.ends:
+            answer = self.tell(BatchEndFinished(case_id=key.case_id, batch_id=key.batch_id))
+            task = asyncio.create_task(answer)
+            self._answers.add(task)
+            task.add_done_callback(self._answers.discard)
+
+    def said(self, key: BatchKey) -> list[str]:
+        """What was announced about a batch."""
+        return [
+            one.event_type.value
+            for one in self.cloud.published
+            if (one.case_id, one.batch_id) == (key.case_id, key.batch_id)
+        ]
+
+
+@asynccontextmanager
+async def case_world(
+    client: Client, folder: Path, task_queue: str, **options: Any
+) -> AsyncIterator[CaseWorld]:
+    """Tables in a file of their own, and a cloud in which nothing exists."""
+    url = f"sqlite:///{folder / 'cases.db'}"
+    await upgrade(url)
+    cloud = MemoryCloud()
+    async with open_database(url) as database, FileTexts() as texts:
+        store = SqlBatchStore(database)
+        unused: Any = None
+        batch = BatchResources(
+            plan=PLAN,
+            queues=cloud.queues,
+            topic=cloud.topic,
+            functions=cloud.functions,
+            grants=cloud.grants,
+            store=store,
+            loads=SqlLoadStore(database),
+            texts=texts,
+            runs=TemporalOpenRuns(client),
+        )
+        resources = Resources(
+            database=database,
+            store=unused,
+            tasks=unused,
+            rejected=unused,
+            blobs=MemoryBlobs(),
+            documents=unused,
+            reports=unused,
+            notices=unused,
+            spreadsheets=unused,
+            sheet_types=SheetTypes(),
+            scratch=folder,
+            runs=RunSettings(1, 1, None),
+            batches=batch,
+        )
+        world = CaseWorld(client, task_queue, store, resources, cloud, **options)
+        cloud.listeners.append(world.hear)
+        yield world
+
+
+def keys_of(case_id: int, batches: int) -> list[BatchKey]:
+    """The first batches of a case."""
+    return [BatchKey(case_id=case_id, batch_id=number) for number in range(1, batches + 1)]
