@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.runtime
 DEV_STAMP := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+NODE_STAMP := node_modules/.package-lock.json
+# Test processes side by side, each with whole files; 0 runs everything in one, for a debugger.
+PROCESSES ?= 2
 
 .PHONY: install demo dev test lint bench bench-spreadsheets lock clean
 
@@ -23,10 +26,12 @@ $(DEV_STAMP): requirements-dev.lock pyproject.toml $(STAMP)
 	$(PIP) install --require-hashes -r requirements-dev.lock
 	touch $@
 
-# Azurite needs node; without it the tests that want Azurite say that they were skipped.
-node_modules: package-lock.json
-	@if command -v npm >/dev/null; then npm ci --no-audit --no-fund --loglevel=error && touch $@; \
-	else echo "no npm: tests against Azurite will be skipped"; fi
+# Tests want Azurite, the storage emulator, and axe-core, which checks the pages; both are of node.
+# npm writes the stamp last of all.
+$(NODE_STAMP): package-lock.json
+	@command -v npm >/dev/null || { echo "the tests need npm: install node 20 or newer" >&2; exit 1; }
+	npm ci --no-audit --no-fund --loglevel=error
+	touch $@
 
 demo: $(STAMP)
 	$(BIN)/docflow demo
@@ -34,8 +39,8 @@ demo: $(STAMP)
 dev: $(STAMP)
 	$(BIN)/docflow stack up
 
-test: $(DEV_STAMP) node_modules
-	$(BIN)/python -m pytest $(ARGS)
+test: $(DEV_STAMP) $(NODE_STAMP)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

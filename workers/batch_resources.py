@@ -25,7 +25,7 @@ from adapters.ports import (
     OpenRuns,
 )
 from adapters.temporal.open_runs import TemporalOpenRuns
-from contracts.batches import BatchKey, BatchPlan, names_of
+from contracts.batches import BatchPlan
 from workers.batch_settings import BatchSettings
 
 
@@ -44,13 +44,6 @@ class BatchResources:
     texts: DocumentTexts
     runs: OpenRuns
 
-    async def exists(self, key: BatchKey) -> bool:
-        """Whether the infrastructure of a batch exists: its function, or its queue without one."""
-        names = names_of(self.plan.prefix, key)
-        if self.plan.with_function:
-            return await self.functions.exists(names.function)
-        return await self.queues.depth(names.queue) is not None
-
 
 def batch_resources(
     settings: BatchSettings,
@@ -63,7 +56,7 @@ def batch_resources(
     return BatchResources(
         plan=settings.plan,
         queues=AwsQueues(clients.sqs),
-        topic=AwsTopic(clients.sns),
+        topic=AwsTopic(clients.sns, clients.sqs),
         functions=AwsFunctions(clients.lambda_),
         grants=AwsGrants(clients.iam),
         store=SqlBatchStore(database),

@@ -47,7 +47,7 @@ class BatchSettings:
         return cls(
             aws=read_aws(environment),
             plan=_plan(environment),
-            timings=_timings(environment),
+            timings=read_timings(environment),
             jobs_queue_url=environment.get("DOCFLOW_JOBS_QUEUE_URL") or None,
         )
 
@@ -112,7 +112,12 @@ def _plan(environment: Mapping[str, str]) -> BatchPlan:
         raise _wrong(error) from error
 
 
-def _timings(environment: Mapping[str, str]) -> Timings:
+def read_timings(environment: Mapping[str, str]) -> Timings:
+    """The times of every batch that brings none of its own.
+
+    Raises:
+        SettingsError: One is out of range.
+    """
     defaults = Timings().model_dump()
     times: dict[str, int] = {}
     for field, name in _TIMES.items():

@@ -12,7 +12,7 @@ from activities.batches.planning import BatchPlanning
 from activities.batches.provisioning import BatchProvisioning
 from activities.batches.sweeping import BatchSweeping
 from activities.batches.teardown import BatchTeardown
-from activities.batches.validating import BatchValidation
+from activities.batches.validating import BatchValidation, function_lock, queue_lock
 from activities.imports.deletes import DeleteImports
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
@@ -105,6 +105,11 @@ def _batches(resources: Resources) -> Activities:
     cloud = (batch.queues, batch.topic, batch.functions, batch.grants)
     provisioning, teardown = BatchProvisioning(*cloud), BatchTeardown(*cloud)
     cases = CaseNotes(batch.store, batch.runs)
+    lock = (
+        function_lock(batch.functions, batch.plan.prefix)
+        if batch.plan.with_function
+        else queue_lock(batch.queues, batch.plan.prefix)
+    )
     draining = BatchDraining(batch.queues, batch.runs, batch.store)
     ending = BatchEnding(batch.store, batch.topic)
     loading = DocumentLoading(
@@ -119,7 +124,7 @@ def _batches(resources: Resources) -> Activities:
     return [
         cases.note,
         cases.skip,
-        BatchValidation(batch.store, batch.runs, batch.exists).validate,
+        BatchValidation(batch.store, batch.runs, lock).validate,
         BatchPlanning(batch.store, batch.plan).plan,
         provisioning.create_queue,
         provisioning.create_dead_letters,

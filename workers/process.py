@@ -1,19 +1,26 @@
 """The processes: workers and bridges, from start to clean shutdown."""
 
+import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
+from adapters.aws.queues import AwsQueues
+from adapters.aws.session import AwsClients, open_aws
 from workers.batch_resources import open_batches
 from workers.batch_settings import BatchSettings
+from workers.bridges.batch_loader import run_batch_loader
 from workers.bridges.imports import ImportDoor
-from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
+from workers.bridges.jobs import run_jobs_bridge
+from workers.bridges.service_bus import ServiceBusBridge
+from workers.bridges.totals import BridgeTotals
 from workers.catalogue import CATALOGUE, Pipeline
 from workers.collector import tune_collector
 from workers.connect import connect
@@ -68,17 +75,25 @@ async def run_worker(
     unknown = sorted(set(pipelines) - set(CATALOGUE))
     if unknown:
         raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(CATALOGUE)}")
-    queue = QueueSettings.read(environment) if with_bridge else None
+    queue = QueueSettings.read(environment) if with_bridge and "imports" in pipelines else None
+    batches = BatchSettings.read(environment) if "batches" in pipelines else None
+    jobs_queue = batches.jobs_queue() if with_bridge and batches is not None else None
     host = environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1"
     runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect(runtime=runtime)
-        if "batches" in pipelines:
-            settings = BatchSettings.read(environment)
-            opened = open_batches(settings, resources.database, client)
-            resources = replace(resources, batches=(await stack.enter_async_context(opened))[0])
+        bridges: list[Coroutine[Any, Any, Any]] = []
+        if batches is not None:
+            opened, clients = await stack.enter_async_context(
+                open_batches(batches, resources.database, client)
+            )
+            resources = replace(resources, batches=opened)
+            if jobs_queue is not None:
+                bridges.append(_jobs(batches, jobs_queue, client, clients, resources, stop))
+        if queue is not None:
+            bridges.append(_bridge(queue, client, resources).run(stop))
         health = Health()
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
@@ -88,10 +103,7 @@ async def run_worker(
         tune_collector()
         health.ready = True
         logger.info("working on %s", ", ".join(pipelines))
-        if queue is None:
-            await stop.wait()
-        else:
-            await _bridge(queue, client, resources).run(stop)
+        await asyncio.gather(stop.wait(), *bridges)
         health.ready = False
         logger.info("stopping")
 
@@ -110,6 +122,66 @@ async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> 
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect()
         return await _bridge(queue, client, resources).run(stop, drain=drain)
+
+
+async def run_jobs(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
+    """Have job events taken by their cases until SIGTERM or SIGINT, or until the queue is empty.
+
+    Raises:
+        SettingsError: A setting is missing or makes no sense.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer at the start.
+    """
+    settings = BatchSettings.read(environment)
+    url = settings.jobs_queue()
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals())
+        resources = await stack.enter_async_context(open_resources(environment))
+        clients = await stack.enter_async_context(open_aws(settings.aws))
+        client = await connect()
+        return await _jobs(settings, url, client, clients, resources, stop, drain=drain)
+
+
+async def run_loader(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
+    """Start the loads of documents from the queues of batches, where no function does.
+
+    Raises:
+        SettingsError: A setting is missing or makes no sense.
+        TemporalUnreachable: Temporal does not answer at the start.
+    """
+    settings = BatchSettings.read(environment)
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals())
+        clients = await stack.enter_async_context(open_aws(settings.aws))
+        return await run_batch_loader(
+            await connect(),
+            clients.sqs,
+            AwsQueues(clients.sqs),
+            prefix=settings.plan.prefix,
+            stop=stop,
+            drain=drain,
+        )
+
+
+async def _jobs(
+    settings: BatchSettings,
+    url: str,
+    client: Client,
+    clients: AwsClients,
+    resources: Resources,
+    stop: asyncio.Event,
+    *,
+    drain: bool = False,
+) -> BridgeTotals:
+    return await run_jobs_bridge(
+        client,
+        clients.sqs,
+        resources.rejected,
+        queue_url=url,
+        stop=stop,
+        drain=drain,
+        timings=settings.timings,
+    )
 
 
 async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None:

@@ -241,7 +241,6 @@ class BatchLifecycle(BatchPauses):
         plan = self._plan
         self._enter(Phase.TEARING_DOWN, self._reason)
         if status is not LoaderStatus.COMPLETE:
-            await self._leave("stop loads", self._steps.cancel_loads)
             await self._glance()
         counts = await self._leave("record", lambda: self._record(status))
         await self._building.remove(
@@ -249,6 +248,9 @@ class BatchLifecycle(BatchPauses):
             keep_dead_letters=self._cancelled is not CancelMode.FULL,
             trouble=None if self._is_sweep else self._ask_what_to_leave,
         )
+        if status is not LoaderStatus.COMPLETE:
+            # Nothing starts another one now.
+            await self._leave("stop loads", self._steps.cancel_loads)
         await self._leave("truncate", self._steps.truncate)
         if not self._is_sweep:
             said = "SUCCESS" if status is LoaderStatus.COMPLETE else status.upper()

@@ -76,11 +76,12 @@ class BatchSweeping:
 
     async def _batches(self) -> dict[BatchKey, list[FoundResource]]:
         batches: dict[BatchKey, list[FoundResource]] = defaultdict(list)
-        async for found in self._everything():
+        async for found in self.everything():
             batches[found.key].append(found)
         return batches
 
-    async def _everything(self) -> AsyncIterator[FoundResource]:
+    async def everything(self) -> AsyncIterator[FoundResource]:
+        """Whatever exists in the cloud and is called as docflow would call it."""
         plan = self._plan
         async for found in self._queues.found(plan.prefix):
             yield found

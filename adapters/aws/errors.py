@@ -1,35 +1,55 @@
-"""What AWS says when it does not do what it was asked, as errors of the ports."""
+"""What AWS says when it does not do what it was asked, as errors of the ports.
+
+By its codes, and never by its words, which change.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    InvalidRegionError,
+    NoRegionError,
+    ParamValidationError,
+)
 
-from adapters.ports import Denied, NotYet, Throttled, Unavailable
+from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
+
+DELETED_RECENTLY: Final = 61.0
+"""Seconds: SQS gives the name of a deleted queue, and its right to be purged, free after 60."""
 
 THROTTLING: Final = frozenset(
     {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "KMSThrottling",
+        "KMSThrottlingException",
+        "KmsThrottled",
         "OverLimit",
         "PriorRequestNotComplete",
         "RequestLimitExceeded",
         "RequestThrottled",
         "RequestThrottledException",
+        "SlowDown",
         "Throttled",
+        "ThrottledException",
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
     }
 )
 WAITS: Final = {
-    "AWS.SimpleQueueService.QueueDeletedRecently": 61.0,
-    "QueueDeletedRecently": 61.0,
-    "AWS.SimpleQueueService.PurgeQueueInProgress": 61.0,
-    "PurgeQueueInProgress": 61.0,
+    "AWS.SimpleQueueService.QueueDeletedRecently": DELETED_RECENTLY,
+    "QueueDeletedRecently": DELETED_RECENTLY,
+    "AWS.SimpleQueueService.PurgeQueueInProgress": DELETED_RECENTLY,
+    "PurgeQueueInProgress": DELETED_RECENTLY,
     "ResourceInUseException": 5.0,
     "ResourceNotReadyException": 5.0,
-    "ConcurrentModification": 5.0,
     "ConcurrentAccess": 5.0,
+    "ConcurrentModification": 5.0,
     "OptimisticLockException": 5.0,
 }
 """Code to the seconds after which asking again is right."""
@@ -44,6 +64,26 @@ MISSING: Final = frozenset(
     }
 )
 """There is no such queue, topic, subscription, policy, function or mapping."""
+TROUBLE: Final = frozenset(
+    {
+        "InternalError",
+        "InternalFailure",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+    }
+)
+"""AWS's own, whatever the status that comes with it."""
+SETTLED: Final = (
+    "AWS.SimpleQueueService.MessageNotInflight",
+    "MessageNotInflight",
+    "ReceiptHandleIsInvalid",
+)
+"""A received message is somebody else's by now, or gone."""
+_OURS: Final = (ParamValidationError, NoRegionError, InvalidRegionError)
+"""What botocore refuses to send: it would refuse again."""
 
 
 class Missing(Denied):
@@ -51,12 +91,14 @@ class Missing(Denied):
 
 
 def code_of(error: ClientError) -> str:
-    """The code that AWS gave, never its words."""
+    """The code that AWS gave."""
     return error.response.get("Error", {}).get("Code", "")
 
 
-def _status_of(error: ClientError) -> int:
-    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+def says(error: PortError, *codes: str) -> bool:
+    """Whether an error of a port was made from one of these codes of AWS."""
+    cause = error.__cause__
+    return isinstance(cause, ClientError) and code_of(cause) in codes
 
 
 @contextmanager
@@ -71,21 +113,48 @@ def aws(doing: str) -> Generator[None]:
         Throttled: AWS asks to slow down, after the client's own attempts.
         NotYet: AWS is busy with what was asked before.
         Unavailable: AWS cannot be reached, or is in trouble.
-        Denied: AWS refuses.
+        Denied: AWS refuses, or nothing was sent because it would refuse.
     """
     try:
         yield
     except ClientError as error:
-        code = code_of(error)
-        said = f"{doing}: {error.response.get('Error', {}).get('Message', '')} ({code})"
-        if code in MISSING:
-            raise Missing(said) from error
-        if code in THROTTLING:
-            raise Throttled(said) from error
-        if code in WAITS:
-            raise NotYet(said, WAITS[code]) from error
-        if _status_of(error) >= 500:
-            raise Unavailable(said) from error
-        raise Denied(said) from error
+        raise _translated(doing, error) from error
+    except _OURS as error:
+        raise Denied(f"{doing}: {error}") from error
     except (HTTPClientError, BotoCoreError) as error:
         raise Unavailable(f"{doing}: {error}") from error
+
+
+@contextmanager
+def settling(doing: str) -> Generator[None]:
+    """As `aws`, for what is done with a received message: one that is settled is no error."""
+    try:
+        with aws(doing):
+            yield
+    except Denied as error:
+        if not says(error, *SETTLED):
+            raise
+
+
+def _translated(doing: str, error: ClientError) -> PortError:
+    code = code_of(error)
+    said = f"{doing}: {error.response.get('Error', {}).get('Message', '')} ({code})"
+    if code in MISSING:
+        return Missing(said)
+    if code in THROTTLING:
+        return Throttled(said, _retry_after(error))
+    if code in WAITS:
+        return NotYet(said, WAITS[code])
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if status == 429:
+        return Throttled(said, _retry_after(error))
+    if code in TROUBLE or status >= 500:
+        return Unavailable(said)
+    return Denied(said)
+
+
+def _retry_after(error: ClientError) -> float | None:
+    """What the server asked for, in seconds."""
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    asked = headers.get("retry-after", "")
+    return float(asked) if asked.isdecimal() else None

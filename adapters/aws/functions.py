@@ -1,55 +1,50 @@
 """The function of a batch, on Lambda."""
 
-import base64
-import hashlib
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-import httpx
-from botocore.exceptions import ClientError
-
-from adapters.aws.errors import Missing, aws, code_of
+from adapters.aws.arns import queue_arn
+from adapters.aws.errors import Missing, aws, says
 from adapters.aws.mappings import Mappings
-from adapters.ports import (
-    WORKFLOW_TAG,
-    Denied,
-    FoundResource,
-    NotYet,
-    SourceFunction,
-    Unavailable,
-)
+from adapters.aws.packages import code_of
+from adapters.aws.waiting import SHORTEST, as_long_again
+from adapters.ports import WORKFLOW_TAG, Denied, FoundResource, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Names, Resource, key_of
 
 if TYPE_CHECKING:
     from types_aiobotocore_lambda import LambdaClient
     from types_aiobotocore_lambda.type_defs import (
+        FunctionConfigurationResponseTypeDef,
         FunctionConfigurationTypeDef,
-        GetFunctionResponseTypeDef,
     )
 
-PENDING_SECONDS: Final = 2.0
-LARGEST_PACKAGE: Final = 50 * 1024 * 1024
-"""Bytes of a zipped package that can be handed over with the call."""
-DOWNLOAD_SECONDS: Final = 60
+    Configuration = FunctionConfigurationTypeDef | FunctionConfigurationResponseTypeDef
+
+PACKAGES_AT_ONCE: Final = 2
+"""Packages in memory at the same time; each may have 50 MB, and more on its way to AWS."""
 UNRESERVED: Final = 100
 """Concurrency that an account must leave unreserved."""
-_COPIED: Final = (
-    "Runtime",
-    "Role",
-    "Handler",
+_ALIKE: Final = (
+    "Architectures",
+    "DeadLetterConfig",
     "Description",
-    "Timeout",
+    "EphemeralStorage",
+    "FileSystemConfigs",
+    "Handler",
+    "KMSKeyArn",
+    # With it goes the log group: the source's, so that no batch leaves one behind.
+    "LoggingConfig",
     "MemorySize",
     "PackageType",
-    "Architectures",
+    "Role",
+    "Runtime",
+    "Timeout",
     "TracingConfig",
-    "EphemeralStorage",
-    "DeadLetterConfig",
-    "FileSystemConfigs",
-    "LoggingConfig",
-    "KMSKeyArn",
 )
+"""What a function and its clone are told in the same words."""
+_NETWORK: Final = ("SubnetIds", "SecurityGroupIds", "Ipv6AllowedForDualStack")
 
 
 class AwsFunctions:
@@ -58,65 +53,101 @@ class AwsFunctions:
     def __init__(self, client: "LambdaClient") -> None:
         self._client = client
         self._mappings = Mappings(client)
+        self._room = asyncio.Semaphore(PACKAGES_AT_ONCE)
 
     async def source(self, plan: BatchPlan) -> SourceFunction:
-        """Facts of the function to clone."""
+        """Facts of the function to clone.
+
+        Raises:
+            Denied: There is none of that name.
+        """
         with aws(f"read the source function {plan.source_function}"):
             config = await self._client.get_function_configuration(
                 FunctionName=plan.source_function
             )
-        role = config.get("Role", "").rsplit("/", 1)[-1]
-        return SourceFunction(timeout=config.get("Timeout", 3), role=role)
+        return SourceFunction(config["Timeout"], role=config["Role"].rsplit("/", 1)[-1])
 
     async def exists(self, function: str) -> bool:
         """Whether there is such a function."""
         try:
-            with aws(f"look for {function}"):
+            with aws(f"look for the function {function}"):
                 await self._client.get_function_configuration(FunctionName=function)
         except Missing:
             return False
         return True
 
     async def clone(self, names: Names, plan: BatchPlan, key: BatchKey, owner: str) -> None:
-        """Make the batch's function from the source; done when it is active."""
-        try:
-            with aws(f"look for {names.function}"):
-                found = await self._client.get_function(FunctionName=names.function)
-        except Missing:
-            await self._create(names, plan, key, owner)
-            raise NotYet(f"{names.function} is being made", PENDING_SECONDS) from None
-        if found.get("Tags", {}).get(WORKFLOW_TAG) != owner:
-            raise Denied(
-                f"a function {names.function} exists and is not tagged as made by {owner}: "
-                "remove it, or choose another prefix"
-            )
-        _check_active(found.get("Configuration", {}))
+        """Make the batch's function from the source.
+
+        Raises:
+            NotYet: It is not `Active` yet.
+            Denied: It failed to become active, or somebody else's has its name, or AWS refuses.
+        """
+        function = await self._own(names.function, owner)
+        if function is None:
+            function = await self._make(names, plan, key, owner)
+        match function.get("State", "Active"):
+            case "Pending":
+                raise NotYet(
+                    f"the function {names.function} is pending",
+                    as_long_again(_moment(function.get("LastModified"))),
+                )
+            case "Failed":
+                raise Denied(
+                    f"AWS could not make the function {names.function}: "
+                    f"{function.get('StateReason', 'no reason given')}"
+                )
+            case _:
+                return
 
     async def attach(self, names: Names, plan: BatchPlan) -> None:
-        """Let the queue invoke the function: one mapping, reporting partial failures."""
-        await self._mappings.attach(names, plan, await self._queue_arn(names))
+        """Let the queue invoke the function: one mapping, reporting partial failures.
+
+        Raises:
+            NotYet: The mapping is not `Enabled` yet.
+        """
+        await self._mappings.attach(names, plan, queue_arn(plan.topic_arn, names.queue))
 
     async def detach(self, names: Names) -> bool:
-        """Delete every mapping of the function."""
+        """Delete every mapping between the queue and the function.
+
+        Raises:
+            NotYet: A mapping is in use; or it is not gone yet.
+        """
         return await self._mappings.detach(names)
 
     async def reserve(self, names: Names, plan: BatchPlan) -> None:
-        """Reserve the function's concurrency."""
+        """Reserve the function's concurrency.
+
+        Raises:
+            Denied: Less than 100 would stay unreserved.
+        """
         try:
-            with aws(f"reserve {plan.concurrency} of concurrency for {names.function}"):
+            with aws(f"reserve a concurrency of {plan.concurrency} for {names.function}"):
                 await self._client.put_function_concurrency(
                     FunctionName=names.function, ReservedConcurrentExecutions=plan.concurrency
                 )
         except Denied as error:
+            if not says(error, "InvalidParameterValueException"):
+                raise
             raise Denied(
-                f"{error}; AWS keeps {UNRESERVED} of an account's concurrency unreserved: lower "
-                "the case's max_processing_daemons, or ask AWS for a higher quota"
+                f"{error}: {UNRESERVED} of an account's concurrency must stay unreserved; lower "
+                "max_processing_daemons of the case, let other batches end, or ask AWS for more"
             ) from error
 
     async def delete(self, function: str) -> bool:
-        """Delete a function, and its reservation with it."""
+        """Delete a function, and its reservation with it.
+
+        Raises:
+            Denied: No run of docflow made it.
+        """
         try:
-            with aws(f"delete {function}"):
+            with aws(f"delete the function {function}"):
+                found = await self._client.get_function(FunctionName=function)
+                if WORKFLOW_TAG not in found.get("Tags", {}):
+                    raise Denied(
+                        f"the function {function} has no tag {WORKFLOW_TAG}: it is not docflow's"
+                    )
                 await self._client.delete_function(FunctionName=function)
         except Missing:
             return False
@@ -127,134 +158,117 @@ class AwsFunctions:
         pages = self._client.get_paginator("list_functions").paginate()
         with aws("list functions"):
             async for page in pages:
-                for config in page.get("Functions", []):
-                    key = key_of(prefix, config.get("FunctionName", ""))
+                for config in page["Functions"]:
+                    name = config.get("FunctionName", "")
+                    key = key_of(prefix, name)
                     if key is not None:
-                        async for resource in self._describe(key, config):
+                        for resource in await self._describe(key, name):
                             yield resource
         async for resource in self._mappings.found(prefix):
             yield resource
 
-    async def _describe(
-        self, key: BatchKey, config: "FunctionConfigurationTypeDef"
-    ) -> AsyncIterator[FoundResource]:
-        name = config.get("FunctionName", "")
+    async def _describe(self, key: BatchKey, name: str) -> list[FoundResource]:
+        """A function and its reservation; nothing when it was deleted since it was listed."""
         try:
-            with aws(f"read {name}"):
+            with aws(f"read the function {name}"):
+                function = await self._client.get_function(FunctionName=name)
+        except Missing:
+            return []
+        config: Mapping[str, Any] = function["Configuration"]
+        made_at = _moment(config.get("LastModified"))
+        found = [
+            FoundResource(
+                key=key,
+                resource=Resource.FUNCTION,
+                name=name,
+                made_at=made_at,
+                # A function without the tag is not ours, however it is called.
+                owner=function.get("Tags", {}).get(WORKFLOW_TAG, ""),
+                details={
+                    "state": config.get("State", "Active"),
+                    "memory": f"{config.get('MemorySize')} MB",
+                    "timeout": f"{config.get('Timeout')} s",
+                },
+            )
+        ]
+        reserved = function.get("Concurrency", {}).get("ReservedConcurrentExecutions")
+        if reserved is not None:
+            details = {"reserved": str(reserved)}
+            found.append(FoundResource(key, Resource.CONCURRENCY, name, made_at, details=details))
+        return found
+
+    async def _own(self, name: str, owner: str) -> "Configuration | None":
+        """The function of that name, if there is one.
+
+        Raises:
+            Denied: It is not this batch's own.
+        """
+        try:
+            with aws(f"look for the function {name}"):
                 found = await self._client.get_function(FunctionName=name)
         except Missing:
-            return
-        made_at = _moment(config.get("LastModified"))
-        details = {
-            "state": str(found.get("Configuration", {}).get("State", "unknown")),
-            "memory": f"{config.get('MemorySize', 0)} MB",
-            "timeout": f"{config.get('Timeout', 0)} s",
-        }
-        owner = found.get("Tags", {}).get(WORKFLOW_TAG, "")
-        yield FoundResource(key, Resource.FUNCTION, name, made_at, owner, details)
-        reserved = found.get("Concurrency", {}).get("ReservedConcurrentExecutions")
-        if reserved is not None:
-            reservation = {"reserved": str(reserved)}
-            yield FoundResource(key, Resource.CONCURRENCY, name, made_at, None, reservation)
+            return None
+        others = found.get("Tags", {}).get(WORKFLOW_TAG)
+        if others != owner:
+            raise Denied(
+                f"a function {name} exists and is tagged with {others!r}, not {owner!r}: "
+                "remove it, or choose another prefix"
+            )
+        return found["Configuration"]
 
-    async def _create(self, names: Names, plan: BatchPlan, key: BatchKey, owner: str) -> None:
+    async def _make(
+        self, names: Names, plan: BatchPlan, key: BatchKey, owner: str
+    ) -> "Configuration":
         with aws(f"read the source function {plan.source_function}"):
             source = await self._client.get_function(FunctionName=plan.source_function)
-        config = source.get("Configuration", {})
-        wanted: dict[str, Any] = {name: config.get(name) for name in _COPIED}
-        wanted["Layers"] = [layer.get("Arn", "") for layer in config.get("Layers", [])]
-        wanted["VpcConfig"] = {
-            name: value
-            for name, value in config.get("VpcConfig", {}).items()
-            if name in ("SubnetIds", "SecurityGroupIds") and value
+        alike = _alike(source["Configuration"])
+        variables = {
+            **_variables(source["Configuration"]),
+            **plan.environment,
+            "DOCFLOW_BATCH_PREFIX": plan.prefix,
+            "DOCFLOW_CASE_ID": str(key.case_id),
+            "DOCFLOW_BATCH_ID": str(key.batch_id),
         }
-        wanted = {name: value for name, value in wanted.items() if value}
         try:
-            with aws(f"make {names.function}"):
-                await self._client.create_function(
-                    **wanted,
-                    FunctionName=names.function,
-                    Code=cast(Any, await _code_of(source)),
-                    Environment={"Variables": _variables(config, names, plan, key)},
-                    Tags={WORKFLOW_TAG: owner},
-                )
+            async with self._room:
+                code = await code_of(source)
+                with aws(f"make the function {names.function}"):
+                    return await self._client.create_function(
+                        FunctionName=names.function,
+                        Code=code,
+                        Environment={"Variables": variables},
+                        Tags={WORKFLOW_TAG: owner},
+                        **alike,
+                    )
         except Denied as error:
-            # Another attempt of this step was quicker.
-            cause = error.__cause__
-            if isinstance(cause, ClientError) and code_of(cause) == "ResourceConflictException":
-                return
+            if says(error, "ResourceConflictException"):
+                raise NotYet(f"another attempt makes {names.function}", SHORTEST) from error
             raise
 
-    async def _queue_arn(self, names: Names) -> str:
-        with aws(f"read {names.function}"):
-            config = await self._client.get_function_configuration(FunctionName=names.function)
-        partition, region, account = (config["FunctionArn"].split(":")[at] for at in (1, 3, 4))
-        return f"arn:{partition}:sqs:{region}:{account}:{names.queue}"
 
-
-def _check_active(config: "Mapping[str, Any] | FunctionConfigurationTypeDef") -> None:
-    state, reason = config.get("State", "Active"), config.get("StateReason", "no reason given")
-    if state == "Pending":
-        raise NotYet(f"the function is pending: {reason}", PENDING_SECONDS)
-    if state == "Failed":
-        raise Denied(f"AWS could not make the function: {reason}")
-
-
-def _variables(
-    config: "FunctionConfigurationTypeDef", names: Names, plan: BatchPlan, key: BatchKey
-) -> dict[str, str]:
-    return {
-        **config.get("Environment", {}).get("Variables", {}),
-        **plan.environment,
-        "DOCFLOW_BATCH_PREFIX": plan.prefix,
-        "DOCFLOW_CASE_ID": str(key.case_id),
-        "DOCFLOW_BATCH_ID": str(key.batch_id),
-        "DOCFLOW_BATCH_QUEUE": names.queue,
+def _alike(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What the clone has in common with its source, beside its code and environment."""
+    network: Mapping[str, Any] = config.get("VpcConfig") or {}
+    alike: dict[str, Any] = {name: config.get(name) for name in _ALIKE} | {
+        "Layers": [layer["Arn"] for layer in config.get("Layers") or ()],
+        "ImageConfig": (config.get("ImageConfigResponse") or {}).get("ImageConfig"),
+        "VpcConfig": {name: network[name] for name in _NETWORK if network.get(name)},
     }
+    return {name: value for name, value in alike.items() if value}
 
 
-async def _code_of(source: "GetFunctionResponseTypeDef") -> Mapping[str, Any]:
-    code, config = source.get("Code", {}), source.get("Configuration", {})
-    if image := code.get("ResolvedImageUri") or code.get("ImageUri"):
-        return {"ImageUri": image}
-    package = await _download(code.get("Location", ""), config.get("CodeSize", 0))
-    expected = config.get("CodeSha256")
-    if expected and base64.b64encode(hashlib.sha256(package).digest()).decode() != expected:
-        raise Unavailable("the source function's package was not what its checksum says")
-    return {"ZipFile": package}
-
-
-async def _download(url: str, size: int) -> bytes:
-    too_large = Denied(
-        f"the source function's package is larger than {LARGEST_PACKAGE} bytes: "
-        "use a container image"
-    )
-    if size > LARGEST_PACKAGE:
-        raise too_large
-    package = bytearray()
-    try:
-        async with (
-            httpx.AsyncClient(timeout=DOWNLOAD_SECONDS) as client,
-            client.stream("GET", url) as answer,
-        ):
-            answer.raise_for_status()
-            async for piece in answer.aiter_bytes():
-                package += piece
-                if len(package) > LARGEST_PACKAGE:
-                    raise too_large
-    except httpx.HTTPError as error:
-        # The address is a signed one: whoever reads it may fetch the package.
-        raise Unavailable(
-            f"the source function's package cannot be fetched: {type(error).__name__}"
-        ) from error
-    return bytes(package)
+def _variables(config: "FunctionConfigurationTypeDef") -> Mapping[str, str]:
+    environment = config.get("Environment", {})
+    if problem := environment.get("Error"):
+        raise Denied(
+            "the environment of the source function cannot be read: "
+            f"{problem.get('Message', '')} ({problem.get('ErrorCode', '')})"
+        )
+    return environment.get("Variables", {})
 
 
 def _moment(text: str | None) -> datetime | None:
     if not text:
         return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
+    moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

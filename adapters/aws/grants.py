@@ -1,65 +1,62 @@
 """What the function of a batch may do: an inline policy of its role, on IAM."""
 
 import json
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from adapters.aws.errors import Missing, aws
+from adapters.aws.arns import queue_arn
+from adapters.aws.errors import Missing, aws, says
 from adapters.ports import Denied, FoundResource
 from contracts.batches import BatchPlan, Names, Resource, key_of
 
 if TYPE_CHECKING:
     from types_aiobotocore_iam import IAMClient
 
-QUEUE_ACTIONS = (
+LARGEST_POLICIES: Final = 10_240
+"""Characters that all inline policies of a role may have together."""
+QUEUE: Final = (
     "sqs:ReceiveMessage",
     "sqs:DeleteMessage",
     "sqs:GetQueueAttributes",
     "sqs:ChangeMessageVisibility",
 )
-DEAD_LETTER_ACTIONS = ("sqs:GetQueueUrl", "sqs:SendMessage")
-ACTIONS_BY_SERVICE = {
+"""What the mapping does in the function's name."""
+DEAD_LETTERS: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
+"""What the function does with a message that nobody can read."""
+BY_SERVICE: Final = {
     "secretsmanager": ("secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"),
     "rds-db": ("rds-db:connect",),
 }
-
-
-def policy_of(names: Names, plan: BatchPlan) -> dict[str, Any]:
-    """What the function needs for one batch, and nothing else.
-
-    Raises:
-        Denied: The plan names something that is neither a secret nor a database user.
-    """
-    partition, region, account = (plan.topic_arn.split(":")[at] for at in (1, 3, 4))
-    queue = f"arn:{partition}:sqs:{region}:{account}:{names.queue}"
-    dead = f"arn:{partition}:sqs:{region}:{account}:{names.dead_letters}"
-    statements = [_allow(QUEUE_ACTIONS, queue), _allow(DEAD_LETTER_ACTIONS, dead)]
-    for arn in plan.grants:
-        service = arn.split(":")[2] if arn.count(":") >= 5 else ""
-        if service not in ACTIONS_BY_SERVICE:
-            raise Denied(f"{arn} cannot be granted: only {', '.join(ACTIONS_BY_SERVICE)} are known")
-        statements.append(_allow(ACTIONS_BY_SERVICE[service], arn))
-    return {"Version": "2012-10-17", "Statement": statements}
-
-
-def _allow(actions: tuple[str, ...], resource: str) -> dict[str, Any]:
-    return {"Effect": "Allow", "Action": list(actions), "Resource": resource}
+"""What is granted on an ARN of the plan."""
 
 
 class AwsGrants:
-    """Inline policies, one for each batch."""
+    """Inline policies of the functions' role, one for each batch."""
 
     def __init__(self, client: "IAMClient") -> None:
         self._client = client
 
     async def grant(self, names: Names, plan: BatchPlan, role: str) -> None:
-        """Allow the batch's queues, and the secrets and database users of the plan."""
-        with aws(f"allow {names.function} its queue"):
-            await self._client.put_role_policy(
-                RoleName=role,
-                PolicyName=names.policy,
-                PolicyDocument=json.dumps(policy_of(names, plan)),
-            )
+        """Allow the batch's queues, and the secrets and database users of the plan.
+
+        Raises:
+            Denied: The role's policies would become too large, or the plan grants something of
+                another kind, or AWS refuses.
+        """
+        document = json.dumps(policy_of(names, plan), separators=(",", ":"))
+        try:
+            with aws(f"allow {names.function} what it needs"):
+                await self._client.put_role_policy(
+                    RoleName=role, PolicyName=names.policy, PolicyDocument=document
+                )
+        except Denied as error:
+            if not says(error, "LimitExceeded"):
+                raise
+            raise Denied(
+                f"{error}: the inline policies of the role {role} may have {LARGEST_POLICIES} "
+                f"characters together, and this one has {len(document)}; let other batches end, "
+                "or grant less"
+            ) from error
 
     async def revoke(self, names: Names, role: str) -> bool:
         """Take it back."""
@@ -73,9 +70,39 @@ class AwsGrants:
     async def found(self, prefix: str, role: str) -> AsyncIterator[FoundResource]:
         """Policies of every batch of an installation."""
         pages = self._client.get_paginator("list_role_policies").paginate(RoleName=role)
-        with aws(f"list policies of {role}"):
+        with aws(f"list the policies of {role}"):
             async for page in pages:
-                for name in page.get("PolicyNames", []):
+                for name in page["PolicyNames"]:
                     key = key_of(prefix, name)
                     if key is not None:
                         yield FoundResource(key, Resource.PERMISSIONS, name)
+
+
+def policy_of(names: Names, plan: BatchPlan) -> dict[str, Any]:
+    """What the function needs for one batch, and nothing else.
+
+    Raises:
+        Denied: The plan grants something that is neither a secret nor a database user.
+    """
+    granted: dict[str, list[str]] = {}
+    for arn in plan.grants:
+        parts = arn.split(":", 5)
+        service = parts[2] if len(parts) == 6 else ""
+        if service not in BY_SERVICE:
+            raise Denied(
+                f"{arn!r} cannot be granted: it must be the ARN of a secret (secretsmanager) "
+                "or of a database user (rds-db)"
+            )
+        granted.setdefault(service, []).append(arn)
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            _allow(QUEUE, [queue_arn(plan.topic_arn, names.queue)]),
+            _allow(DEAD_LETTERS, [queue_arn(plan.topic_arn, names.dead_letters)]),
+            *(_allow(BY_SERVICE[service], arns) for service, arns in granted.items()),
+        ],
+    }
+
+
+def _allow(actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": list(actions), "Resource": list(resources)}

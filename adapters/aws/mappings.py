@@ -1,23 +1,29 @@
 """Event source mappings: what takes messages out of a queue and into a function."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import ClientError
-
-from adapters.aws.errors import Missing, aws, code_of
+from adapters.aws.errors import Missing, aws, says
+from adapters.aws.waiting import SHORTEST, as_long_again
 from adapters.ports import Denied, FoundResource, NotYet
 from contracts.batches import BatchPlan, Names, Resource, key_of
 
 if TYPE_CHECKING:
     from types_aiobotocore_lambda import LambdaClient
-    from types_aiobotocore_lambda.type_defs import EventSourceMappingConfigurationTypeDef
+    from types_aiobotocore_lambda.type_defs import (
+        EventSourceMappingConfigurationResponseTypeDef,
+        EventSourceMappingConfigurationTypeDef,
+    )
 
-PAUSE: Final = 2.0
-"""Seconds until a mapping is looked at again."""
+    Mapping = (
+        EventSourceMappingConfigurationTypeDef | EventSourceMappingConfigurationResponseTypeDef
+    )
+
 RIGHTS_PAUSE: Final = 5.0
 """IAM takes some seconds to let a role do what its policy allows."""
-MOST: Final = 1000
+_AT_REST: Final = frozenset({"Enabled", "Disabled"})
+"""In any other state a mapping takes no change."""
 
 
 class Mappings:
@@ -27,80 +33,133 @@ class Mappings:
         self._client = client
 
     async def attach(self, names: Names, plan: BatchPlan, queue_arn: str) -> None:
-        """Make the mapping, or wait for the one that is there; surplus ones are removed."""
-        mappings = [one async for one in self._of(names) if one.get("State") != "Deleting"]
-        if not mappings:
-            await self._create(names, plan, queue_arn)
-            raise NotYet(f"the mapping of {names.function} is being made", PAUSE)
-        for surplus in mappings[1:]:
-            await self._delete(surplus.get("UUID", ""))
-        state = mappings[0].get("State", "")
-        if state != "Enabled":
-            raise NotYet(f"the mapping of {names.function} is {state or 'unknown'}", PAUSE)
-
-    async def detach(self, names: Names) -> bool:
-        """Delete every mapping of the function.
+        """Make the mapping, or bring the one that is there to what it should be.
 
         Raises:
-            NotYet: One is not gone yet.
+            NotYet: It is not `Enabled` yet.
         """
-        mappings = [one async for one in self._of(names)]
+        wanted = _wanted(plan)
+        there = [one for one in await self._between(names) if one.get("State") != "Deleting"]
+        # Every attempt keeps the same one.
+        there.sort(key=_id)
+        for surplus in there[1:]:
+            await self._delete(_id(surplus))
+        if not there:
+            mapping = await self._create(names, queue_arn, wanted)
+        elif there[0].get("State") in _AT_REST and not _is_as(there[0], wanted):
+            with aws(f"change the mapping of {names.function}"):
+                mapping = await self._client.update_event_source_mapping(
+                    UUID=_id(there[0]), **wanted
+                )
+        else:
+            mapping = there[0]
+        if mapping.get("State") != "Enabled":
+            raise NotYet(
+                f"the mapping of {names.function} is {mapping.get('State', 'without a state')}",
+                as_long_again(mapping.get("LastModified")),
+            )
+
+    async def detach(self, names: Names) -> bool:
+        """Delete every mapping between the queue and the function.
+
+        Raises:
+            NotYet: One is in use, or not gone yet.
+        """
+        mappings = await self._between(names)
         for one in mappings:
             if one.get("State") != "Deleting":
-                await self._delete(one.get("UUID", ""))
-        if mappings and [one async for one in self._of(names)]:
-            raise NotYet(f"the mapping of {names.function} is being deleted", PAUSE)
+                await self._delete(_id(one))
+        if mappings and (left := await self._between(names)):
+            raise NotYet(
+                f"the mapping of {names.function} is {left[0].get('State', 'without a state')}",
+                as_long_again(left[0].get("LastModified")),
+            )
         return bool(mappings)
 
     async def found(self, prefix: str) -> AsyncIterator[FoundResource]:
         """Mappings of every batch of an installation."""
-        pages = self._client.get_paginator("list_event_source_mappings").paginate()
+        async for one in self._listed():
+            key = key_of(prefix, _function_of(one))
+            if key is not None:
+                changed = one.get("LastModified")
+                most = one.get("ScalingConfig", {}).get("MaximumConcurrency", "unlimited")
+                yield FoundResource(
+                    key=key,
+                    resource=Resource.MAPPING,
+                    name=_id(one),
+                    made_at=None if changed is None else changed.astimezone(UTC),
+                    details={
+                        "state": one.get("State", "unknown"),
+                        "batch size": str(one.get("BatchSize", "unknown")),
+                        "concurrency": str(most),
+                    },
+                )
+
+    async def _between(self, names: Names) -> list["Mapping"]:
+        """Mappings between the queue and the function, also when one of the two is gone."""
+        try:
+            listed = [one async for one in self._listed(names.function)]
+        except Missing:
+            # A mapping outlives its function; nobody lists it by that name then.
+            listed = [one async for one in self._listed() if _function_of(one) == names.function]
+        return [one for one in listed if _queue_of(one) == names.queue]
+
+    async def _listed(self, function: str | None = None) -> AsyncIterator["Mapping"]:
+        paginator = self._client.get_paginator("list_event_source_mappings")
+        pages = (
+            paginator.paginate() if function is None else paginator.paginate(FunctionName=function)
+        )
         with aws("list event source mappings"):
             async for page in pages:
-                for one in page.get("EventSourceMappings", []):
-                    key = key_of(prefix, one.get("FunctionArn", "").rsplit(":", 1)[-1])
-                    if key is not None:
-                        details = {"state": one.get("State", "unknown")}
-                        name = one.get("UUID", "")
-                        yield FoundResource(key, Resource.MAPPING, name, details=details)
+                for one in page["EventSourceMappings"]:
+                    yield one
 
-    async def _of(self, names: Names) -> AsyncIterator["EventSourceMappingConfigurationTypeDef"]:
-        pages = self._client.get_paginator("list_event_source_mappings").paginate(
-            FunctionName=names.function
-        )
-        try:
-            with aws(f"list mappings of {names.function}"):
-                async for page in pages:
-                    for one in page.get("EventSourceMappings", []):
-                        yield one
-        except Missing:
-            return
-
-    async def _create(self, names: Names, plan: BatchPlan, queue_arn: str) -> None:
-        wanted: dict[str, Any] = {
-            "BatchSize": plan.batch_size,
-            "ScalingConfig": {"MaximumConcurrency": min(plan.concurrency, MOST)},
-            "FunctionResponseTypes": ["ReportBatchItemFailures"],
-            "Enabled": True,
-        }
+    async def _create(self, names: Names, queue_arn: str, wanted: dict[str, Any]) -> "Mapping":
         try:
             with aws(f"map {names.queue} to {names.function}"):
-                await self._client.create_event_source_mapping(
+                return await self._client.create_event_source_mapping(
                     EventSourceArn=queue_arn, FunctionName=names.function, **wanted
                 )
         except Denied as error:
-            cause = error.__cause__
-            code = code_of(cause) if isinstance(cause, ClientError) else ""
-            if code == "ResourceConflictException":
-                return
-            if code == "InvalidParameterValueException" and "permission" in str(error).lower():
-                # Lambda gives no code of its own for a role whose new policy has not arrived yet.
+            if says(error, "ResourceConflictException"):
+                # Another attempt was quicker, or an earlier mapping is not gone yet.
+                raise NotYet(str(error), SHORTEST) from error
+            if says(error, "InvalidParameterValueException") and "permission" in str(error):
+                # Lambda has no code of its own for a role whose new policy has not arrived yet.
                 raise NotYet(str(error), RIGHTS_PAUSE) from error
             raise
 
     async def _delete(self, mapping: str) -> None:
         try:
-            with aws(f"delete mapping {mapping}"):
+            with aws(f"delete the mapping {mapping}"):
                 await self._client.delete_event_source_mapping(UUID=mapping)
         except Missing:
             return
+
+
+def _wanted(plan: BatchPlan) -> dict[str, Any]:
+    return {
+        "BatchSize": plan.batch_size,
+        "ScalingConfig": {"MaximumConcurrency": plan.concurrency},
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "Enabled": True,
+    }
+
+
+def _is_as(mapping: "Mapping", wanted: dict[str, Any]) -> bool:
+    has: dict[str, Any] = {**mapping, "Enabled": mapping.get("State") == "Enabled"}
+    return all(has.get(name) == value for name, value in wanted.items())
+
+
+def _id(mapping: "Mapping") -> str:
+    return mapping.get("UUID", "")
+
+
+def _queue_of(mapping: "Mapping") -> str:
+    return mapping.get("EventSourceArn", "").rsplit(":", 1)[-1]
+
+
+def _function_of(mapping: "Mapping") -> str:
+    # arn:aws:lambda:REGION:ACCOUNT:function:NAME, and perhaps :QUALIFIER
+    parts = mapping.get("FunctionArn", "").split(":")
+    return parts[6] if len(parts) > 6 else ""

@@ -1,18 +1,20 @@
 """The queue of a batch and its dead letters, on SQS."""
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from botocore.exceptions import ClientError
-
-from adapters.aws.errors import Missing, aws, code_of
+from adapters.aws.errors import Missing, aws, says, settling
 from adapters.aws.redriving import Redriving
 from adapters.ports import WORKFLOW_TAG, Denied, FoundResource
 from contracts.batches import (
     CANARY,
     LONGEST_RETENTION,
+    MESSAGE_BYTES,
+    BatchKey,
     BatchPlan,
     Names,
     QueueDepth,
@@ -23,19 +25,30 @@ from contracts.batches import (
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient
+    from types_aiobotocore_sqs.type_defs import MessageTypeDef
 
 LONGEST_VISIBILITY: Final = 12 * 3600
-REASON_CHARACTERS: Final = 1_000
+LONGEST_POLL: Final = 20
+LOOK_SECONDS: Final = 1
+"""Of a long poll for a canary: it asks every server of SQS, which a short one does not."""
+LOOK_VISIBILITY: Final = 30
+REASON: Final = "Reason"
+"""Attribute of a dead letter: why it is one, for people."""
+KEY: Final = "Key"
+"""Attribute of a dead letter: the same for the same message."""
+ATTRIBUTE_CHARACTERS: Final = 1_000
 _COUNTS: Final = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesDelayed",
     "ApproximateNumberOfMessagesNotVisible",
 )
-_EXISTS: Final = ("QueueNameExists", "QueueAlreadyExists")
+_OTHER_ATTRIBUTES: Final = ("QueueNameExists", "QueueAlreadyExists")
+_UNFIT: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that SQS does not take."""
 
 
 class AwsQueues:
-    """Queues, by their names; URLs are asked for each time, as a queue may be made anew."""
+    """Queues, by their names."""
 
     def __init__(self, client: "SQSClient") -> None:
         self._client = client
@@ -43,6 +56,8 @@ class AwsQueues:
 
     async def ensure_dead_letters(self, names: Names, plan: BatchPlan, owner: str) -> None:
         """Make the dead-letter queue; it keeps messages for as long as SQS does."""
+        # The clock of a message goes on when it moves here: this queue has to keep it for longer
+        # than the other one does.
         wanted = {"MessageRetentionPeriod": str(LONGEST_RETENTION)}
         await self._ensure(names.dead_letters, wanted, owner)
 
@@ -53,27 +68,30 @@ class AwsQueues:
         wanted = {
             "MessageRetentionPeriod": str(plan.retention),
             "VisibilityTimeout": str(min(visibility, LONGEST_VISIBILITY)),
-            "ReceiveMessageWaitTimeSeconds": "20",
+            "ReceiveMessageWaitTimeSeconds": str(LONGEST_POLL),
         }
         await self._ensure(names.queue, wanted, owner)
 
     async def set_redrive_policy(self, names: Names, plan: BatchPlan) -> None:
         """Send what was received too often to the dead letters, and let nothing else go there."""
-        queue, dead = await self._url(names.queue), await self._url(names.dead_letters)
+        queue, dead = await asyncio.gather(self._url(names.queue), self._url(names.dead_letters))
+        is_now, dead_is_now = await asyncio.gather(
+            self._attributes(queue, "QueueArn", "RedrivePolicy"),
+            self._attributes(dead, "QueueArn", "RedriveAllowPolicy"),
+        )
         policy = {
-            "deadLetterTargetArn": await self._arn(dead),
+            "deadLetterTargetArn": dead_is_now["QueueArn"],
             "maxReceiveCount": plan.max_receives,
         }
-        allowed = {
-            "redrivePermission": "byQueue",
-            "sourceQueueArns": [await self._arn(queue)],
-        }
-        await self._set(queue, {"RedrivePolicy": json.dumps(policy)})
-        await self._set(dead, {"RedriveAllowPolicy": json.dumps(allowed)})
+        allowed = {"redrivePermission": "byQueue", "sourceQueueArns": [is_now["QueueArn"]]}
+        # The permission first: SQS refuses a redrive policy that is not allowed.
+        await self._set_policy(dead, dead_is_now, "RedriveAllowPolicy", allowed)
+        await self._set_policy(queue, is_now, "RedrivePolicy", policy)
 
     async def allow_topic(self, names: Names, plan: BatchPlan) -> None:
         """Let the topic, and no other, send to the queue."""
         queue = await self._url(names.queue)
+        is_now = await self._attributes(queue, "QueueArn", "Policy")
         policy = {
             "Version": "2012-10-17",
             "Statement": [
@@ -82,31 +100,29 @@ class AwsQueues:
                     "Effect": "Allow",
                     "Principal": {"Service": "sns.amazonaws.com"},
                     "Action": "sqs:SendMessage",
-                    "Resource": await self._arn(queue),
+                    "Resource": is_now["QueueArn"],
                     "Condition": {"ArnEquals": {"aws:SourceArn": plan.topic_arn}},
                 }
             ],
         }
-        await self._set(queue, {"Policy": json.dumps(policy)})
+        await self._set_policy(queue, is_now, "Policy", policy)
 
     async def has_proof(self, queue: str, message_id: str) -> bool:
-        """Look for a canary in the queue, and take canaries out of it."""
+        """Look for a canary in the queue, and take canaries out of it.
+
+        Nobody but the topic may send: whatever is here came through the subscription.
+        """
         url = await self._url(queue)
         with aws(f"look for a canary in {queue}"):
             got = await self._client.receive_message(
-                QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1, VisibilityTimeout=30
+                QueueUrl=url,
+                MaxNumberOfMessages=10,
+                WaitTimeSeconds=LOOK_SECONDS,
+                VisibilityTimeout=LOOK_VISIBILITY,
             )
-            messages = got.get("Messages", [])
-            for message in messages:
-                handle = message.get("ReceiptHandle", "")
-                if _is_canary(message.get("Body", "")):
-                    await self._client.delete_message(QueueUrl=url, ReceiptHandle=handle)
-                else:
-                    # A document that came early: it is the loader's.
-                    await self._client.change_message_visibility(
-                        QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0
-                    )
-        # Whatever came, came through the subscription: nobody else may send.
+        messages = got.get("Messages", [])
+        for message in messages:
+            await self._put_back(url, message)
         return bool(messages)
 
     async def depth(self, queue: str) -> QueueDepth | None:
@@ -122,20 +138,29 @@ class AwsQueues:
         """Move all dead letters back, each message once; goes on with a move under way."""
         try:
             dead = await self._url(names.dead_letters)
+            is_now = await self._attributes(dead, "QueueArn", *_COUNTS)
         except Missing:
             return Redriven(moved=0)
-        depth = await self.depth(names.dead_letters)
+        queue = await self._url(names.queue)
+        target = await self._attributes(queue, "QueueArn")
         return await self._redriving.run(
             source=dead,
-            source_arn=await self._arn(dead),
-            target=await self._url(names.queue),
-            expected=0 if depth is None else depth.total,
+            source_arn=is_now["QueueArn"],
+            target=queue,
+            target_arn=target["QueueArn"],
+            expected=sum(int(is_now[name]) for name in _COUNTS),
         )
 
     async def dead_letter(self, names: Names, body: str, reason: str, deduplication: str) -> None:
-        """Put a message among the dead letters."""
+        """Put a message among the dead letters.
+
+        The reason is left out where the message has no room for it.
+        """
         url = await self._url(names.dead_letters)
-        attributes = {"Reason": reason[:REASON_CHARACTERS] or "unknown", "Key": deduplication}
+        attributes = {REASON: _fit(reason), KEY: _fit(deduplication)}
+        extra = sum(len(f"{name}String{value}".encode()) for name, value in attributes.items())
+        if len(body.encode()) + extra > MESSAGE_BYTES:
+            attributes.clear()
         with aws(f"put a message into {names.dead_letters}"):
             await self._client.send_message(
                 QueueUrl=url,
@@ -165,18 +190,16 @@ class AwsQueues:
             async for page in pages:
                 for url in page.get("QueueUrls", []):
                     name = url.rsplit("/", 1)[-1]
-                    if key_of(prefix, name) is not None:
-                        found = await self._describe(prefix, name, url)
-                        if found is not None:
-                            yield found
+                    key = key_of(prefix, name)
+                    if key is not None and (found := await self._describe(key, name, url)):
+                        yield found
 
-    async def _describe(self, prefix: str, name: str, url: str) -> FoundResource | None:
+    async def _describe(self, key: BatchKey, name: str, url: str) -> FoundResource | None:
         """None: it was deleted since it was listed, which SQS goes on to list for a minute."""
-        key = key_of(prefix, name)
-        assert key is not None
         try:
-            attributes = await self._attributes(url, *_COUNTS, "CreatedTimestamp")
-            owner = await self._owner(url)
+            attributes, owner = await asyncio.gather(
+                self._attributes(url, *_COUNTS, "CreatedTimestamp"), self._owner(url)
+            )
         except Missing:
             return None
         dead = name.endswith("_dlq")
@@ -185,33 +208,46 @@ class AwsQueues:
             resource=Resource.DEAD_LETTERS if dead else Resource.QUEUE,
             name=name,
             made_at=datetime.fromtimestamp(int(float(attributes["CreatedTimestamp"])), UTC),
-            # A queue without the tag is not ours, however it is called.
-            owner=owner or "",
+            owner=owner,
             details={"messages": str(sum(int(attributes[count]) for count in _COUNTS))},
         )
 
     async def _ensure(self, name: str, wanted: Mapping[str, str], owner: str) -> None:
-        tags = {WORKFLOW_TAG: owner}
         try:
-            await self._client.create_queue(
-                QueueName=name, Attributes=cast(Any, dict(wanted)), tags=tags
-            )
-        except ClientError as error:
-            if not any(code in code_of(error) for code in _EXISTS):
-                with aws(f"make {name}"):
-                    raise
+            with aws(f"make {name}"):
+                await self._client.create_queue(
+                    QueueName=name, Attributes=cast(Any, dict(wanted)), tags={WORKFLOW_TAG: owner}
+                )
+        except Denied as error:
+            if not says(error, *_OTHER_ATTRIBUTES):
+                raise
             await self._adopt(name, wanted, owner)
 
     async def _adopt(self, name: str, wanted: Mapping[str, str], owner: str) -> None:
-        """Take a queue that exists with other attributes, when it is this batch's own."""
+        """Take a queue that exists with other attributes, unless it is somebody else's."""
         url = await self._url(name)
-        others = await self._owner(url)
-        if others != owner:
+        other = await self._owner(url)
+        if other not in (None, owner):
             raise Denied(
-                f"a queue {name} exists and is tagged with {others!r}, not {owner!r}: "
-                "remove it, or choose another prefix"
+                f"a queue {name} exists and belongs to {other}, not to {owner}: remove it, or "
+                "choose another prefix"
             )
-        await self._set(url, wanted)
+        with aws(f"set {', '.join(wanted)} of {name}"):
+            await self._client.set_queue_attributes(
+                QueueUrl=url, Attributes=cast(Any, dict(wanted))
+            )
+            await self._client.tag_queue(QueueUrl=url, Tags={WORKFLOW_TAG: owner})
+
+    async def _put_back(self, url: str, message: "MessageTypeDef") -> None:
+        """Take a canary out of the queue; a document that came early is the loader's."""
+        handle = message.get("ReceiptHandle", "")
+        with settling(f"look for a canary in {url}"):
+            if _is_canary(message.get("Body", "")):
+                await self._client.delete_message(QueueUrl=url, ReceiptHandle=handle)
+            else:
+                await self._client.change_message_visibility(
+                    QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0
+                )
 
     async def _owner(self, url: str) -> str | None:
         with aws(f"read tags of {url}"):
@@ -222,9 +258,6 @@ class AwsQueues:
         with aws(f"find {name}"):
             return (await self._client.get_queue_url(QueueName=name))["QueueUrl"]
 
-    async def _arn(self, url: str) -> str:
-        return (await self._attributes(url, "QueueArn"))["QueueArn"]
-
     async def _attributes(self, url: str, *names: str) -> Mapping[str, str]:
         with aws(f"read {url}"):
             got = await self._client.get_queue_attributes(
@@ -232,11 +265,21 @@ class AwsQueues:
             )
         return cast(Mapping[str, str], got.get("Attributes", {}))
 
-    async def _set(self, url: str, attributes: Mapping[str, str]) -> None:
-        with aws(f"set {', '.join(attributes)} of {url}"):
+    async def _set_policy(
+        self, url: str, is_now: Mapping[str, str], name: str, policy: Mapping[str, Any]
+    ) -> None:
+        """Set a policy, whole, unless it is there: a change takes a minute to arrive everywhere."""
+        if name in is_now and json.loads(is_now[name]) == policy:
+            return
+        with aws(f"set {name} of {url}"):
             await self._client.set_queue_attributes(
-                QueueUrl=url, Attributes=cast(Any, dict(attributes))
+                QueueUrl=url, Attributes=cast(Any, {name: json.dumps(policy)})
             )
+
+
+def _fit(text: str) -> str:
+    """A text as SQS takes it for an attribute."""
+    return _UNFIT.sub("?", text)[:ATTRIBUTE_CHARACTERS] or "?"
 
 
 def _is_canary(body: str) -> bool:

@@ -1,12 +1,12 @@
 """Moving dead letters back: by a move task of SQS, or one by one where there are none."""
 
+import contextlib
 import hashlib
-from typing import TYPE_CHECKING, Final
+import json
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from botocore.exceptions import ClientError
-
-from adapters.aws.errors import aws, code_of
-from adapters.ports import NotYet
+from adapters.aws.errors import aws, says, settling
+from adapters.ports import Denied, NotYet, Unavailable
 from contracts.batches import Redriven
 
 if TYPE_CHECKING:
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
     from types_aiobotocore_sqs.type_defs import MessageTypeDef
 
 MOVE_PAUSE: Final = 5.0
-HIDDEN_SECONDS: Final = 300
-"""While messages are moved one by one."""
-EMPTY_RECEIVES: Final = 3
-"""In a row: one that brings nothing says little about a queue of SQS."""
-_WITHOUT_TASKS: Final = frozenset(
-    {
-        "AWS.SimpleQueueService.UnsupportedOperation",
-        "InternalError",
-        "InternalFailure",
-        "InvalidAction",
-        "NotImplemented",
-        "UnknownOperationException",
-        "UnsupportedOperation",
-    }
+HIDDEN_SECONDS: Final = 600
+"""While a chunk is moved one by one."""
+CHUNK: Final = 250
+"""Messages in memory at once: 64 MB when all of them are as large as can be."""
+POLL_SECONDS: Final = 1
+"""A long poll asks every server of SQS: when it brings nothing, there is nothing."""
+_UNDER_WAY: Final = ("RUNNING", "CANCELLING")
+_WITHOUT_TASKS: Final = (
+    "AWS.SimpleQueueService.UnsupportedOperation",
+    "InternalError",
+    "InternalFailure",
+    "InvalidAction",
+    "NotImplemented",
+    "UnknownOperationException",
+    "UnsupportedOperation",
 )
+"""The service has no move tasks, or none for this queue, or they do not work at the moment."""
 
 
 class Redriving:
@@ -37,65 +39,118 @@ class Redriving:
     def __init__(self, client: "SQSClient") -> None:
         self._client = client
 
-    async def run(self, *, source: str, source_arn: str, target: str, expected: int) -> Redriven:
+    async def run(
+        self, *, source: str, source_arn: str, target: str, target_arn: str, expected: int
+    ) -> Redriven:
         """Move everything from one queue to another.
 
         Args:
             source: URL of the dead-letter queue.
             source_arn: Its ARN.
             target: URL of the queue that its messages came from.
+            target_arn: Its ARN.
             expected: Messages by the queue's counters.
+
+        Returns:
+            What was moved; what is being moved by now, where SQS does it.
 
         Raises:
             NotYet: A move is under way.
         """
         try:
-            return await self._by_task(source_arn, expected)
-        except ClientError as error:
-            if code_of(error) not in _WITHOUT_TASKS:
-                with aws("start a move of dead letters"):
-                    raise
-        with aws("move dead letters one by one"):
-            return await self._one_by_one(source, target)
+            if await self._by_task(source_arn, target_arn):
+                return Redriven(moved=expected)
+        except (Denied, Unavailable) as error:
+            if not says(error, *_WITHOUT_TASKS):
+                raise
+        return await self._one_by_one(source, target)
 
-    async def _by_task(self, source_arn: str, expected: int) -> Redriven:
-        got = await self._client.list_message_move_tasks(SourceArn=source_arn, MaxResults=1)
-        newest = next(iter(got.get("Results", [])), None)
-        if newest is not None and newest.get("Status") in ("RUNNING", "CANCELLING"):
-            raise NotYet(
-                f"{newest.get('ApproximateNumberOfMessagesMoved', 0)} dead letters are moved",
-                MOVE_PAUSE,
+    async def _by_task(self, source_arn: str, target_arn: str) -> bool:
+        """False: the task before this one could not do it."""
+        with aws("look for a move of dead letters"):
+            got = await self._client.list_message_move_tasks(SourceArn=source_arn, MaxResults=1)
+        tasks = got.get("Results", [])
+        if tasks and tasks[0].get("Status") in _UNDER_WAY:
+            moved = tasks[0].get("ApproximateNumberOfMessagesMoved", 0)
+            raise NotYet(f"{moved} dead letters have been moved, more follow", MOVE_PAUSE)
+        if tasks and tasks[0].get("Status") == "FAILED":
+            return False
+        with aws("start a move of dead letters"):
+            # Where to is said, as messages that were put among the dead letters by somebody came
+            # from no queue.
+            await self._client.start_message_move_task(
+                SourceArn=source_arn, DestinationArn=target_arn
             )
-        if expected:
-            # Messages go back to where they came from, under new ids.
-            await self._client.start_message_move_task(SourceArn=source_arn)
-        return Redriven(moved=expected)
+        return True
 
     async def _one_by_one(self, source: str, target: str) -> Redriven:
-        seen: set[str] = set()
-        moved = duplicates = empty = 0
-        while empty < EMPTY_RECEIVES:
-            got = await self._client.receive_message(
-                QueueUrl=source,
-                MaxNumberOfMessages=10,
-                VisibilityTimeout=HIDDEN_SECONDS,
-                MessageAttributeNames=["All"],
-            )
-            messages = got.get("Messages", [])
-            empty = 0 if messages else empty + 1
+        moved = duplicates = 0
+        seen: set[bytes] = set()
+        back: list[MessageTypeDef] = []
+        while messages := await self._take(source):
+            chunk: set[bytes] = set()
             for message in messages:
-                key = hashlib.sha256(message.get("Body", "").encode()).hexdigest()
+                key = _business_key(message.get("Body", ""))
                 if key in seen:
+                    # Moved by this pass, it may have failed again: the next one's.
+                    back.append(message)
+                    continue
+                if key in chunk:
                     duplicates += 1
                 else:
                     # Sent before it is deleted: a crash doubles a message, and loses none.
                     await self._send(target, message)
-                    seen.add(key)
+                    chunk.add(key)
                     moved += 1
-                await self._client.delete_message(
-                    QueueUrl=source, ReceiptHandle=message.get("ReceiptHandle", "")
-                )
+                await self._delete(source, message)
+            seen |= chunk
+        for message in back:
+            await self._release(source, message)
         return Redriven(moved=moved, duplicates=duplicates)
 
+    async def _take(self, source: str) -> list["MessageTypeDef"]:
+        """Messages that were there before anything of theirs is sent."""
+        messages: list[MessageTypeDef] = []
+        while len(messages) < CHUNK:
+            with aws("receive dead letters"):
+                got = await self._client.receive_message(
+                    QueueUrl=source,
+                    MaxNumberOfMessages=10,
+                    VisibilityTimeout=HIDDEN_SECONDS,
+                    WaitTimeSeconds=POLL_SECONDS,
+                    MessageAttributeNames=["All"],
+                )
+            received = got.get("Messages", [])
+            if not received:
+                break
+            messages += received
+        return messages
+
     async def _send(self, target: str, message: "MessageTypeDef") -> None:
-        await self._client.send_message(QueueUrl=target, MessageBody=message.get("Body", ""))
+        with aws("move a dead letter back"):
+            await self._client.send_message(
+                QueueUrl=target,
+                MessageBody=message.get("Body", ""),
+                MessageAttributes=cast(Any, message.get("MessageAttributes", {})),
+            )
+
+    async def _delete(self, source: str, message: "MessageTypeDef") -> None:
+        with settling("delete a dead letter that was moved back"):
+            await self._client.delete_message(
+                QueueUrl=source, ReceiptHandle=message.get("ReceiptHandle", "")
+            )
+
+    async def _release(self, source: str, message: "MessageTypeDef") -> None:
+        with settling("leave a dead letter to the next pass"):
+            await self._client.change_message_visibility(
+                QueueUrl=source,
+                ReceiptHandle=message.get("ReceiptHandle", ""),
+                VisibilityTimeout=0,
+            )
+
+
+def _business_key(body: str) -> bytes:
+    """The same for the same message, in whatever order it names its fields."""
+    with contextlib.suppress(ValueError, RecursionError):
+        body = json.dumps(json.loads(body), sort_keys=True)
+    return hashlib.sha256(body.encode()).digest()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient
 
 ATTEMPTS: Final = 5
+"""Of one call, for throttling and for failures that pass; what fails then is tried again later."""
 POOL: Final = 50
 """Connections per client: long polls hold theirs for 20 s, and would starve other calls."""
 CONNECT_SECONDS: Final = 5
@@ -31,6 +32,7 @@ class AwsSettings:
     access_key_id: str | None = None
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
+    attempts: int = ATTEMPTS
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,10 @@ class AwsClients:
     iam: "IAMClient"
 
 
-def _config() -> AioConfig:
+def _config(attempts: int) -> AioConfig:
     # botocore changes the retries that it is given: each client gets its own.
     return AioConfig(
-        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        retries={"mode": "standard", "total_max_attempts": attempts},
         max_pool_connections=POOL,
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
@@ -66,19 +68,19 @@ async def open_aws(settings: AwsSettings) -> AsyncGenerator[AwsClients]:
         aws_session_token=settings.session_token,
         region_name=settings.region,
     )
-    url = settings.endpoint_url
+    url, attempts = settings.endpoint_url, settings.attempts
     async with AsyncExitStack() as stack:
         yield AwsClients(
             sqs=await stack.enter_async_context(
-                session.client("sqs", endpoint_url=url, config=_config())
+                session.client("sqs", endpoint_url=url, config=_config(attempts))
             ),
             sns=await stack.enter_async_context(
-                session.client("sns", endpoint_url=url, config=_config())
+                session.client("sns", endpoint_url=url, config=_config(attempts))
             ),
             lambda_=await stack.enter_async_context(
-                session.client("lambda", endpoint_url=url, config=_config())
+                session.client("lambda", endpoint_url=url, config=_config(attempts))
             ),
             iam=await stack.enter_async_context(
-                session.client("iam", endpoint_url=url, config=_config())
+                session.client("iam", endpoint_url=url, config=_config(attempts))
             ),
         )

@@ -1,10 +1,11 @@
 """The topic that documents of all batches are published to, on SNS."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.aws.errors import Missing, aws
+from adapters.aws.errors import Missing, aws, says
 from adapters.ports import Denied, FoundResource
 from contracts.batches import (
     CANARY,
@@ -20,10 +21,18 @@ from contracts.batches import (
 if TYPE_CHECKING:
     from types_aiobotocore_sns import SNSClient
     from types_aiobotocore_sns.type_defs import SubscriptionTypeDef
+    from types_aiobotocore_sqs import SQSClient
 
 FILTER_POLICIES: Final = 200
 """Subscriptions with a filter policy that a topic may have."""
-_PENDING: Final = ("PendingConfirmation", "Deleted")
+READS_AT_ONCE: Final = 10
+_UNCONFIRMED: Final = ("PendingConfirmation", "Deleted")
+_NO_ROOM: Final = (
+    "FilterPolicyLimitExceeded",
+    "FilterPolicyLimitExceededException",
+    "SubscriptionLimitExceeded",
+    "SubscriptionLimitExceededException",
+)
 
 
 def filter_policy(key: BatchKey) -> dict[str, Any]:
@@ -36,10 +45,16 @@ def filter_policy(key: BatchKey) -> dict[str, Any]:
 
 
 class AwsTopic:
-    """Subscriptions and publications."""
+    """Subscriptions and publications.
 
-    def __init__(self, client: "SNSClient") -> None:
+    Args:
+        client: Of the topics.
+        queues: Of the queues that subscribe; a topic may be in another account than they are.
+    """
+
+    def __init__(self, client: "SNSClient", queues: "SQSClient") -> None:
         self._client = client
+        self._queues = queues
 
     async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> None:
         """Subscribe the queue to the events of its batch.
@@ -47,36 +62,44 @@ class AwsTopic:
         Raises:
             Denied: The topic has no room for another filter policy.
         """
-        queue_arn = _queue_arn(plan.topic_arn, names.queue)
+        queue_arn = await self._queue_arn(names.queue)
         wanted = {
-            "FilterPolicy": json.dumps(filter_policy(key)),
             "FilterPolicyScope": plan.filter_scope,
+            "FilterPolicy": json.dumps(filter_policy(key)),
             "RawMessageDelivery": "true",
         }
-        mine, others = await self._count(plan.topic_arn, queue_arn)
-        if mine:
-            await self._repair(mine[0], wanted)
-            for surplus in mine[1:]:
-                await self._unsubscribe(surplus)
+        there = [each async for each in self._subscriptions(plan.topic_arn)]
+        mine = [_arn(each) for each in there if each.get("Endpoint") == queue_arn]
+        if await self._keep_one(mine, wanted):
             return
-        if others >= FILTER_POLICIES:
-            raise Denied(
-                f"the topic has {others} subscriptions and takes {FILTER_POLICIES} filter "
-                "policies: let other batches end first, or ask AWS for a higher quota"
-            )
-        with aws(f"subscribe {names.queue}"):
-            await self._client.subscribe(
-                TopicArn=plan.topic_arn,
-                Protocol="sqs",
-                Endpoint=queue_arn,
-                Attributes=wanted,
-                ReturnSubscriptionArn=True,
-            )
+        await self._check_room(plan.topic_arn, there)
+        try:
+            with aws(f"subscribe {names.queue}"):
+                await self._client.subscribe(
+                    TopicArn=plan.topic_arn,
+                    Protocol="sqs",
+                    Endpoint=queue_arn,
+                    Attributes=wanted,
+                    ReturnSubscriptionArn=True,
+                )
+        except Denied as error:
+            if says(error, *_NO_ROOM):
+                raise _no_room(plan.topic_arn) from error
+            raise
 
     async def unsubscribe(self, names: Names, plan: BatchPlan) -> bool:
-        """Take every subscription of the queue away."""
+        """Take every subscription of the queue away, also when the queue is gone."""
         try:
-            mine, _ = await self._count(plan.topic_arn, _queue_arn(plan.topic_arn, names.queue))
+            queue_arn = await self._queue_arn(names.queue)
+        except Missing:
+            queue_arn = None
+        try:
+            mine = [
+                _arn(each)
+                async for each in self._subscriptions(plan.topic_arn)
+                if each.get("Endpoint") == queue_arn
+                or (queue_arn is None and _queue_of(each) == names.queue)
+            ]
         except Missing:
             return False
         for arn in mine:
@@ -104,15 +127,10 @@ class AwsTopic:
 
     async def found(self, prefix: str, topic_arn: str) -> AsyncIterator[FoundResource]:
         """Subscriptions of the queues of every batch of an installation."""
-        async for subscription in self._subscriptions(topic_arn):
-            name = subscription.get("Endpoint", "").rsplit(":", 1)[-1]
-            key = key_of(prefix, name)
+        async for each in self._subscriptions(topic_arn):
+            key = key_of(prefix, _queue_of(each))
             if key is not None:
-                yield FoundResource(
-                    key=key,
-                    resource=Resource.SUBSCRIPTION,
-                    name=subscription.get("SubscriptionArn", ""),
-                )
+                yield FoundResource(key=key, resource=Resource.SUBSCRIPTION, name=_arn(each))
 
     async def _publish(
         self, plan: BatchPlan, body: Mapping[str, Any], event_type: str, key: BatchKey
@@ -128,16 +146,60 @@ class AwsTopic:
                 },
             )
 
+    async def _check_room(self, topic_arn: str, there: Sequence["SubscriptionTypeDef"]) -> None:
+        """Subscriptions without a filter policy do not count; only a full topic is asked for it.
+
+        Raises:
+            Denied: AWS would refuse; with what can be done about it.
+        """
+        if len(there) < FILTER_POLICIES:
+            return
+        limit = asyncio.Semaphore(READS_AT_ONCE)
+
+        async def is_filtered(arn: str) -> bool:
+            async with limit:
+                return await self._is_filtered(arn)
+
+        filtered = await asyncio.gather(*(is_filtered(_arn(each)) for each in there))
+        if sum(filtered) >= FILTER_POLICIES:
+            raise _no_room(topic_arn)
+
+    async def _is_filtered(self, arn: str) -> bool:
+        try:
+            has = await self._attributes(arn)
+        except Denied:
+            # Gone since, or another account's: AWS has the last word.
+            return False
+        return bool(json.loads(has.get("FilterPolicy") or "{}"))
+
+    async def _keep_one(self, arns: Sequence[str], wanted: Mapping[str, str]) -> bool:
+        """Repair the first subscription that is still there, and remove the others."""
+        kept = False
+        for arn in arns:
+            if kept:
+                await self._unsubscribe(arn)
+                continue
+            try:
+                await self._repair(arn, wanted)
+            except Missing:
+                # Listed although it has been deleted a moment ago.
+                continue
+            kept = True
+        return kept
+
     async def _repair(self, arn: str, wanted: Mapping[str, str]) -> None:
-        with aws(f"read {arn}"):
-            got = await self._client.get_subscription_attributes(SubscriptionArn=arn)
-        has = got.get("Attributes", {})
+        has = await self._attributes(arn)
         for name, value in wanted.items():
             if not _same(has.get(name), value):
                 with aws(f"set {name} of {arn}"):
                     await self._client.set_subscription_attributes(
                         SubscriptionArn=arn, AttributeName=name, AttributeValue=value
                     )
+
+    async def _attributes(self, arn: str) -> Mapping[str, str]:
+        with aws(f"read {arn}"):
+            got = await self._client.get_subscription_attributes(SubscriptionArn=arn)
+        return got.get("Attributes", {})
 
     async def _unsubscribe(self, arn: str) -> None:
         try:
@@ -146,17 +208,6 @@ class AwsTopic:
         except Missing:
             return
 
-    async def _count(self, topic_arn: str, queue_arn: str) -> tuple[list[str], int]:
-        """Subscriptions of a queue, and how many others the topic has."""
-        mine: list[str] = []
-        others = 0
-        async for subscription in self._subscriptions(topic_arn):
-            if subscription.get("Endpoint") == queue_arn:
-                mine.append(subscription.get("SubscriptionArn", ""))
-            else:
-                others += 1
-        return mine, others
-
     async def _subscriptions(self, topic_arn: str) -> AsyncIterator["SubscriptionTypeDef"]:
         pages = self._client.get_paginator("list_subscriptions_by_topic").paginate(
             TopicArn=topic_arn
@@ -164,14 +215,32 @@ class AwsTopic:
         with aws(f"list subscriptions of {topic_arn}"):
             async for page in pages:
                 for subscription in page.get("Subscriptions", []):
-                    if subscription.get("SubscriptionArn") not in _PENDING:
+                    if _arn(subscription) not in _UNCONFIRMED:
                         yield subscription
 
+    async def _queue_arn(self, queue: str) -> str:
+        with aws(f"find {queue}"):
+            url = (await self._queues.get_queue_url(QueueName=queue))["QueueUrl"]
+            got = await self._queues.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+        return got.get("Attributes", {})["QueueArn"]
 
-def _queue_arn(topic_arn: str, queue: str) -> str:
-    """A batch's queue is in the account and region of its topic."""
-    partition, region, account = (topic_arn.split(":")[place] for place in (1, 3, 4))
-    return f"arn:{partition}:sqs:{region}:{account}:{queue}"
+
+def _arn(subscription: "SubscriptionTypeDef") -> str:
+    return subscription.get("SubscriptionArn", "")
+
+
+def _queue_of(subscription: "SubscriptionTypeDef") -> str:
+    """The name of the queue that is subscribed; '' where it is none."""
+    if subscription.get("Protocol") != "sqs":
+        return ""
+    return subscription.get("Endpoint", "").rpartition(":")[2]
+
+
+def _no_room(topic_arn: str) -> Denied:
+    return Denied(
+        f"the topic {topic_arn} has no room for another filter policy, it takes "
+        f"{FILTER_POLICIES}: let other batches end first, or ask AWS for a higher quota"
+    )
 
 
 def _same(has: str | None, wanted: str) -> bool:

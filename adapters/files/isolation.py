@@ -3,6 +3,7 @@
 What crosses the pipe are frames: the length as 4 bytes, little endian, then that many bytes.
 """
 
+import contextlib
 import os
 import resource
 import signal
@@ -51,7 +52,9 @@ def stop(child: subprocess.Popen[bytes]) -> None:
     child.wait()
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
-            pipe.close()
+            # What could not be sent any more would be sent now.
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 def limit(memory: int, seconds: int) -> None:

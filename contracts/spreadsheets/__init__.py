@@ -1,5 +1,17 @@
 """The `spreadsheets` pipeline: states, mappings, orders, steps and results."""
 
+from contracts.spreadsheets.aftercare import (
+    PROBLEMS_NAMED,
+    ExpiredInput,
+    ExpiredPage,
+    PurgeInput,
+    PurgeResult,
+    RetentionOrder,
+    UndoCounts,
+    UndoOrder,
+    UndoResult,
+    undo_id,
+)
 from contracts.spreadsheets.mappings import (
     COLUMNS,
     DECISIONS,
@@ -29,7 +41,6 @@ from contracts.spreadsheets.mappings import (
     TypeName,
 )
 from contracts.spreadsheets.runs import (
-    PROBLEMS_NAMED,
     SHEETS_NAMED,
     TASK_QUEUE,
     Analysis,
@@ -39,20 +50,15 @@ from contracts.spreadsheets.runs import (
     ColumnMappings,
     Confirmation,
     DecideCells,
-    ExpiredInput,
-    ExpiredPage,
     Finishing,
     Notice,
     Patience,
     ProcessCursor,
     Processed,
     ProcessInput,
-    PurgeInput,
-    PurgeResult,
     Reason,
     Reassignment,
     ReportInput,
-    RetentionOrder,
     RowCounts,
     SaveColumns,
     SpreadsheetOrder,
@@ -63,11 +69,7 @@ from contracts.spreadsheets.runs import (
     StageInput,
     StatusRecord,
     Step,
-    UndoCounts,
-    UndoOrder,
-    UndoResult,
     Uuid,
-    undo_id,
     workflow_id,
 )
 from contracts.spreadsheets.states import (

@@ -20,12 +20,11 @@ from contracts.spreadsheets.mappings import (
     Person,
     TypeName,
 )
-from contracts.spreadsheets.states import SpreadsheetState, UndoState
+from contracts.spreadsheets.states import SpreadsheetState
 
 TASK_QUEUE: Final = "spreadsheets"
 """Where runs are started and workers of this pipeline look for work."""
 SHEETS_NAMED: Final = 50
-PROBLEMS_NAMED: Final = 5
 DAY: Final = 24 * 3600
 
 Uuid = Annotated[
@@ -39,11 +38,6 @@ Step = Annotated[str, StringConstraints(max_length=100)]
 def workflow_id(uuid: str) -> str:
     """Id of the run of an import."""
     return f"spreadsheet/{uuid}"
-
-
-def undo_id(uuid: str) -> str:
-    """Id of the run that undoes an import."""
-    return f"spreadsheet-undo/{uuid}"
 
 
 class Patience(Contract):
@@ -338,80 +332,3 @@ class SpreadsheetStatus(Contract):
     cells: CellSummary = CellSummary()
     last_refusal: Reason | None = None
     """Why the last signal was not taken."""
-
-
-class UndoOrder(Contract):
-    """Input of the undo workflow and of `spreadsheets.undo`."""
-
-    uuid: Uuid
-    organisation_id: int
-    by: Person
-    filename: str = Field(max_length=255)
-    requested_at: datetime
-    within: int = Field(default=30 * DAY, ge=1)
-    """Seconds after its end in which an import can be undone."""
-
-
-class UndoCounts(Contract):
-    """What an undo did."""
-
-    deleted: int = 0
-    restored: int = 0
-    left_alone: int = 0
-    """Records that somebody changed since, or that others refer to."""
-
-
-class UndoResult(Contract):
-    """Result of the undo workflow."""
-
-    uuid: Uuid
-    state: UndoState
-    counts: UndoCounts = UndoCounts()
-    problems: tuple[Reason, ...] = Field(default=(), max_length=PROBLEMS_NAMED)
-    """The first few that were left alone; all of them are in the report."""
-
-
-class RetentionOrder(Contract):
-    """Input of the retention workflow; seconds and counts."""
-
-    finished_after: int = Field(default=7 * DAY, ge=1)
-    """COMPLETED, FAILED and CANCELLED, from their end."""
-    waiting_after: int = Field(default=90 * DAY, ge=1)
-    """UPLOADED, COLUMN_MAPPING and CELL_MAPPING, from their last change."""
-    undo_after: int = Field(default=30 * DAY, ge=1)
-    """Before-images, from the end of the import."""
-    page: int = Field(default=100, ge=1, le=200)
-    most: int = Field(default=10_000, ge=1)
-    """Imports of one run; the next run takes the rest."""
-
-
-class ExpiredPage(Contract):
-    """Imports that are due, the oldest first."""
-
-    uuids: tuple[Uuid, ...] = Field(default=(), max_length=200)
-    waiting: tuple[Uuid, ...] = Field(default=(), max_length=200)
-    """Those of them whose run still waits for a person."""
-
-
-class ExpiredInput(Contract):
-    """Input of `spreadsheets.expired`."""
-
-    order: RetentionOrder
-    now: datetime
-
-
-class PurgeInput(Contract):
-    """Input of `spreadsheets.purge`."""
-
-    uuids: tuple[Uuid, ...] = Field(max_length=200)
-    now: datetime
-
-
-class PurgeResult(Contract):
-    """Result of `spreadsheets.purge` and of the retention workflow."""
-
-    purged: int = 0
-    journals: int = 0
-    """Before-images that were removed."""
-    uploads: int = 0
-    """Files of uploads that never became an import."""

@@ -15,16 +15,13 @@ from adapters.database import open_database, upgrade
 from adapters.database.spreadsheets import sample_club
 from adapters.files.documents import FileDocuments
 from adapters.ports import BlobNotFound
-from workers.stack.azurite import azurite, why_no_azurite
+from workers.stack.azurite import azurite
 from workers.stack.children import child
 from workers.stack.embedded import DOCFLOW, service_bus
 from workers.stack.postgres import postgres_server
 from workers.stack.temporal import temporal_server
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(why_no_azurite() is not None, reason=str(why_no_azurite())),
-]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,6 +1,5 @@
 """`docflow spreadsheets`, on a real server, with the real worker and database."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -9,15 +8,16 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from click.testing import Result
 from temporalio.testing import WorkflowEnvironment
-from typer.testing import CliRunner
+from typer.testing import Result
 
 from adapters.database import upgrade
 from adapters.database.spreadsheets.samples import SampleClub, sample_club
 from adapters.files.documents import FileDocuments
+from contracts.spreadsheets import FINAL
+from tests.support.cli import run_docflow_aside
+from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
-from workers.cli.app import app
 from workers.cli.surroundings import Surroundings
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
@@ -40,13 +40,7 @@ class Terminal:
     async def try_docflow(self, *arguments: str) -> Result:
         """Run `docflow spreadsheets ...`."""
         surroundings = Surroundings(self.environment)
-        return await asyncio.to_thread(
-            CliRunner().invoke,
-            app,
-            ["spreadsheets", *arguments],
-            obj=surroundings,
-            prog_name="docflow",
-        )
+        return await run_docflow_aside("spreadsheets", *arguments, surroundings=surroundings)
 
     async def docflow(self, *arguments: str) -> str:
         """Run a command that works."""
@@ -65,10 +59,10 @@ class Terminal:
         """What a command prints for programs."""
         return json.loads(await self.docflow(*arguments, "--json"))
 
-    async def submit(self, *options: str) -> str:
-        """Send the sample; its uuid."""
+    async def submit(self, *options: str, file: Path = REGISTRATIONS) -> str:
+        """Send a file; the uuid of its import."""
         made = await self.json(
-            *("submit", str(REGISTRATIONS), "--type", "EVENT_PARTICIPANT"),
+            *("submit", str(file), "--type", "EVENT_PARTICIPANT"),
             *("--organisation", str(self.club.organisation_id)),
             *("--context", str(self.club.event_id), *options),
         )
@@ -76,9 +70,15 @@ class Terminal:
 
     async def until(self, uuid: str, state: str) -> dict[str, Any]:
         """Wait for a state."""
-        async with asyncio.timeout(30):
-            while (now := (await self.json("show", uuid))["import"])["state"] != state:
-                assert now["state"] not in ("FAILED", "CANCELLED"), now
+        now: dict[str, Any] = {}
+
+        async def reached() -> bool:
+            nonlocal now
+            now = (await self.json("show", uuid))["import"]
+            assert now["state"] == state or now["state"] not in FINAL, now
+            return now["state"] == state
+
+        await eventually(reached, seconds=30, pause=0.1)
         return now
 
 
@@ -144,18 +144,33 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     assert "add --force" in await terminal.refused("report", uuid, "--out", str(report))
 
     await terminal.docflow("undo", uuid)
-    async with asyncio.timeout(30):
-        while (undone := (await terminal.json("show", uuid))["undo"])["state"] != "UNDONE":
-            assert undone["state"] == "RUNNING"
-    assert undone["counts"]["left_alone"] == 0
+    undo: dict[str, Any] = {}
+
+    async def undone() -> bool:
+        nonlocal undo
+        undo = (await terminal.json("show", uuid))["undo"]
+        assert undo["state"] in ("RUNNING", "UNDONE")
+        return undo["state"] == "UNDONE"
+
+    await eventually(undone, seconds=30, pause=0.1)
+    assert undo["counts"]["left_alone"] == 0
     assert "UNDONE" in await terminal.docflow("show", uuid)
 
 
-async def test_somebody_else_is_waited_for_and_cancels(terminal: Terminal) -> None:
-    uuid = await terminal.submit("--auto-start", "--dry-run")
+async def test_a_trial_of_what_needs_nobody_ends_by_itself(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    file = tmp_path / "known.csv"
+    file.write_text("First name,Surname,E-mail,Category\nAnna,Albrecht,a@b.org,Senior (18+)\n")
+    uuid = await terminal.submit("--auto-start", "--dry-run", file=file)
     done = await terminal.until(uuid, "COMPLETED")
-    assert done["dry_run"] is True
-    other = await terminal.submit()
+    assert done["dry_run"] is True and done["counts"]["created"] == 1
+
+
+async def test_somebody_else_is_waited_for_and_cancels(terminal: Terminal, tmp_path: Path) -> None:
+    file = tmp_path / "unknown.csv"
+    file.write_text("First name,Surname,Shoe size\nAnna,Albrecht,38\n")
+    other = await terminal.submit(file=file)
     await terminal.until(other, "COLUMN_MAPPING")
     await terminal.docflow("reassign", other, "--to", "grace")
     assert "grace" in await terminal.docflow("show", f"spreadsheet/{other}")

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 from moto.server import ThreadedMotoServer
 
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
@@ -40,7 +41,10 @@ def moto() -> Iterator[AwsSettings]:
     server.start()
     try:
         host, port = server.get_host_and_port()
-        yield AwsSettings("eu-central-1", f"http://{host}:{port}", "test", "test")
+        url = f"http://{host}:{port}"
+        # Every server of a process has the same account behind it.
+        httpx.post(f"{url}/moto-api/reset").raise_for_status()
+        yield AwsSettings("eu-central-1", url, "test", "test")
     finally:
         server.stop()
 

@@ -1,5 +1,6 @@
-"""Surroundings of the `docflow` command: settings, and fakes at its ports."""
+"""The `docflow` command inside the process of a test: its surroundings, and fakes at its ports."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -7,8 +8,7 @@ from datetime import UTC, datetime
 from itertools import chain, repeat
 from typing import Any
 
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from adapters.database.tasks import ImportTaskRow
 from adapters.memory.blobs import MemoryBlobs
@@ -39,6 +39,28 @@ SETTINGS: Mapping[str, str] = {
     "DATABASE_URL": "sqlite:///nowhere.db",
     "USER": "ada",
 }
+
+
+def run_docflow(*arguments: str, surroundings: Surroundings | None = None) -> Result:
+    """Run a command whose output goes to a pipe, whatever terminal the tests were started from."""
+    # readline sets both for every process that it is loaded into, and the next one inherits them.
+    runner = CliRunner(env={"COLUMNS": None, "LINES": None})
+    return runner.invoke(app, arguments, obj=surroundings, prog_name="docflow")
+
+
+async def run_docflow_aside(*arguments: str, surroundings: Surroundings | None = None) -> Result:
+    """Run a command beside the event loop of a test that serves it.
+
+    It changes stdout of the whole process until it ends, so its end is waited for even when the
+    test has no more time.
+    """
+    running = asyncio.ensure_future(
+        asyncio.to_thread(run_docflow, *arguments, surroundings=surroundings)
+    )
+    try:
+        return await asyncio.shield(running)
+    finally:
+        await running
 
 
 def a_row(project_id: str, task_id: str, **changes: Any) -> ImportTaskRow:
@@ -228,4 +250,4 @@ class World:
     def docflow(self, *arguments: str) -> Result:
         """Run a command."""
         surroundings = Surroundings(self.environment, self._resources, self._queue, self._runs)
-        return CliRunner().invoke(app, arguments, obj=surroundings, prog_name="docflow")
+        return run_docflow(*arguments, surroundings=surroundings)

@@ -1,15 +1,13 @@
 """`docflow schedules`, on a real server."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
-from typer.testing import CliRunner
 
-from workers.cli.app import app
+from tests.support.cli import run_docflow_aside
 from workers.plugin import docflow_plugin
 from workers.stack.temporal import temporal_binary
 from workflows import attributes
@@ -29,7 +27,7 @@ async def address() -> AsyncIterator[str]:
 
 
 async def _docflow(*arguments: str) -> str:
-    done = await asyncio.to_thread(CliRunner().invoke, app, ["schedules", *arguments])
+    done = await run_docflow_aside("schedules", *arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -51,6 +49,6 @@ async def test_schedules_are_listed_and_made(address: str, monkeypatch: pytest.M
 
 async def test_a_temporal_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    done = await asyncio.to_thread(CliRunner().invoke, app, ["schedules", "list"])
+    done = await run_docflow_aside("schedules", "list")
     assert done.exit_code == 1
     assert "TEMPORAL_ADDRESS" in done.output and len(done.output.splitlines()) == 1

@@ -1,16 +1,14 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
 import logging
-import re
-from datetime import timedelta
 from typing import Final
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
-from adapters.ports import PortError, RejectedMessages
+from adapters.ports import RejectedMessages
 from contracts.imports import (
     TASK_QUEUE,
     BulkMessage,
@@ -21,14 +19,10 @@ from contracts.imports import (
     ScheduleUploadMessage,
     TableMessage,
 )
-from workers.bridges.reading import RefusedMessage, printable, read_message
-from workers.bridges.verdicts import (
-    INVALID_MESSAGE,
-    Abandon,
-    DeadLetter,
-    Settle,
-    Verdict,
-)
+from workers.bridges.bodies import RefusedMessage, printable
+from workers.bridges.doors import START_TIMEOUT, both_answer, given_back, refuse, short
+from workers.bridges.reading import read_message
+from workers.bridges.verdicts import Settle, Verdict
 from workflows import attributes
 from workflows.imports import DocumentImport
 
@@ -36,11 +30,6 @@ logger = logging.getLogger(__name__)
 
 LOUD_FROM_DELIVERY: Final = 8
 """A queue gives a message up after its tenth delivery: from here on somebody should look."""
-START_TIMEOUT: Final = timedelta(seconds=5)
-SUMMARY_LIMIT: Final = 400
-"""Bytes of a static summary that the server takes."""
-
-_TOO_BIG = re.compile(r"exceeds|too large|too long|limit", re.IGNORECASE)
 
 
 class ImportDoor:
@@ -83,17 +72,11 @@ class ImportDoor:
         try:
             return await self._start(read_message(raw), message_id)
         except RefusedMessage as refused:
-            return await self._refuse(refused, raw, message_id)
+            return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
     async def ready(self) -> bool:
         """Whether Temporal and the record of rejected messages answer."""
-        try:
-            healthy = await self._client.service_client.check_health(timeout=START_TIMEOUT)
-            await self._rejected.list(1)
-        except (RPCError, PortError) as error:
-            logger.debug("not ready: %s", error)
-            return False
-        return healthy
+        return await both_answer(self._client, self._rejected)
 
     async def _start(self, message: ImportMessage, message_id: str | None) -> Verdict:
         workflow_id = message.workflow_id
@@ -121,26 +104,10 @@ class ImportDoor:
             )
             return Settle(workflow_id, duplicate=True)
         except RPCError as error:
-            if error.status is RPCStatusCode.INVALID_ARGUMENT and _TOO_BIG.search(error.message):
-                raise RefusedMessage(
-                    INVALID_MESSAGE, f"Temporal does not take the message: {error.message}"
-                ) from error
+            verdict = given_back(error)
             logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
-            return Abandon(f"Temporal: {error.status.name}: {error.message}")
+            return verdict
         return Settle(workflow_id)
-
-    async def _refuse(
-        self, refused: RefusedMessage, raw: bytes, message_id: str | None
-    ) -> DeadLetter | Abandon:
-        try:
-            await self._rejected.record(
-                self._queue, message_id, refused.reason, refused.description, raw
-            )
-        except PortError as error:
-            logger.warning("message %r: rejection not recorded: %s", message_id, error)
-            return Abandon(f"rejection not recorded: {error}")
-        logger.warning("message %r: %s: %s", message_id, refused.reason, refused.description)
-        return DeadLetter(refused.reason, refused.description)
 
 
 def summary(message: ImportMessage) -> str:
@@ -159,7 +126,7 @@ def summary(message: ImportMessage) -> str:
         case DeleteMessage():
             what = what.removesuffix(" delete")
             text = f"Removal of the {what} lines of service {message.service_id} from {project}"
-    return text.encode()[:SUMMARY_LIMIT].decode(errors="ignore")
+    return short(text)
 
 
 def _name_of(message: FileMessage | ScheduleUploadMessage) -> str:

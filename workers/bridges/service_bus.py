@@ -8,7 +8,6 @@ was accepted already is met as a duplicate then.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,8 +25,9 @@ from azure.servicebus.exceptions import (
 
 from workers.bridges.patience import Accept, Patience
 from workers.bridges.stopping import Stop
+from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings import QueueSettings, SettingsError
+from workers.settings import QueueSettings
 
 logger = logging.getLogger(__name__)
 
@@ -46,20 +46,6 @@ _SETTLE_AGAIN = 0.2
 _STOP_STARTING = 4.0
 _STOP_SETTLING = 6.0
 _STOP_CLOSING = 8.0
-
-
-class BridgeError(SettingsError):
-    """The queue cannot be opened at all; the message says what to check."""
-
-
-@dataclass(frozen=True)
-class BridgeTotals:
-    """Messages of one run; received ones that are none of the others come back by themselves."""
-
-    received: int = 0
-    settled: int = 0
-    dead_lettered: int = 0
-    abandoned: int = 0
 
 
 class ServiceBusBridge:
@@ -258,7 +244,7 @@ class _Shift:
         async with self._stop.cut_off(0):
             messages = await receiver.receive_messages(ask, wait)
             if messages:
-                self._count(received=len(messages))
+                self.totals = self.totals.plus(received=len(messages))
                 self._pauses = self._patience.pauses()
             return messages
         return ()
@@ -343,27 +329,15 @@ class _Shift:
         match verdict:
             case Settle():
                 await receiver.complete_message(message)
-                self._count(settled=1)
+                self.totals = self.totals.plus(settled=1)
             case DeadLetter(reason, description):
                 await receiver.dead_letter_message(
                     message, reason=reason, error_description=description
                 )
-                self._count(dead_lettered=1)
+                self.totals = self.totals.plus(dead_lettered=1)
             case Abandon():
                 await receiver.abandon_message(message)
-                self._count(abandoned=1)
-
-    def _count(
-        self, *, received: int = 0, settled: int = 0, dead_lettered: int = 0, abandoned: int = 0
-    ) -> None:
-        totals = self.totals
-        self.totals = replace(
-            totals,
-            received=totals.received + received,
-            settled=totals.settled + settled,
-            dead_lettered=totals.dead_lettered + dead_lettered,
-            abandoned=totals.abandoned + abandoned,
-        )
+                self.totals = self.totals.plus(abandoned=1)
 
 
 def _lock_seconds(message: ServiceBusReceivedMessage) -> float:

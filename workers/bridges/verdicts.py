@@ -7,6 +7,8 @@ MALFORMED_BODY: Final = "MalformedBody"
 """The body is no JSON object that docflow can read."""
 UNKNOWN_DOCUMENT_TYPE: Final = "UnknownDocumentType"
 """`document_type` is missing, or names nothing that docflow imports."""
+UNKNOWN_EVENT_TYPE: Final = "UnknownEventType"
+"""`eventType` is missing, or names no event that docflow takes from this queue."""
 INVALID_MESSAGE: Final = "InvalidMessage"
 """Fields of the message are missing or wrong."""
 
@@ -26,7 +28,8 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """The message can never be imported, and its rejection is recorded: set it aside."""
+    """The message can never be taken in, and where there is a record, it is recorded: set it
+    aside."""
 
     reason: str
     """One of the constants of this module."""

@@ -6,6 +6,7 @@ import typer
 
 from workers.cli import (
     answers,
+    batches,
     database,
     demo,
     gateway,
@@ -37,6 +38,7 @@ def docflow() -> None:
       docflow status
       docflow submit imports equipment.xlsx --type equipment --project P1
       docflow spreadsheets submit people.xlsx --type MEMBERSHIP --organisation 1 --context 3
+      docflow batches start 7 1
 
     Settings come from the environment: DATABASE_URL, AZURE_SERVICE_BUS_CONNECTION_STRING,
     AZURE_SERVICE_BUS_QUEUE_NAME, AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER),
@@ -51,6 +53,7 @@ app.add_typer(submit.app, name="submit")
 for commands in (status.app, runs.app, answers.app, demo.app, gateway.app):
     app.add_typer(commands)
 app.add_typer(spreadsheets.app, name="spreadsheets")
+app.add_typer(batches.app, name="batches")
 app.add_typer(rejected.app, name="rejected")
 app.add_typer(database.app, name="db")
 app.add_typer(processes.worker, name="worker")

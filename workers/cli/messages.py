@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
 from workers.bridges import reading
+from workers.bridges.bodies import RefusedMessage
 from workers.cli.errors import UsageError
 from workers.cli.text import one_line
 
@@ -170,7 +171,7 @@ def read_message(body: bytes) -> ImportMessage:
     """
     try:
         return reading.read_message(body)
-    except reading.RefusedMessage as refused:
+    except RefusedMessage as refused:
         raise UsageError(refused.description) from None
 
 

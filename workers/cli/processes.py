@@ -1,12 +1,15 @@
 """`docflow worker` and `docflow bridge`: the processes that do the work."""
 
 import logging
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.cli.errors import run
 from workers.cli.surroundings import surroundings
+
+if TYPE_CHECKING:
+    from workers.bridges.totals import BridgeTotals
 
 worker = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Run workers until SIGTERM or Ctrl-C."
@@ -26,6 +29,8 @@ WithBridge = Annotated[
     bool,
     typer.Option("--with-bridge", help="Receive messages in this process too; runs start faster."),
 ]
+
+Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays empty.")]
 
 
 @worker.command("imports")
@@ -58,6 +63,23 @@ def worker_spreadsheets(
     _run_worker(context, ["spreadsheets"], False, health_port, metrics_port)
 
 
+@worker.command("batches")
+def worker_batches(
+    context: typer.Context,
+    with_bridge: WithBridge = False,
+    health_port: HealthPort = None,
+    metrics_port: MetricsPort = None,
+) -> None:
+    """Work on batches and their documents, and look after their schedules.
+
+    \b
+    Examples:
+      docflow worker batches
+      docflow worker batches --with-bridge --health-port 8080
+    """
+    _run_worker(context, ["batches"], with_bridge, health_port, metrics_port)
+
+
 @worker.command("all")
 def worker_all(
     context: typer.Context,
@@ -65,15 +87,19 @@ def worker_all(
     health_port: HealthPort = None,
     metrics_port: MetricsPort = None,
 ) -> None:
-    """Work on every pipeline in one process.
+    """Work on every pipeline in one process; on batches when DOCFLOW_BATCH_TOPIC_ARN is set.
 
     \b
     Example:
       docflow worker all --with-bridge --health-port 8080
     """
+    from workers.batch_settings import BatchSettings
     from workers.catalogue import CATALOGUE
 
-    _run_worker(context, list(CATALOGUE), with_bridge, health_port, metrics_port)
+    pipelines = list(CATALOGUE)
+    if not BatchSettings.given(surroundings(context).environment):
+        pipelines.remove("batches")
+    _run_worker(context, pipelines, with_bridge, health_port, metrics_port)
 
 
 def _run_worker(
@@ -98,12 +124,7 @@ def _run_worker(
 
 
 @bridge.command("service-bus")
-def bridge_service_bus(
-    context: typer.Context,
-    drain: Annotated[
-        bool, typer.Option("--drain", help="Stop when the queue stays empty.")
-    ] = False,
-) -> None:
+def bridge_service_bus(context: typer.Context, drain: Drain = False) -> None:
     """Receive import messages from Service Bus and start their runs.
 
     \b
@@ -114,7 +135,40 @@ def bridge_service_bus(
     from workers.process import run_bridge
 
     log_to_stderr()
-    totals = run(run_bridge(surroundings(context).environment, drain=drain))
+    _tell(run(run_bridge(surroundings(context).environment, drain=drain)))
+
+
+@bridge.command("jobs")
+def bridge_jobs(context: typer.Context, drain: Drain = False) -> None:
+    """Receive events of batches from the jobs queue and hand them to their cases.
+
+    \b
+    Examples:
+      docflow bridge jobs
+      docflow bridge jobs --drain
+    """
+    from workers.process import run_jobs
+
+    log_to_stderr()
+    _tell(run(run_jobs(surroundings(context).environment, drain=drain)))
+
+
+@bridge.command("batch-loader")
+def bridge_batch_loader(context: typer.Context, drain: Drain = False) -> None:
+    """Receive documents from the queues of batches, where there is no function to do it.
+
+    \b
+    Examples:
+      docflow bridge batch-loader
+      docflow bridge batch-loader --drain
+    """
+    from workers.process import run_loader
+
+    log_to_stderr()
+    _tell(run(run_loader(surroundings(context).environment, drain=drain)))
+
+
+def _tell(totals: "BridgeTotals") -> None:
     typer.echo(
         f"{totals.received} received: {totals.settled} settled, "
         f"{totals.dead_lettered} dead-lettered, {totals.abandoned} abandoned"
@@ -127,5 +181,5 @@ def log_to_stderr() -> None:
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     # These tell at INFO of every link and retry, and of every look at the schema.
-    for name in ("azure", "alembic"):
+    for name in ("azure", "alembic", "botocore", "aiobotocore"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from adapters.files.sniff import HEAD_BYTES, refuse_head
 from adapters.ports import UnreadableDocument
-from workers.bridges.reading import printable
+from workers.bridges.bodies import printable
 from workers.gateway.errors import Refused, TooLarge, UnsupportedFile
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
     """
     if shutil.which("node") is None or not _PROGRAM.exists():
         raise StackError(
-            "Azurite is missing: install node 20 or newer, then run `npm ci` in the project's folder"
+            "Azurite is missing: install node 20 or newer, then run `npm ci` in the project folder"
         )
     log = folder / "azurite.log"
     ports = {service: free_port() for service in ("blob", "queue", "table")}

@@ -5,6 +5,7 @@ import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ from rich.table import Table
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
+from adapters.aws.session import open_aws
+from adapters.database import Database
 from adapters.ports import Blobs
 from contracts import spreadsheets
 from contracts.base import Contract
+from contracts.batches import DocumentCounts, Phase
 from contracts.imports import (
     IMPORT_MESSAGE,
     Answer,
@@ -31,10 +35,13 @@ from contracts.imports import (
     TableMessage,
     workflow_id,
 )
+from workers.batch_settings import BatchSettings
 from workers.cli.service_bus import ServiceBusQueue, open_queue
 from workers.connect import connect
 from workers.resources import open_resources
 from workers.settings import QueueSettings
+from workers.stack import demo_batch
+from workers.stack.demo_batch import ExpectedBatch, OutsideWorld, judge, left_behind, run_batch
 from workers.stack.demo_spreadsheet import Answers, ApiError, SpreadsheetPerson
 from workers.stack.embedded import EmbeddedStack, embedded_stack
 from workflows.imports import DocumentImport
@@ -60,6 +67,8 @@ class Sample(Contract):
     """The message, without task, project and blob name."""
     spreadsheet: Answers | None = None
     """It goes to the gateway instead of the queue, and is answered with this."""
+    batch: ExpectedBatch | None = None
+    """It is a batch of documents that are made up on the spot."""
     expect: Expected
 
 
@@ -82,6 +91,8 @@ class Run:
     @property
     def workflow_id(self) -> str:
         """Also the id of its message."""
+        if self.sample.batch is not None:
+            return demo_batch.KEY.workflow_id
         if self.uuid is not None:
             return spreadsheets.workflow_id(self.uuid)
         return workflow_id(PROJECT, self.task_id)
@@ -112,7 +123,9 @@ async def run_demo(samples: Path, folder: Path, console: Console, *, keep: bool 
     ]
     shutil.rmtree(folder, ignore_errors=True)
     began = time.monotonic()
-    console.print("starting Temporal, the Service Bus emulator, a worker and a gateway ...")
+    console.print(
+        "starting Temporal, the Service Bus emulator, MiniStack, a worker and a gateway ..."
+    )
     async with embedded_stack(folder) as stack:
         console.print(
             f"ready after {time.monotonic() - began:.1f} s, "
@@ -145,6 +158,7 @@ async def _run_phases(
 ) -> list[Run]:
     runs: list[Run] = []
     async with (
+        AsyncExitStack() as opened,
         open_resources(stack.environment) as resources,
         open_queue(QueueSettings.read(stack.environment)) as queue,
         httpx.AsyncClient(
@@ -154,12 +168,19 @@ async def _run_phases(
         ) as api,
     ):
         client = await connect(stack.settings["TEMPORAL_ADDRESS"])
+        clients = await opened.enter_async_context(open_aws(stack.aws))
+        outside = OutsideWorld(clients, stack.installed, resources.blobs)
         with Live(console=console, refresh_per_second=8, transient=True) as live:
             for phase in phases:
                 fresh = [_prepare(sample, len(runs) + n) for n, sample in enumerate(phase, 1)]
                 runs += fresh
                 async with asyncio.TaskGroup() as group:
                     for run in fresh:
+                        if run.sample.batch is not None:
+                            group.create_task(
+                                _load_batch(run, outside, client, stack, resources.database)
+                            )
+                            continue
                         if run.sample.spreadsheet is not None:
                             group.create_task(_import_spreadsheet(run, samples, api, stack))
                             continue
@@ -172,6 +193,8 @@ async def _run_phases(
 
 
 def _prepare(sample: Sample, number: int) -> Run:
+    if sample.batch is not None:
+        return Run(sample, f"{number:02}-batch", {"document_type": "batch"}, None)
     if sample.spreadsheet is not None:
         kind = sample.spreadsheet.import_type
         task_id = f"{number:02}-{kind.lower().replace('_', '-')}"
@@ -227,6 +250,39 @@ async def _import_spreadsheet(
         run.wrong = str(refused)
     except TimeoutError:
         run.wrong = f"not done after {PATIENCE:.0f} s; last state {run.state}"
+    run.seconds = time.monotonic() - run.began
+
+
+async def _load_batch(
+    run: Run,
+    outside: OutsideWorld,
+    client: Client,
+    stack: EmbeddedStack,
+    database: Database,
+) -> None:
+    assert run.sample.batch is not None
+
+    def show(state: str, documents: DocumentCounts | None) -> None:
+        run.state = state
+        if documents is not None:
+            run.counts = Counts(
+                created=documents.loaded, unchanged=documents.duplicate, rejected=documents.failed
+            )
+
+    run.began = time.monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            result = await run_batch(outside, client, stack.folder / "documents", show)
+        settings = BatchSettings.read(stack.settings)
+        left = await left_behind(settings, outside.clients, database, client)
+    except TimeoutError:
+        run.wrong = f"not done after {PATIENCE:.0f} s; last state {run.state}"
+        return
+    except WorkflowFailureError as failure:
+        run.wrong = f"failed: {failure.cause}"
+        return
+    run.wrong = judge(result, run.sample.batch, left)
+    run.state = "completed" if run.wrong is None else "failed"
     run.seconds = time.monotonic() - run.began
 
 
@@ -294,6 +350,7 @@ _COLOURS = {
     "failed": "red",
     "running": "cyan",
     "processing": "cyan",
+    **dict.fromkeys(Phase, "cyan"),
 }
 
 
@@ -305,14 +362,14 @@ def _table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bool =
         table.add_column("run in the Web UI", no_wrap=True)
     for run in runs:
         row = [
-            run.sample.file or "-",
+            run.sample.file or ("40 files" if run.sample.batch else "-"),
             str(run.body.get("document_type")),
             _strategy(run),
             f"[{_COLOURS.get(run.state, 'white')}]{run.state}[/]",
             *(str(count or "") for count in run.counts.model_dump().values()),
             "" if run.seconds is None else f"{run.seconds:.1f}",
         ]
-        if links and (run.message is not None or run.uuid is not None):
+        if links and not run.sample.expect.rejected_message:
             url = f"{ui_url}/namespaces/default/workflows/{quote(run.workflow_id, safe='')}"
             # A narrow window has no room for the address; terminals make the short name a link.
             row.append(f"[link={url}]{url if wide else run.task_id}[/link]")

@@ -14,12 +14,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
+from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
 from adapters.database.spreadsheets.samples import SampleClub, sample_club
 from workers.gateway.auth import mint_token
 from workers.gateway.identity import IMPORTER, OPERATOR
 from workers.gateway.settings import TokenSettings
 from workers.stack.children import child, free_port, wait_for_port, wait_until
+from workers.stack.loader_function import Installation, install
+from workers.stack.ministack import ministack
 from workers.stack.temporal import TemporalServer, temporal_server
 
 QUEUE = "import-queue"
@@ -83,6 +86,10 @@ class EmbeddedStack:
     """Those that run them from the beginning."""
     club: SampleClub
     """What the database holds for spreadsheets to refer to."""
+    aws: AwsSettings
+    """The way to MiniStack."""
+    installed: Installation
+    """What stands there for all batches."""
 
     @property
     def health_url(self) -> str:
@@ -178,8 +185,8 @@ async def embedded_stack(
     gateway_port: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[EmbeddedStack]:
-    """Temporal with its Web UI, the Service Bus emulator, SQLite, a blob folder, a worker for both
-    pipelines and a gateway.
+    """Temporal with its Web UI, the Service Bus emulator, MiniStack, SQLite, a blob folder, a
+    worker for every pipeline and a gateway.
 
     Everything durable lies in `folder`; a stack that is started there again goes on with it.
 
@@ -202,6 +209,8 @@ async def embedded_stack(
             temporal_server(folder / "temporal", port=temporal_port, ui_port=ui_port)
         )
         queue = await stack.enter_async_context(service_bus(folder, [f"{QUEUE}:lock=30,max=10"]))
+        aws = await stack.enter_async_context(ministack(folder))
+        installed = await install_on(aws, temporal.address)
         pointers = {
             "TEMPORAL_ADDRESS": temporal.address,
             "TEMPORAL_UI_ADDRESS": temporal.ui_url or "",
@@ -213,6 +222,7 @@ async def embedded_stack(
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
             "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{gateway_port}",
+            **batch_pointers(aws, installed),
             **(settings or {}),
         }
         await upgrade(pointers["DATABASE_URL"])
@@ -227,7 +237,34 @@ async def embedded_stack(
         processes = [await stack.enter_async_context(part.started()) for part in parts]
         for part, process in zip(parts, processes, strict=True):
             await part.until_ready(process)
-        yield EmbeddedStack(folder, temporal, pointers, parts, processes, club)
+        yield EmbeddedStack(folder, temporal, pointers, parts, processes, club, aws, installed)
+
+
+def aws_pointers(aws: AwsSettings) -> dict[str, str]:
+    """The environment variables that point at MiniStack."""
+    return {
+        "AWS_REGION": aws.region,
+        "AWS_ENDPOINT_URL": aws.endpoint_url or "",
+        "AWS_ACCESS_KEY_ID": aws.access_key_id or "",
+        "AWS_SECRET_ACCESS_KEY": aws.secret_access_key or "",
+    }
+
+
+def batch_pointers(aws: AwsSettings, installed: Installation) -> dict[str, str]:
+    """The environment variables that let a worker build batches there."""
+    return {
+        **aws_pointers(aws),
+        "DOCFLOW_BATCH_TOPIC_ARN": installed.topic_arn,
+        "DOCFLOW_BATCH_SOURCE_FUNCTION": installed.source_function,
+        "DOCFLOW_JOBS_QUEUE_URL": installed.jobs_queue_url,
+    }
+
+
+async def install_on(aws: AwsSettings, temporal_address: str) -> Installation:
+    """Make what all batches share; their functions find Temporal at the address."""
+    environment = {**aws_pointers(aws), "TEMPORAL_ADDRESS": temporal_address}
+    async with open_aws(aws) as clients:
+        return await install(clients, environment)
 
 
 def _own_key(file: Path) -> str:

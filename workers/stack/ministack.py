@@ -5,14 +5,28 @@ import shutil
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from adapters.aws.session import AwsSettings
-from workers.stack.children import child, free_port, wait_for_port
+from workers.stack.children import StackError, child, free_port, wait_for_port
 
 REGION: Final = "eu-central-1"
-SERVICES: Final = "sqs,sns,iam,lambda,sts"
+_COMMAND: Final = (sys.executable, "-m", "ministack")
+_SETTINGS: Final = {
+    "BIND_HOST": "127.0.0.1",
+    "MINISTACK_HOST": "127.0.0.1",
+    "MINISTACK_REGION": REGION,
+    "SERVICES": "sqs,sns,iam,lambda,sts",
+    "LAMBDA_EXECUTOR": "local",
+    "LOG_LEVEL": "WARNING",
+    "PERSIST_STATE": "0",
+    "LOCALSTACK_PERSISTENCE": "0",
+    # It would listen on the ports of these two, which are always the same.
+    "SFTP_ENABLED": "0",
+    "IOT_MTLS_ENABLED": "0",
+}
 
 
 @asynccontextmanager
@@ -26,27 +40,19 @@ async def ministack(folder: Path) -> AsyncGenerator[AwsSettings]:
         The way to it.
 
     Raises:
-        StackError: It did not start.
+        StackError: It is not installed, and how to get it; or it did not start, and where its log
+            is.
     """
+    if find_spec("ministack") is None:
+        raise StackError("MiniStack is not installed; run `make install`")
     port, log = free_port(), folder / "ministack.log"
-    # It leaves the folders of its functions behind when it is killed: they lie in one that is
-    # removed before and after.
+    # It unpacks functions into temporary folders and leaves them behind when it is killed: they
+    # lie in one that is emptied before and after.
     packages = folder / "ministack"
     shutil.rmtree(packages, ignore_errors=True)
     packages.mkdir(parents=True)
-    environment = {
-        **os.environ,
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "MINISTACK_HOST": "127.0.0.1",
-        "MINISTACK_REGION": REGION,
-        "SERVICES": SERVICES,
-        "LAMBDA_EXECUTOR": "local",
-        "LOG_LEVEL": "WARNING",
-        "TMPDIR": str(packages),
-    }
     try:
-        async with child([sys.executable, "-m", "ministack"], log, environment) as process:
+        async with child(_COMMAND, log, _environment(port, packages)) as process:
             await wait_for_port(process, port, "MiniStack", log)
             yield AwsSettings(
                 region=REGION,
@@ -56,3 +62,9 @@ async def ministack(folder: Path) -> AsyncGenerator[AwsSettings]:
             )
     finally:
         shutil.rmtree(packages, ignore_errors=True)
+
+
+def _environment(port: int, packages: Path) -> dict[str, str]:
+    # Functions inherit it: with an AWS_ variable of ours they might talk to AWS itself.
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**ours, **_SETTINGS, "GATEWAY_PORT": str(port), "TMPDIR": str(packages.absolute())}

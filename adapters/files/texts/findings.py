@@ -74,15 +74,15 @@ class Findings:
         if name and said and len(self._metadata) < limits.METADATA_ENTRIES:
             self._metadata.setdefault(name, said)
 
-    def belongs_to_thread(self, own: str, answered: Iterable[str], content: bytes) -> None:
+    def belongs_to_thread(self, own: str, answered: Iterable[str], path: Path) -> None:
         """Keep the message ids of a mail.
 
         Args:
             own: Its header `Message-ID`.
             answered: Headers that name what it answers, the nearest first.
-            content: Stands for the id of a mail that has none.
+            path: Of its file, whose hash stands for an id that is missing.
         """
-        ids = _MESSAGE_ID.findall(own)[:1] or [f"sha256-{hashlib.sha256(content).hexdigest()}"]
+        ids = _MESSAGE_ID.findall(own)[:1] or [_id_of(path)]
         ids += [name for header in answered for name in _MESSAGE_ID.findall(header)]
         for name in ids:
             if len(self._thread) < limits.THREAD_IDS:
@@ -135,3 +135,8 @@ class Findings:
             files=self._files,
             notes=list(self._notes),
         )
+
+
+def _id_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()}"

@@ -1,6 +1,7 @@
 """What a document is, by what it holds; its name is a hint where nothing else decides."""
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -8,8 +9,8 @@ from typing import Final
 import olefile
 
 from adapters.files.encodings import find_encoding
-from adapters.files.package import Package, open_package
-from adapters.files.sniff import COMPOUND_HEAD, HEAD_BYTES, ZIP_HEADS, named_by_head
+from adapters.files.package import open_package
+from adapters.files.sniff import COMPOUND_HEAD, ZIP_HEADS, named_by_head
 from adapters.ports import UnreadableDocument
 
 
@@ -27,6 +28,8 @@ class Kind(Enum):
 ADVICE: Final = "send it as PDF, DOCX, EML, MSG or plain text"
 LOCKED: Final = "is protected by a password; remove it and send the document again"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_HEAD_BYTES = 1 << 16
+"""Mails may begin with many fields about the way they came."""
 _PDF_WITHIN = 1024
 """Bytes that may stand before a PDF, as its readers agree on."""
 _TEXT_BYTES = bytes((*range(7, 14), 26, 27, *range(32, 256)))
@@ -50,7 +53,7 @@ def kind_of(path: Path, filename: str | None) -> Kind:
         UnreadableDocument: It is of no kind that is read; the message says what it seems to be.
     """
     with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
+        head = file.read(_HEAD_BYTES)
     if not head:
         raise UnreadableDocument("the document is empty; send it again")
     if b"%PDF-" in head[:_PDF_WITHIN]:
@@ -61,12 +64,14 @@ def kind_of(path: Path, filename: str | None) -> Kind:
         return _compound_kind(path)
     if what := named_by_head(head):
         raise UnreadableDocument(f"the document is {what}; {ADVICE}")
-    if _is_mail(head.removeprefix(BYTE_ORDER_MARK), filename):
+    start = head.removeprefix(BYTE_ORDER_MARK)
+    # The last line may be cut off in the middle of a field's name.
+    if _is_mail(start.splitlines()[: -1 if len(head) == _HEAD_BYTES else None], filename):
         return Kind.MAIL
     encoding = find_encoding(path)
     if encoding is None or (not encoding.startswith("utf-16") and _is_binary(head)):
         raise UnreadableDocument(f"the document is of no kind that is known; {ADVICE}")
-    is_page = re.match(rb"\s*<(!doctype\s+html|html)\b", head.removeprefix(BYTE_ORDER_MARK), re.I)
+    is_page = re.match(rb"\s*<(!doctype\s+html|html)\b", start, re.IGNORECASE)
     return Kind.HTML if is_page else Kind.TEXT
 
 
@@ -83,15 +88,11 @@ def _package_kind(path: Path) -> Kind:
         }.items():
             if package.has(prefix):
                 raise UnreadableDocument(f"the document is {what}; {ADVICE}")
-        if not _is_word(package):
+        if "[Content_Types].xml" not in package or not package.has("word/"):
             raise UnreadableDocument(
                 "the document is a zip archive; send each file inside it as a document of its own"
             )
     return Kind.DOCX
-
-
-def _is_word(package: Package) -> bool:
-    return "[Content_Types].xml" in package and package.has("word/")
 
 
 def _compound_kind(path: Path) -> Kind:
@@ -106,10 +107,10 @@ def _compound_kind(path: Path) -> Kind:
     raise UnreadableDocument(f"the document is {what}; {ADVICE}")
 
 
-def _is_mail(head: bytes, filename: str | None) -> bool:
+def _is_mail(lines: Iterable[bytes], filename: str | None) -> bool:
     """Whether it begins with the header of a mail: one known field for sure, two without a name."""
     found: set[bytes] = set()
-    for line in head.splitlines()[:-1] or [head]:
+    for line in lines:
         if not line:
             break
         if line[:1] in b" \t" and found:

@@ -39,9 +39,11 @@ def read_mail(path: Path, into: Findings) -> None:
             f"the mail has {size:,} bytes; at most {limits.MAIL_BYTES:,} are read: send its"
             " attachments as documents of their own"
         )
-    content = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
     try:
-        mail = BytesParser(EmailMessage, policy=email.policy.default).parsebytes(content)
+        with path.open("rb") as file:
+            if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
+                file.seek(0)
+            mail = BytesParser(EmailMessage, policy=email.policy.default).parse(file)
     except RecursionError as error:
         raise UnreadableDocument(
             "the mail nests mails and parts so deeply that it cannot be read; send the inner mails"
@@ -51,7 +53,7 @@ def read_mail(path: Path, into: Findings) -> None:
     into.belongs_to_thread(
         header(mail, "Message-ID"),
         [header(mail, "In-Reply-To"), " ".join(header(mail, "References").split()[::-1])],
-        content,
+        path,
     )
     bodies = _bodies(mail)
     into.add_text(_text(bodies, into))

@@ -54,7 +54,7 @@ def read_outlook(path: Path, into: Findings) -> None:
     into.belongs_to_thread(
         own,
         [_said(properties, c.PID_IN_REPLY_TO_ID), " ".join(references[::-1])],
-        path.read_bytes(),
+        path,
     )
     body = _body(properties, into)
     if not (message.message_class or into.title or body):

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Self
 
@@ -37,6 +38,8 @@ class FileTexts:
         self._bounds = bounds or Bounds()
         self._room = asyncio.Semaphore(at_once)
         self._idle: list[_Reader] = []
+        # Of its own: who waits for readers must not keep others from the loop's few threads.
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="texts")
 
     async def extract(self, path: Path, filename: str | None, folder: Path) -> Extracted:
         """Read a document by what it holds."""
@@ -48,9 +51,10 @@ class FileTexts:
         return _checked(_understood(code, body, self._bounds), order.folder)
 
     async def aclose(self) -> None:
-        """End the processes that wait."""
+        """End the processes; no document is being read any more."""
         while self._idle:
-            await asyncio.to_thread(self._idle.pop().stop)
+            self._idle.pop().stop()
+        self._threads.shutdown()
 
     async def __aenter__(self) -> Self:
         return self
@@ -61,7 +65,7 @@ class FileTexts:
     async def _ask(self, order: ReadOrder) -> tuple[int, bytes]:
         reader = self._idle.pop() if self._idle else _Reader()
         body = order.model_dump_json().encode()
-        asked = asyncio.ensure_future(asyncio.to_thread(reader.ask, body))
+        asked = asyncio.get_running_loop().run_in_executor(self._threads, reader.ask, body)
         try:
             async with asyncio.timeout(self._bounds.seconds + _MARGIN):
                 answer = await asyncio.shield(asked)

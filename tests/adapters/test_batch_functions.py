@@ -1,0 +1,97 @@
+"""What `BatchFunctions` promises, in memory and on everything that speaks as Lambda does."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+
+from adapters.ports import Denied
+from contracts.batches import Resource
+from tests.support.aws import clouds
+from tests.support.batch_site import Batch, Site, open_site
+from workers.stack.loader_function import TIMEOUT_SECONDS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BUILT = sorted([Resource.FUNCTION, Resource.MAPPING, Resource.CONCURRENCY])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
+async def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Site]:
+    async with open_site(request.param, tmp_path_factory.mktemp(request.param)) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def batch(site: Site) -> AsyncIterator[Batch]:
+    async with site.batch() as batch:
+        yield batch
+
+
+async def test_the_source_says_what_queue_and_role_must_fit(site: Site) -> None:
+    source = await site.functions.source(site.plan)
+    assert source.timeout == TIMEOUT_SECONDS
+    assert source.role and "/" not in source.role and ":" not in source.role
+
+
+async def test_everything_made_twice_is_there_once(site: Site, batch: Batch) -> None:
+    assert not await site.functions.exists(batch.names.function)
+    for _ in range(2):
+        await batch.build()
+    assert await site.functions.exists(batch.names.function)
+    assert await batch.kinds() == BUILT
+
+
+async def test_what_is_found_says_whose_it_is_and_since_when(batch: Batch) -> None:
+    before = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=2)
+    await batch.build()
+    found = {resource.resource: resource for resource in await batch.found()}
+    function = found[Resource.FUNCTION]
+    assert (function.name, function.owner) == (batch.names.function, batch.owner)
+    assert function.made_at is not None
+    assert before <= function.made_at <= datetime.now(UTC) + timedelta(seconds=2)
+    # A mapping takes its tags from nobody, and a reservation has none.
+    assert {found[kind].owner for kind in (Resource.MAPPING, Resource.CONCURRENCY)} == {None}
+
+
+async def test_everything_removed_twice_is_gone(site: Site, batch: Batch) -> None:
+    await batch.build()
+    assert [await batch.detach(), await batch.detach()] == [True, False]
+    assert await batch.kinds() == sorted([Resource.FUNCTION, Resource.CONCURRENCY])
+    assert [await batch.delete(), await batch.delete()] == [True, False]
+    assert not await site.functions.exists(batch.names.function)
+    assert await batch.found() == []
+
+
+async def test_a_batch_leaves_others_alone(site: Site, batch: Batch) -> None:
+    await batch.build()
+    async with site.batch() as other:
+        await other.build()
+        await other.remove()
+        assert await other.found() == []
+    assert await batch.kinds() == BUILT
+
+
+async def test_nothing_of_another_installation_is_found(site: Site, batch: Batch) -> None:
+    await batch.build()
+    assert [found async for found in site.functions.found("docflow")] == []
+
+
+async def test_a_function_of_another_run_is_neither_taken_nor_changed(batch: Batch) -> None:
+    await batch.clone()
+    functions = batch.site.functions
+    with pytest.raises(Denied, match=batch.names.function):
+        await functions.clone(batch.names, batch.plan, batch.key, "batch/1/1")
+    [function] = await batch.found()
+    assert function.owner == batch.owner
+
+
+async def test_nothing_is_fed_or_reserved_without_a_function(site: Site, batch: Batch) -> None:
+    with pytest.raises(Denied):
+        await site.functions.attach(batch.names, batch.plan)
+    with pytest.raises(Denied):
+        await site.functions.reserve(batch.names, batch.plan)
+    assert await batch.found() == []

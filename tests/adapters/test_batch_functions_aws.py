@@ -1,0 +1,156 @@
+"""Functions and mappings as Lambda has them, and in which state they are found."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from adapters.ports import WORKFLOW_TAG, Denied
+from contracts.batches import BatchPlan, Resource
+from tests.support.aws import Cloud, clouds
+from tests.support.batch_site import Batch, Site, open_site
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass(frozen=True)
+class Account:
+    """What lies behind the ports."""
+
+    site: Site
+    cloud: Cloud
+
+    async def function(self, name: str) -> Any:
+        return await self.cloud.clients.lambda_.get_function(FunctionName=name)
+
+    async def mappings(self, batch: Batch) -> list[Any]:
+        listed = await self.cloud.clients.lambda_.list_event_source_mappings()
+        arn = f":{batch.names.function}"
+        return [one for one in listed["EventSourceMappings"] if one["FunctionArn"].endswith(arn)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=clouds())
+async def account(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Account]:
+    async with open_site(request.param, tmp_path_factory.mktemp(request.param)) as site:
+        assert site.cloud is not None
+        yield Account(site, site.cloud)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def batch(account: Account) -> AsyncIterator[Batch]:
+    async with account.site.batch() as batch:
+        yield batch
+
+
+async def test_a_source_that_is_missing_is_named(account: Account) -> None:
+    plan = account.site.plan.model_copy(update={"source_function": "nobody"})
+    with pytest.raises(Denied, match="source function nobody"):
+        await account.site.functions.source(plan)
+
+
+async def test_a_clone_is_its_source_with_the_batch_in_its_environment(account: Account) -> None:
+    plan = account.site.plan.model_copy(update={"environment": {"TEMPORAL_ADDRESS": "there"}})
+    async with account.site.batch(plan) as batch:
+        await batch.clone()
+        source = await account.function(plan.source_function)
+        clone = await account.function(batch.names.function)
+    same = {"Role", "Timeout", "MemorySize", "PackageType", "Architectures", "TracingConfig"}
+    if account.cloud.name == "moto":
+        # It takes a container image to clone here, see `open_site`.
+        same.add("ImageConfigResponse")
+        assert clone["Code"]["ImageUri"] == source["Code"]["ResolvedImageUri"]
+    else:
+        same |= {"Runtime", "Handler", "CodeSha256", "CodeSize"}
+    has, wanted = clone["Configuration"], source["Configuration"]
+    assert {name: has[name] for name in same} == {name: wanted[name] for name in same}
+    assert has["Environment"]["Variables"] == {
+        **wanted["Environment"]["Variables"],
+        "TEMPORAL_ADDRESS": "there",
+        "DOCFLOW_BATCH_PREFIX": plan.prefix,
+        "DOCFLOW_CASE_ID": str(batch.key.case_id),
+        "DOCFLOW_BATCH_ID": str(batch.key.batch_id),
+    }
+    assert clone["Tags"] == {WORKFLOW_TAG: batch.owner}
+
+
+async def test_a_mapping_takes_few_at_once_and_hears_of_partial_failures(
+    account: Account, batch: Batch
+) -> None:
+    await batch.build()
+    [mapping] = await account.mappings(batch)
+    assert mapping["EventSourceArn"].endswith(f":{batch.names.queue}")
+    assert mapping["State"] == "Enabled"
+    assert mapping["BatchSize"] == batch.plan.batch_size
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": batch.plan.concurrency}
+
+
+@pytest.mark.parametrize("change", [{"BatchSize": 1}, {"Enabled": False}], ids=str)
+async def test_a_mapping_that_somebody_changed_is_brought_back(
+    account: Account, batch: Batch, change: dict[str, Any]
+) -> None:
+    await batch.build()
+    [mapping] = await account.mappings(batch)
+    client = account.cloud.clients.lambda_
+    await client.update_event_source_mapping(UUID=mapping["UUID"], **change)
+    await batch.attach()
+    [again] = await account.mappings(batch)
+    assert again["UUID"] == mapping["UUID"]
+    assert (again["State"], again["BatchSize"]) == ("Enabled", batch.plan.batch_size)
+
+
+async def test_of_two_mappings_one_stays(account: Account, batch: Batch) -> None:
+    await batch.build()
+    [mapping] = await account.mappings(batch)
+    client = account.cloud.clients.lambda_
+    again = client.create_event_source_mapping(
+        EventSourceArn=mapping["EventSourceArn"], FunctionName=batch.names.function
+    )
+    if account.cloud.name == "aws":
+        # Only the emulators have a second one between the same two.
+        with pytest.raises(client.exceptions.ResourceConflictException):
+            await again
+    else:
+        await again
+        assert len(await account.mappings(batch)) == 2
+    await asyncio.gather(batch.attach(), batch.attach())
+    assert len(await account.mappings(batch)) == 1
+
+
+async def test_a_mapping_that_outlived_its_function_is_found_and_removed(
+    account: Account, batch: Batch
+) -> None:
+    await batch.build()
+    await batch.delete()
+    assert await batch.kinds() == [Resource.MAPPING]
+    assert await batch.detach()
+    assert await account.mappings(batch) == []
+
+
+async def test_a_function_that_nobody_tagged_is_left_alone(account: Account, batch: Batch) -> None:
+    await batch.clone()
+    client = account.cloud.clients.lambda_
+    arn = (await account.function(batch.names.function))["Configuration"]["FunctionArn"]
+    await client.untag_resource(Resource=arn, TagKeys=[WORKFLOW_TAG])
+    with pytest.raises(Denied, match="tagged with None"):
+        await batch.clone()
+    with pytest.raises(Denied, match="not docflow's"):
+        await batch.delete()
+    [function] = await batch.found()
+    assert function.owner == ""
+    await client.tag_resource(Resource=arn, Tags={WORKFLOW_TAG: batch.owner})
+
+
+async def test_the_concurrency_of_a_plan_is_reserved(account: Account) -> None:
+    plan: BatchPlan = account.site.plan.model_copy(update={"concurrency": 3})
+    async with account.site.batch(plan) as batch:
+        await batch.clone()
+        for _ in range(2):
+            await batch.reserve()
+        function = await account.function(batch.names.function)
+        assert function["Concurrency"] == {"ReservedConcurrentExecutions": 3}

@@ -1,0 +1,221 @@
+"""Every error of AWS at every single call of functions and grants: told apart, and survived."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+
+from adapters.aws.session import AwsClients
+from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
+from contracts.batches import Resource
+from tests.support.aws_answers import Answers, answers
+from tests.support.batch_site import Batch, Site, open_site, ready
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Call = Callable[[Batch], Awaitable[Any]]
+
+LAMBDA_CODES: list[tuple[str, int, type[PortError]]] = [
+    ("TooManyRequestsException", 429, Throttled),
+    ("ThrottlingException", 400, Throttled),
+    ("RequestThrottled", 400, Throttled),
+    ("ServiceException", 500, Unavailable),
+    ("ResourceInUseException", 400, NotYet),
+    ("AccessDeniedException", 403, Denied),
+    ("InvalidParameterValueException", 400, Denied),
+]
+IAM_CODES: list[tuple[str, int, type[PortError]]] = [
+    ("Throttling", 400, Throttled),
+    ("ServiceFailure", 500, Unavailable),
+    ("ConcurrentModification", 409, NotYet),
+    ("AccessDenied", 403, Denied),
+    ("LimitExceeded", 409, Denied),
+    ("MalformedPolicyDocument", 400, Denied),
+]
+LOST = [
+    EndpointConnectionError(endpoint_url="http://lambda"),
+    ReadTimeoutError(endpoint_url="http://lambda"),
+]
+
+
+async def nothing(_: Batch) -> None:
+    """The batch needs no more than its queue."""
+
+
+async def cloned(batch: Batch) -> None:
+    await batch.clone()
+
+
+async def built(batch: Batch) -> None:
+    await batch.build()
+
+
+async def granted(batch: Batch) -> None:
+    await grant(batch)
+
+
+async def source(batch: Batch) -> None:
+    await batch.site.functions.source(batch.plan)
+
+
+async def exists(batch: Batch) -> None:
+    await batch.site.functions.exists(batch.names.function)
+
+
+async def clone(batch: Batch) -> None:
+    await batch.site.functions.clone(batch.names, batch.plan, batch.key, batch.owner)
+
+
+async def attach(batch: Batch) -> None:
+    await batch.site.functions.attach(batch.names, batch.plan)
+
+
+async def detach(batch: Batch) -> None:
+    await batch.site.functions.detach(batch.names)
+
+
+async def grant(batch: Batch) -> None:
+    role = (await batch.site.functions.source(batch.plan)).role
+    await batch.site.grants.grant(batch.names, batch.plan, role)
+
+
+async def revoke(batch: Batch) -> None:
+    role = (await batch.site.functions.source(batch.plan)).role
+    await batch.site.grants.revoke(batch.names, role)
+
+
+async def parts(batch: Batch) -> list[Resource]:
+    return await batch.kinds()
+
+
+async def policies(batch: Batch) -> list[Resource]:
+    role = (await batch.site.functions.source(batch.plan)).role
+    found = batch.site.grants.found(batch.plan.prefix, role)
+    return [each.resource async for each in found if each.key == batch.key]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a port, what it needs, and what there is when it is done."""
+
+    call: Call
+    needs: Call = nothing
+    leaves: Sequence[Resource] = ()
+    left: Callable[[Batch], Awaitable[list[Resource]]] = parts
+
+
+FUNCTION, MAPPING, CONCURRENCY = Resource.FUNCTION, Resource.MAPPING, Resource.CONCURRENCY
+STEPS = {
+    "source": Step(source),
+    "exists": Step(exists),
+    "clone": Step(clone, leaves=[FUNCTION]),
+    "attach": Step(attach, cloned, [FUNCTION, MAPPING]),
+    "reserve": Step(Batch.reserve, cloned, [FUNCTION, CONCURRENCY]),
+    "detach": Step(detach, built, [FUNCTION, CONCURRENCY]),
+    "delete": Step(Batch.delete, cloned),
+    "found": Step(Batch.found, built, [FUNCTION, MAPPING, CONCURRENCY]),
+}
+GRANTS = {
+    "grant": Step(grant, leaves=[Resource.PERMISSIONS], left=policies),
+    "revoke": Step(revoke, granted, left=policies),
+    "found": Step(policies, granted, [Resource.PERMISSIONS], policies),
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    async with open_site("moto", tmp_path_factory.mktemp("moto")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def clients(site: Site) -> AwsClients:
+    assert site.cloud is not None
+    return site.cloud.clients
+
+
+async def operations_of(site: Site, client: Any, step: Step) -> list[str]:
+    """The calls that a step makes, found by letting it work."""
+    async with site.batch() as batch:
+        await step.needs(batch)
+        with answers(client) as watching:
+            await step.call(batch)
+    assert watching.calls
+    return watching.calls
+
+
+async def check(
+    site: Site, client: Any, step: Step, spoil: Callable[[Answers, str], None], kind: type
+) -> None:
+    """Let each call of a step fail once: the step says so, and does its work when called again."""
+    operations = await operations_of(site, client, step)
+    for failing, operation in enumerate(operations):
+        async with site.batch() as batch:
+            await step.needs(batch)
+            with answers(client) as standing:
+                standing.let_through(operation, operations[:failing].count(operation))
+                spoil(standing, operation)
+                with pytest.raises(kind) as told:
+                    await step.call(batch)
+                assert type(told.value) is kind
+                await ready(lambda batch=batch: step.call(batch))
+            assert await step.left(batch) == sorted(step.leaves)
+
+
+@pytest.mark.parametrize(("code", "status", "kind"), LAMBDA_CODES, ids=str)
+@pytest.mark.parametrize("step", STEPS)
+async def test_functions_survive_an_error_at_every_call(
+    site: Site, clients: AwsClients, step: str, code: str, status: int, kind: type[PortError]
+) -> None:
+    await check(
+        site,
+        clients.lambda_,
+        STEPS[step],
+        lambda standing, operation: standing.refuse(operation, code, status),
+        kind,
+    )
+
+
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("step", STEPS)
+async def test_functions_survive_silence_at_every_call(
+    site: Site, clients: AwsClients, step: str, error: Exception
+) -> None:
+    await check(
+        site,
+        clients.lambda_,
+        STEPS[step],
+        lambda standing, operation: standing.lose(operation, error),
+        Unavailable,
+    )
+
+
+@pytest.mark.parametrize(("code", "status", "kind"), IAM_CODES, ids=str)
+@pytest.mark.parametrize("step", GRANTS)
+async def test_grants_survive_an_error_at_every_call(
+    site: Site, clients: AwsClients, step: str, code: str, status: int, kind: type[PortError]
+) -> None:
+    await check(
+        site,
+        clients.iam,
+        GRANTS[step],
+        lambda standing, operation: standing.refuse(operation, code, status),
+        kind,
+    )
+
+
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("step", GRANTS)
+async def test_grants_survive_silence_at_every_call(
+    site: Site, clients: AwsClients, step: str, error: Exception
+) -> None:
+    await check(
+        site,
+        clients.iam,
+        GRANTS[step],
+        lambda standing, operation: standing.lose(operation, error),
+        Unavailable,
+    )

@@ -1,0 +1,125 @@
+"""What `BatchGrants` promises, in memory and on everything that speaks as IAM does."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from adapters.aws.grants import AwsGrants, policy_of
+from adapters.aws.session import AwsSettings, open_aws
+from adapters.ports import Denied
+from contracts.batches import BatchKey, BatchPlan, Resource, names_of
+from tests.support.aws import clouds
+from tests.support.aws_answers import answers
+from tests.support.batch_site import Batch, Site, open_site
+
+PLAN = BatchPlan(
+    prefix="docflow",
+    topic_arn="arn:aws:sns:eu-central-1:123456789012:documents",
+    source_function="loader",
+)
+NAMES = names_of(PLAN.prefix, BatchKey(case_id=7, batch_id=3))
+SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:docflow/database-AbCdEf"
+OTHER_SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:docflow/key-AbCdEf"
+DATABASE_USER = "arn:aws:rds-db:eu-central-1:123456789012:dbuser:prx-0123456789/loader"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
+async def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Site]:
+    async with open_site(request.param, tmp_path_factory.mktemp(request.param)) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def batch(site: Site) -> AsyncIterator[Batch]:
+    async with site.batch() as batch:
+        yield batch
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def role(site: Site) -> str:
+    return (await site.functions.source(site.plan)).role
+
+
+async def found(site: Site, role: str) -> list[tuple[Resource, str]]:
+    return [(one.resource, one.name) async for one in site.grants.found(site.plan.prefix, role)]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_policy_put_twice_is_there_once(site: Site, batch: Batch, role: str) -> None:
+    for _ in range(2):
+        await site.grants.grant(batch.names, batch.plan, role)
+    assert await found(site, role) == [(Resource.PERMISSIONS, batch.names.policy)]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_policy_taken_twice_is_gone(site: Site, batch: Batch, role: str) -> None:
+    await site.grants.grant(batch.names, batch.plan, role)
+    taken = [await site.grants.revoke(batch.names, role) for _ in range(2)]
+    assert taken == [True, False]
+    assert await found(site, role) == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_batch_takes_nothing_from_another(site: Site, batch: Batch, role: str) -> None:
+    async with site.batch() as other:
+        for each in (batch, other):
+            await site.grants.grant(each.names, each.plan, role)
+        assert {name for _, name in await found(site, role)} == {
+            batch.names.policy,
+            other.names.policy,
+        }
+        await site.grants.revoke(other.names, role)
+    assert await found(site, role) == [(Resource.PERMISSIONS, batch.names.policy)]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_iam_has_the_policy_as_it_was_meant(site: Site, batch: Batch, role: str) -> None:
+    plan = batch.plan.model_copy(update={"grants": (SECRET, DATABASE_USER)})
+    await site.grants.grant(batch.names, plan, role)
+    if site.cloud is not None:
+        iam = site.cloud.clients.iam
+        got: Any = await iam.get_role_policy(RoleName=role, PolicyName=batch.names.policy)
+        document = got["PolicyDocument"]
+        has = json.loads(document) if isinstance(document, str) else document
+        assert has == policy_of(batch.names, plan)
+    assert await found(site, role) == [(Resource.PERMISSIONS, batch.names.policy)]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_role_without_room_is_told_so() -> None:
+    async with open_aws(AwsSettings("eu-central-1", "http://nowhere.invalid", "a", "b")) as clients:
+        with answers(clients.iam, alone=True) as iam:
+            iam.refuse("PutRolePolicy", "LimitExceeded", 409, "Maximum policy size exceeded")
+            with pytest.raises(Denied, match="loader may have 10240 characters together"):
+                await AwsGrants(clients.iam).grant(NAMES, PLAN, "loader")
+
+
+def test_a_function_may_use_its_own_queues_and_what_the_plan_grants() -> None:
+    plan = PLAN.model_copy(update={"grants": (DATABASE_USER, SECRET, OTHER_SECRET)})
+    queue = "arn:aws:sqs:eu-central-1:123456789012:docflow_doc_loader_7_3"
+    assert {
+        action: statement["Resource"]
+        for statement in policy_of(NAMES, plan)["Statement"]
+        for action in statement["Action"]
+    } == {
+        "sqs:ReceiveMessage": [queue],
+        "sqs:DeleteMessage": [queue],
+        "sqs:GetQueueAttributes": [queue],
+        "sqs:ChangeMessageVisibility": [queue],
+        "sqs:GetQueueUrl": [f"{queue}_dlq"],
+        "sqs:SendMessage": [f"{queue}_dlq"],
+        "secretsmanager:GetSecretValue": [SECRET, OTHER_SECRET],
+        "secretsmanager:DescribeSecret": [SECRET, OTHER_SECRET],
+        "rds-db:connect": [DATABASE_USER],
+    }
+
+
+@pytest.mark.parametrize("arn", ["*", "arn:aws:s3:::bucket", "arn:aws:iam::1:role/admin", "secret"])
+def test_nothing_else_is_granted(arn: str) -> None:
+    with pytest.raises(Denied, match="cannot be granted"):
+        policy_of(NAMES, PLAN.model_copy(update={"grants": (SECRET, arn)}))

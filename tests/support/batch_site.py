@@ -1,0 +1,172 @@
+"""Batches in a cloud of any kind, for tests of what the ports promise."""
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from adapters.aws.functions import AwsFunctions
+from adapters.aws.grants import AwsGrants
+from adapters.aws.queues import AwsQueues
+from adapters.memory.cloud import MemoryCloud
+from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, FoundResource, NotYet
+from contracts.batches import BatchKey, BatchPlan, Names, Resource, names_of
+from tests.support.aws import Cloud, cloud
+from tests.support.waiting import eventually
+
+Done = TypeVar("Done")
+
+VISIBILITY = 180
+IMAGE = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/docflow-loader:1"
+
+
+async def ready(call: Callable[[], Awaitable[Done]]) -> Done:
+    """Ask until the cloud is no longer busy with what was asked before."""
+    answers: list[Done] = []
+
+    async def is_done() -> bool:
+        try:
+            answers.append(await call())
+        except NotYet:
+            return False
+        return True
+
+    await eventually(is_done, seconds=60, pause=0.1)
+    return answers[0]
+
+
+@dataclass(frozen=True)
+class Site:
+    """The functions and grants of an installation, in one cloud."""
+
+    functions: BatchFunctions
+    grants: BatchGrants
+    queues: BatchQueues
+    plan: BatchPlan
+    cloud: Cloud | None
+    """None: the one in memory."""
+    numbers: "itertools.count[int]"
+
+    @asynccontextmanager
+    async def batch(self, plan: BatchPlan | None = None) -> AsyncIterator["Batch"]:
+        """A batch with a queue and nothing more; nothing is left of it afterwards."""
+        key = BatchKey(case_id=7, batch_id=next(self.numbers))
+        batch = Batch(self, key, plan or self.plan)
+        await self.queues.ensure_queue(batch.names, batch.plan, batch.owner, VISIBILITY)
+        try:
+            yield batch
+        finally:
+            await batch.remove()
+
+    async def found(self) -> list[FoundResource]:
+        """Functions, mappings and reservations of the whole installation."""
+        return [resource async for resource in self.functions.found(self.plan.prefix)]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of a site."""
+
+    site: Site
+    key: BatchKey
+    plan: BatchPlan
+
+    @property
+    def names(self) -> Names:
+        return names_of(self.plan.prefix, self.key)
+
+    @property
+    def owner(self) -> str:
+        return self.key.workflow_id
+
+    async def clone(self) -> None:
+        functions = self.site.functions
+        await ready(lambda: functions.clone(self.names, self.plan, self.key, self.owner))
+
+    async def attach(self) -> None:
+        await ready(lambda: self.site.functions.attach(self.names, self.plan))
+
+    async def reserve(self) -> None:
+        await self.site.functions.reserve(self.names, self.plan)
+
+    async def detach(self) -> bool:
+        return await ready(lambda: self.site.functions.detach(self.names))
+
+    async def delete(self) -> bool:
+        return await self.site.functions.delete(self.names.function)
+
+    async def build(self) -> None:
+        """Make everything but grants."""
+        await self.clone()
+        await self.reserve()
+        await self.attach()
+
+    async def found(self) -> list[FoundResource]:
+        """What exists of it."""
+        return [resource for resource in await self.site.found() if resource.key == self.key]
+
+    async def kinds(self) -> list[Resource]:
+        """What exists of it, by kind."""
+        return sorted(resource.resource for resource in await self.found())
+
+    async def remove(self) -> None:
+        """Remove everything; what is gone is gone."""
+        role = (await self.site.functions.source(self.plan)).role
+        await self.detach()
+        await self.delete()
+        await self.site.grants.revoke(self.names, role)
+        await self.site.queues.delete_queue(self.names.queue)
+
+
+@asynccontextmanager
+async def open_site(name: str, folder: Path) -> AsyncIterator[Site]:
+    """Open an installation in the cloud of that name, or in memory."""
+    numbers = itertools.count(1)
+    if name == "memory":
+        memory = MemoryCloud()
+        plan = BatchPlan(
+            prefix="docflow-tests",
+            topic_arn="arn:aws:sns:eu-central-1:123456789012:documents",
+            source_function="docflow_document_loader",
+        )
+        yield Site(memory.functions, memory.grants, memory.queues, plan, None, numbers)
+        return
+    async with cloud(name, folder) as opened:
+        plan = BatchPlan(
+            prefix="docflow-tests",
+            topic_arn=opened.installed.topic_arn,
+            source_function=await _source(opened),
+        )
+        clients = opened.clients
+        yield Site(
+            functions=AwsFunctions(clients.lambda_),
+            grants=AwsGrants(clients.iam),
+            queues=AwsQueues(clients.sqs),
+            plan=plan,
+            cloud=opened,
+            numbers=numbers,
+        )
+
+
+async def _source(opened: Cloud) -> str:
+    """The function to clone.
+
+    The address that moto gives for a zipped package leads nowhere: there it is a container image.
+    """
+    zipped = opened.installed.source_function
+    if opened.name != "moto":
+        return zipped
+    like = await opened.clients.lambda_.get_function_configuration(FunctionName=zipped)
+    made = await opened.clients.lambda_.create_function(
+        FunctionName=f"{zipped}_image",
+        PackageType="Image",
+        Code={"ImageUri": IMAGE},
+        ImageConfig={"Command": ["loader.handler"]},
+        Role=like["Role"],
+        Timeout=like["Timeout"],
+        MemorySize=like["MemorySize"],
+        Environment={"Variables": {"SITE": "tests"}},
+    )
+    return made["FunctionName"]

@@ -1,0 +1,159 @@
+"""Tables, blobs and queues around the steps of documents, and a way to take the steps."""
+
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.batches.loading import DocumentLoading
+from adapters.database import Database, open_database
+from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.database.models.base import metadata
+from adapters.files.texts.texts import FileTexts
+from adapters.memory.blobs import MemoryBlobs
+from adapters.memory.cloud import MemoryCloud, MemoryQueue
+from contracts.batches import (
+    STEPS,
+    BatchKey,
+    DocumentEvent,
+    DocumentProcessed,
+    GivenUp,
+    GiveUp,
+    JobStarted,
+    LoadStep,
+    StepOrder,
+    StepOutcome,
+    names_of,
+)
+from contracts.blobs import BlobRef
+
+KEY = BatchKey(case_id=7, batch_id=3)
+PREFIX = "test"
+NAMES = names_of(PREFIX, KEY)
+
+
+@dataclass
+class LoadingWorld:
+    """Everything that the steps ask for."""
+
+    folder: Path
+    database: Database
+    texts: FileTexts
+    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
+    cloud: MemoryCloud = field(default_factory=MemoryCloud)
+
+    def __post_init__(self) -> None:
+        self.store = SqlLoadStore(self.database)
+        self.batches = SqlBatchStore(self.database)
+        self.cloud.queues_by_name[NAMES.dead_letters] = MemoryQueue("owner", datetime.now(UTC))
+
+    @property
+    def scratch(self) -> Path:
+        """Folder for temporary files."""
+        return self.folder / "scratch"
+
+    def worker(self) -> DocumentLoading:
+        """The activities, as a worker that has just started has them."""
+        return DocumentLoading(
+            self.store,
+            self.batches,
+            self.blobs,
+            self.texts,
+            self.cloud.queues,
+            PREFIX,
+            self.scratch,
+        )
+
+    async def put(self, name: str, content: bytes) -> BlobRef:
+        """Keep a blob."""
+        file = self.folder / "put"
+        file.write_bytes(content)
+        return await self.blobs.upload(file, name)
+
+    async def get(self, name: str) -> bytes:
+        """The bytes of a blob."""
+        file = self.folder / "got"
+        await self.blobs.download(name, file)
+        return file.read_bytes()
+
+    async def send(
+        self, document_id: str, content: bytes, filename: str | None = None, **fields: Any
+    ) -> DocumentProcessed:
+        """Keep a document; the message that announces it."""
+        name = f"in/{document_id}"
+        await self.put(name, content)
+        return DocumentProcessed(
+            **{
+                "case_id": KEY.case_id,
+                "batch_id": KEY.batch_id,
+                "document_id": document_id,
+                "blob_name": name,
+                "filename": filename,
+                **fields,
+            }
+        )
+
+    async def take(
+        self, step: LoadStep, event: DocumentEvent, source: BlobRef | None = None
+    ) -> StepOutcome:
+        """Take one step, on a worker of its own."""
+        order = StepOrder(event=event, step=step, source=source)
+        run = getattr(self.worker(), step.value)
+        outcome = await ActivityEnvironment().run(run, order)
+        assert not list(self.scratch.glob("*")), "the step leaves temporary files behind"
+        return outcome
+
+    async def load(self, event: DocumentEvent) -> Mapping[LoadStep, StepOutcome]:
+        """Take every step, as the run of a document does."""
+        source: BlobRef | None = None
+        outcomes: dict[LoadStep, StepOutcome] = {}
+        for step in STEPS[event.event_type]:
+            outcomes[step] = await self.take(step, event, source)
+            source = outcomes[step].source or source
+            if outcomes[step].duplicate_of is not None:
+                break
+        return outcomes
+
+    async def give_up(self, event: DocumentEvent, reason: str = "it is cut off") -> GivenUp:
+        """Give a document up that cannot be read."""
+        lost = GiveUp(event=event, step=LoadStep.EXTRACT, reason=reason)
+        return await ActivityEnvironment().run(self.worker().give_up, lost)
+
+    async def start_batch(self) -> None:
+        """Make the row of the batch, in `processing`."""
+        started = JobStarted(case_id=KEY.case_id, batch_id=KEY.batch_id)
+        await self.batches.note(KEY.case_id, [started])
+        assert await self.batches.claim(KEY, [])
+
+    async def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """What stands in some columns of a table, in order."""
+        found = metadata.tables[table]
+        chosen = [found.c[name] for name in columns]
+        async with self.database.reading() as connection:
+            return [
+                tuple(row) for row in await connection.execute(select(*chosen).order_by(*chosen))
+            ]
+
+
+@asynccontextmanager
+async def loading_world(migrated: Path, folder: Path) -> AsyncGenerator[LoadingWorld]:
+    """A world in a folder, with a database copied from one that is migrated."""
+    path = folder / "docflow.db"
+    shutil.copy(migrated, path)
+    async with open_database(f"sqlite:///{path}") as database, FileTexts() as texts:
+        world = LoadingWorld(folder, database, texts)
+        await world.start_batch()
+        yield world
+
+
+def failure_of(error: BaseException) -> tuple[str | None, str]:
+    """Type and message of what an activity raised."""
+    assert isinstance(error, ApplicationError)
+    return error.type, error.message

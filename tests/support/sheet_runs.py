@@ -1,0 +1,116 @@
+"""Runs of the spreadsheets workflow over scripted activities, and what people say to them."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from contracts.spreadsheets import (
+    CellDecision,
+    CellDecisions,
+    ColumnDecision,
+    ColumnDecisions,
+    Confirmation,
+    MappingsAnswer,
+    SpreadsheetOrder,
+    SpreadsheetResult,
+    SpreadsheetState,
+    SpreadsheetStatus,
+    workflow_id,
+)
+from tests.support.spreadsheets import SheetWorld
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.spreadsheets import SpreadsheetImport
+
+Handle = WorkflowHandle[Any, SpreadsheetResult]
+S = SpreadsheetState
+WHOLE_WAY = [S.UPLOADED, S.COLUMN_MAPPING, S.CELL_MAPPING, S.PROCESSING, S.COMPLETED]
+ANN = Confirmation(by="ann")
+
+
+@dataclass
+class Spreadsheets:
+    """Starts imports on a worker of the test's own."""
+
+    server: Any
+    run_worker: Any
+
+    @asynccontextmanager
+    async def running(self, world: SheetWorld, order: SpreadsheetOrder) -> AsyncIterator[Handle]:
+        queue = f"spreadsheets-{uuid.uuid4().hex}"
+        async with self.run_worker(queue, [SpreadsheetImport], world.activities()):
+            yield await self.server.client.start_workflow(
+                SpreadsheetImport.run,
+                args=[order, None],
+                id=workflow_id(order.uuid),
+                task_queue=queue,
+                search_attributes=attributes.at_start("spreadsheets", "EVENT_PARTICIPANT", "1"),
+            )
+
+
+async def status_when(
+    handle: Handle, done: Callable[[SpreadsheetStatus], bool]
+) -> SpreadsheetStatus:
+    """Wait until a run's status is such."""
+    status = await handle.query(SpreadsheetImport.status)
+
+    async def is_done() -> bool:
+        nonlocal status
+        status = await handle.query(SpreadsheetImport.status)
+        return done(status)
+
+    await eventually(is_done)
+    return status
+
+
+async def waits_in(handle: Handle, state: SpreadsheetState) -> SpreadsheetStatus:
+    """Wait until a run waits for a person."""
+    return await status_when(handle, lambda s: s.state is state and s.waiting_since is not None)
+
+
+async def was_called(world: SheetWorld, step: str) -> None:
+    """Wait until an activity runs."""
+
+    async def called() -> bool:
+        return step in world.calls
+
+    await eventually(called)
+
+
+async def shows(handle: Handle, state: str, person: str | None) -> None:
+    """Wait until visibility has caught up with the run."""
+
+    async def shown() -> bool:
+        found = (await handle.describe()).typed_search_attributes
+        return (found.get(attributes.STATE), found.get(attributes.WAITING_FOR)) == (state, person)
+
+    await eventually(shown)
+
+
+async def tell(handle: Handle, name: str, answer: Any) -> MappingsAnswer:
+    """An update that is taken."""
+    return await handle.execute_update(name, answer, result_type=MappingsAnswer)
+
+
+async def refusal_of(handle: Handle, name: str, answer: Any) -> ApplicationError:
+    """An update that is refused, and why."""
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await handle.execute_update(name, answer)
+    assert isinstance(refused.value.cause, ApplicationError)
+    return refused.value.cause
+
+
+def columns(*decisions: ColumnDecision, version: int | None = None) -> ColumnDecisions:
+    """What Ann says about columns."""
+    return ColumnDecisions(by="ann", expected_version=version, decisions=decisions)
+
+
+def values(*decisions: CellDecision, version: int | None = None) -> CellDecisions:
+    """What Ann says about values."""
+    return CellDecisions(by="ann", expected_version=version, decisions=decisions)

@@ -1,0 +1,231 @@
+"""The function of a batch, called as Lambda calls it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pydantic import ValidationError
+from temporalio.client import Client
+
+from adapters.aws.session import AwsSettings, open_aws
+from contracts.batches import CANARY, BatchKey
+from tests.support.aws import moto
+from workers.bridges import batch_loader_lambda
+from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
+from workers.settings import SettingsError
+from workers.stack.children import free_port
+from workers.stack.temporal import temporal_server
+
+KEY = BatchKey(case_id=7, batch_id=3)
+ENVIRONMENT = {
+    "DOCFLOW_BATCH_PREFIX": "docflow",
+    "DOCFLOW_CASE_ID": str(KEY.case_id),
+    "DOCFLOW_BATCH_ID": str(KEY.batch_id),
+    "AWS_REGION": "eu-central-1",
+    "AWS_ACCESS_KEY_ID": "a",
+    "AWS_SECRET_ACCESS_KEY": "b",
+}
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What Lambda hands to a handler beside the event."""
+
+    seconds: float = 30
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def address(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    folder = tmp_path_factory.mktemp("temporal")
+    async with temporal_server(folder, ui=False, in_memory=True) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[AwsSettings]:
+    with moto() as settings:
+        yield settings
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LoaderFunction]]:
+    """Starts execution environments that find Temporal at an address."""
+    started: list[LoaderFunction] = []
+
+    def start(address: str, **environment: str) -> LoaderFunction:
+        monkeypatch.setenv("TEMPORAL_ADDRESS", address)
+        started.append(LoaderFunction(ENVIRONMENT | environment))
+        return started[-1]
+
+    yield start
+    for function in started:
+        function.close()
+
+
+def document(name: str, **changed: Any) -> str:
+    return json.dumps(
+        {
+            "eventType": "DOCUMENT_PROCESSED",
+            "caseId": KEY.case_id,
+            "batchId": KEY.batch_id,
+            "documentId": name,
+            "blobName": f"{name}.pdf",
+            **changed,
+        }
+    )
+
+
+BAD = [
+    "{",
+    "[]",
+    '{"eventType": "OTHER"}',
+    document("of-another", caseId=8),
+    document("a/b"),
+]
+REASONS = {"MalformedBody", "UnknownEventType", "InvalidMessage"}
+
+
+def event(**bodies: str) -> dict[str, Any]:
+    """An event of SQS: message id to body."""
+    return {
+        "Records": [
+            {
+                "messageId": message_id,
+                "receiptHandle": "handle",
+                "body": body,
+                "attributes": {"ApproximateReceiveCount": "1"},
+                "messageAttributes": {},
+                "eventSource": "aws:sqs",
+                "eventSourceARN": "arn:aws:sqs:eu-central-1:123456789012:docflow_doc_loader_7_3",
+                "awsRegion": "eu-central-1",
+            }
+            for message_id, body in bodies.items()
+        ]
+    }
+
+
+def failures(answer: dict[str, Any]) -> set[str]:
+    """What comes again, when the answer has the one shape that Lambda reads."""
+    assert json.loads(json.dumps(answer)) == answer
+    assert set(answer) == {"batchItemFailures"}
+    items = answer["batchItemFailures"]
+    assert all(set(item) == {"itemIdentifier"} for item in items)
+    return {item["itemIdentifier"] for item in items}
+
+
+def runs(address: str, *documents: str) -> list[str]:
+    """Statuses of the loads of documents."""
+
+    async def ask() -> list[str]:
+        client = await Client.connect(address)
+        handles = [client.get_workflow_handle(f"load/7/3/{name}") for name in documents]
+        return [(await handle.describe()).status.name for handle in handles]
+
+    return asyncio.run(ask())
+
+
+async def make_queue(settings: AwsSettings, name: str) -> None:
+    async with open_aws(settings) as clients:
+        await clients.sqs.create_queue(QueueName=name)
+
+
+async def take_all(settings: AwsSettings, name: str) -> list[tuple[str, str]]:
+    """Bodies and reasons of what is in a queue."""
+    async with open_aws(settings) as clients:
+        url = (await clients.sqs.get_queue_url(QueueName=name))["QueueUrl"]
+        got = await clients.sqs.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+    return [
+        (message["Body"], message["MessageAttributes"]["Reason"]["StringValue"])
+        for message in got["Messages"]
+    ]
+
+
+def test_loads_are_started_and_canaries_settled(start: Any, address: str) -> None:
+    canary = json.dumps({"eventType": CANARY, "caseId": 7, "batchId": 3, "messageId": "c"})
+    bodies = {"1": document("first"), "2": document("second"), "3": canary}
+    assert failures(start(address).handle(event(**bodies), Invocation())) == set()
+    assert runs(address, "first", "second") == ["RUNNING", "RUNNING"]
+
+
+def test_a_message_that_comes_again_is_done_with(start: Any, address: str) -> None:
+    function = start(address)
+    for message_id in ("1", "1", "2"):
+        again = event(**{message_id: document("repeated")})
+        assert failures(function.handle(again, Invocation())) == set()
+    assert runs(address, "repeated") == ["RUNNING"]
+
+
+@pytest.mark.parametrize("body", BAD)
+def test_a_message_that_cannot_be_set_aside_comes_again_alone(
+    start: Any, address: str, aws: AwsSettings, body: str
+) -> None:
+    function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url)
+    answer = function.handle(event(good=document("beside"), bad=body), Invocation())
+    assert failures(answer) == {"bad"}
+    assert runs(address, "beside") == ["RUNNING"]
+
+
+def test_a_message_that_nobody_can_read_is_set_aside_with_the_reason(
+    start: Any, address: str, aws: AwsSettings
+) -> None:
+    queue = "elsewhere_doc_loader_7_3_dlq"
+    asyncio.run(make_queue(aws, queue))
+    function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url, DOCFLOW_BATCH_PREFIX="elsewhere")
+    bodies = dict(zip("abcdef", BAD, strict=False))
+    assert failures(function.handle(event(**bodies), Invocation())) == set()
+    set_aside = asyncio.run(take_all(aws, queue))
+    assert {body for body, _ in set_aside} == set(bodies.values())
+    assert all(reason.split(":")[0] in REASONS and len(reason) > 20 for _, reason in set_aside)
+
+
+def test_everything_comes_again_in_time_while_temporal_is_away(
+    start: Any, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = start(f"127.0.0.1:{free_port()}")
+    bodies = event(**{"1": document("late"), "2": "{"})
+    brief = Invocation(SPARE_SECONDS + 0.5)
+    assert failures(function.handle(bodies, brief)) == {"1", "2"}
+    monkeypatch.setenv("TEMPORAL_ADDRESS", address)
+    assert failures(function.handle(event(**{"1": document("late")}), Invocation())) == set()
+    assert runs(address, "late") == ["RUNNING"]
+
+
+def test_an_environment_connects_once(
+    start: Any, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected: list[Client] = []
+    connect = batch_loader_lambda.connect
+
+    async def connect_and_tell() -> Client:
+        connected.append(await connect())
+        return connected[-1]
+
+    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_tell)
+    function = start(address)
+    for number in range(3):
+        function.handle(event(**{"1": document(f"warm-{number}")}), Invocation())
+    assert len(connected) == 1
+    assert runs(address, "warm-0", "warm-1", "warm-2") == ["RUNNING"] * 3
+
+
+@pytest.mark.parametrize(
+    "other", [{}, {"Records": [{"s3": {}}]}, {"Records": [{"messageId": "", "body": ""}]}, [], None]
+)
+def test_an_event_of_something_else_fails_as_a_whole(start: Any, address: str, other: Any) -> None:
+    with pytest.raises(ValidationError):
+        start(address).handle(other, Invocation())
+
+
+@pytest.mark.parametrize("missing", ["DOCFLOW_CASE_ID", "DOCFLOW_BATCH_ID"])
+def test_the_source_itself_is_no_loader(start: Any, address: str, missing: str) -> None:
+    with pytest.raises(SettingsError, match=missing):
+        start(address, **{missing: ""}).handle(event(**{"1": document("x")}), Invocation())

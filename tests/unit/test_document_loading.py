@@ -1,0 +1,301 @@
+"""The steps of one document: real tables, real readers, blobs and queues in memory."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.batches.extracts import folder_of
+from adapters.ports import Denied, Unavailable
+from contracts.batches import (
+    DOCUMENT_EVENT,
+    DocumentAttachments,
+    DocumentProcessed,
+    DocumentRelations,
+    LoadStep,
+    Relation,
+    RelationKind,
+)
+from contracts.blobs import BlobRef
+from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
+from tests.support.hostile_documents import WRITTEN_AT
+from tests.support.loading_world import KEY, NAMES, LoadingWorld, failure_of, loading_world
+from workers.stack.sample_documents import sample_documents
+from workers.stack.sample_files import Letter, mail, pdf
+
+REPLY = Letter(
+    message_id="reply@site.example",
+    sender="b@site.example",
+    recipient="a@site.example",
+    subject="Re: gate",
+    sent_at=WRITTEN_AT,
+    lines=["the answer"],
+    answers=("question@site.example",),
+    files={"plan.pdf": b"the plan", "Größe.txt": b"10 m"},
+)
+QUESTION = Letter(
+    "question@site.example", "a@site.example", "b@site.example", "gate", WRITTEN_AT, ["how wide?"]
+)
+PLAN = pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]])
+
+
+@pytest.fixture
+async def world(migrated: Path, tmp_path: Path) -> AsyncIterator[LoadingWorld]:
+    async with loading_world(migrated, tmp_path) as world:
+        yield world
+
+
+async def test_a_mail_is_taken_in_with_all_that_belongs_to_it(world: LoadingWorld) -> None:
+    event = await world.send("M-1", mail(REPLY), "reply.eml", tags=("Urgent",))
+    outcomes = await world.load(event)
+    assert not any(outcome.resumed for outcome in outcomes.values())
+    assert await world.rows("documents", "document_id", "state", "media_type", "title") == [
+        ("M-1", "loaded", "message/rfc822", "Re: gate")
+    ]
+    assert await world.rows("document_texts", "document_id", "text") == [("M-1", "the answer")]
+    assert await world.rows("document_tags", "tag") == [
+        ("Urgent",),
+        ("has:attachments",),
+        ("type:mail",),
+        ("year:2024",),
+    ]
+    folder = "batches/7/3/M-1/attachments"
+    assert await world.rows("attachments", "blob_name", "filename", "size") == [
+        (f"{folder}/0001-plan.pdf", "plan.pdf", 8),
+        (f"{folder}/0002-Größe.txt", "Größe.txt", 4),
+    ]
+    assert await world.get(f"{folder}/0002-Größe.txt") == b"10 m"
+
+
+@pytest.mark.parametrize("first", [QUESTION, REPLY])
+async def test_mails_that_answer_each_other_are_related_whichever_comes_first(
+    world: LoadingWorld, first: Letter
+) -> None:
+    second = REPLY if first is QUESTION else QUESTION
+    for letter in (first, second):
+        await world.load(await world.send(letter.message_id, mail(letter)))
+    assert await world.rows("document_relations", "document_id", "related_id", "kind") == [
+        ("reply@site.example", "question@site.example", "reply")
+    ]
+
+
+async def test_a_step_that_is_done_is_not_done_again(world: LoadingWorld) -> None:
+    event = await world.send("M-1", mail(REPLY))
+    first = await world.load(event)
+    before = await _everything(world)
+    # Neither the document nor what was found in it is looked at again.
+    empty = LoadingWorld(world.folder, world.database, world.texts)
+    second = await empty.load(event)
+    assert all(outcome.resumed for outcome in second.values())
+    assert second[LoadStep.DEDUPE].source == first[LoadStep.DEDUPE].source
+    assert await _everything(world) == before
+
+
+async def _everything(world: LoadingWorld) -> list[Any]:
+    return [
+        await world.rows("documents", "document_id", "state", "sha256"),
+        await world.rows("document_texts", "document_id", "text"),
+        await world.rows("document_tags", "document_id", "tag"),
+        await world.rows("attachments", "document_id", "blob_name", "sha256"),
+    ]
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+async def test_what_was_found_is_kept_as_a_whole_or_found_again(
+    world: LoadingWorld, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    uploads: list[str] = []
+    upload = world.blobs.upload
+
+    async def fail_at_last(source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
+        uploads.append(name)
+        if len(uploads) == last:
+            raise Unavailable("the blob store is away")
+        return await upload(source, name, overwrite=overwrite)
+
+    event = await world.send("M-1", mail(REPLY))
+    source = (await world.take(LoadStep.DEDUPE, event)).source
+    with monkeypatch.context() as patched:
+        patched.setattr(world.blobs, "upload", fail_at_last)
+        with pytest.raises(ApplicationError) as raised:
+            await world.take(LoadStep.EXTRACT, event, source)
+    assert failure_of(raised.value)[0] == TRANSIENT
+    assert await world.rows("document_texts", "text") == []
+    outcomes = await world.load(event)
+    assert [step for step, outcome in outcomes.items() if outcome.resumed] == [LoadStep.DEDUPE]
+    assert len(await world.rows("attachments", "blob_name")) == 2
+    assert await world.rows("documents", "state") == [("loaded",)]
+
+
+async def test_of_the_same_bytes_only_the_first_are_kept(world: LoadingWorld) -> None:
+    await world.load(await world.send("D-1", PLAN))
+    outcomes = await world.load(await world.send("D-2", PLAN))
+    assert [outcome.duplicate_of for outcome in outcomes.values()] == ["D-1"]
+    assert await world.rows("documents", "document_id", "state", "duplicate_of") == [
+        ("D-1", "loaded", None),
+        ("D-2", "duplicate", "D-1"),
+    ]
+    again = await world.take(LoadStep.DEDUPE, await world.send("D-2", PLAN))
+    assert (again.duplicate_of, again.resumed) == ("D-1", True)
+
+
+async def test_relations_of_a_message(world: LoadingWorld) -> None:
+    event = DocumentRelations(
+        case_id=KEY.case_id,
+        batch_id=KEY.batch_id,
+        document_id="D-1",
+        relations=(Relation(related_id="D-2", kind=RelationKind.VERSION),),
+    )
+    await world.load(event)
+    assert (await world.load(event))[LoadStep.RELATIONS].resumed
+    assert await world.rows("document_relations", "document_id", "related_id", "kind") == [
+        ("D-1", "D-2", "version")
+    ]
+
+
+def _attachments(*names: str) -> DocumentAttachments:
+    return DocumentAttachments.model_validate(
+        {
+            "case_id": KEY.case_id,
+            "batch_id": KEY.batch_id,
+            "document_id": "D-1",
+            "attachments": [{"blob_name": name, "filename": name[-5:]} for name in names],
+        }
+    )
+
+
+async def test_attachments_of_a_message_are_looked_up(world: LoadingWorld) -> None:
+    await world.put("in/1.jpg", b"one")
+    await world.put("in/2.jpg", b"second")
+    await world.load(_attachments("in/1.jpg", "in/2.jpg", "in/1.jpg"))
+    assert await world.rows("attachments", "blob_name", "filename", "size") == [
+        ("in/1.jpg", "1.jpg", 3),
+        ("in/2.jpg", "2.jpg", 6),
+    ]
+
+
+async def test_an_attachment_that_is_not_there_is_named(world: LoadingWorld) -> None:
+    await world.put("in/1.jpg", b"one")
+    with pytest.raises(ApplicationError) as raised:
+        await world.load(_attachments("in/1.jpg", "in/2.jpg"))
+    assert failure_of(raised.value) == (
+        MISSING_BLOB,
+        "in/2.jpg is not in the blob store; upload it there, and redrive the batch",
+    )
+    assert await world.rows("attachments", "blob_name") == []
+
+
+async def test_a_document_that_is_not_there_is_named(world: LoadingWorld) -> None:
+    event = await world.send("D-1", PLAN)
+    await world.blobs.delete(event.blob_name)
+    with pytest.raises(ApplicationError) as raised:
+        await world.load(event)
+    assert failure_of(raised.value)[0] == MISSING_BLOB
+    assert "in/D-1 is not in the blob store" in raised.value.message
+
+
+async def test_a_document_that_cannot_be_read_says_why(world: LoadingWorld) -> None:
+    with pytest.raises(ApplicationError) as raised:
+        await world.load(await world.send("D-1", PLAN[:500]))
+    assert failure_of(raised.value)[0] == UNREADABLE_DOCUMENT
+    assert raised.value.non_retryable
+
+
+async def test_a_file_that_is_replaced_meanwhile_is_refused(world: LoadingWorld) -> None:
+    event = await world.send("D-1", PLAN)
+    source = (await world.take(LoadStep.DEDUPE, event)).source
+    await world.put(event.blob_name, b"something else")
+    with pytest.raises(ApplicationError) as raised:
+        await world.take(LoadStep.EXTRACT, event, source)
+    assert failure_of(raised.value)[0] == PERMANENT
+    assert "in/D-1 was replaced" in raised.value.message
+
+
+@pytest.mark.parametrize("step", [LoadStep.TAGS, LoadStep.ATTACHMENTS])
+async def test_what_was_found_in_other_bytes_is_not_taken(
+    world: LoadingWorld, step: LoadStep
+) -> None:
+    event = await world.send("M-1", mail(REPLY))
+    source = (await world.take(LoadStep.DEDUPE, event)).source
+    assert source is not None
+    await world.take(LoadStep.EXTRACT, event, source)
+    with pytest.raises(ApplicationError) as other_bytes:
+        await world.take(step, event, source.model_copy(update={"sha256": "00" * 32}))
+    await world.blobs.delete("batches/7/3/M-1/extract.json")
+    with pytest.raises(ApplicationError) as nothing:
+        await world.take(step, event, source)
+    for raised in (other_bytes, nothing):
+        assert failure_of(raised.value)[0] == PERMANENT
+        assert "send the document under a new id" in raised.value.message
+
+
+async def test_a_step_of_another_event_is_refused(world: LoadingWorld) -> None:
+    relations = DocumentRelations.model_validate(
+        {**KEY.model_dump(), "document_id": "D-1", "relations": [{"related_id": "D-2"}]}
+    )
+    for step in (LoadStep.DEDUPE, LoadStep.EXTRACT, LoadStep.TAGS, LoadStep.ATTACHMENTS):
+        with pytest.raises(ApplicationError, match=f"{step} is no step of BATCH_DOCUMENT"):
+            await world.take(step, relations)
+    with pytest.raises(ApplicationError, match="relations is no step of BATCH_ATTACHMENTS"):
+        await world.take(LoadStep.RELATIONS, _attachments("in/1.jpg"))
+
+
+async def test_a_document_that_is_given_up_becomes_a_dead_letter(world: LoadingWorld) -> None:
+    event = await world.send("D-1", PLAN, "plan.pdf", tags=("A",))
+    for _ in range(2):
+        assert not (await world.give_up(event)).final
+    bodies = set(world.cloud.queue(NAMES.dead_letters).messages)
+    assert [DOCUMENT_EVENT.validate_json(body) for body in bodies] == [event]
+    assert await world.rows("documents", "state") == []
+
+
+async def test_on_the_final_pass_it_is_recorded_as_failed(world: LoadingWorld) -> None:
+    event = await world.send("D-1", PLAN)
+    await world.batches.start_pass(KEY, 2, final=True)
+    for _ in range(2):
+        assert (await world.give_up(event)).final
+    assert world.cloud.queue(NAMES.dead_letters).messages == []
+    assert await world.rows("documents", "document_id", "state", "reason") == [
+        ("D-1", "failed", "extract: it is cut off")
+    ]
+
+
+async def test_without_a_queue_for_dead_letters_it_is_recorded_as_well(
+    world: LoadingWorld,
+) -> None:
+    world.cloud.fail("dead_letter", Denied("there is no such queue"))
+    assert (await world.give_up(await world.send("D-1", PLAN))).final
+    assert await world.rows("documents", "state") == [("failed",)]
+
+
+@pytest.mark.parametrize(
+    "document_id", [".", "..", "a b", "ä" * 200, "sha256-x", "what?*", "x" * 101, ".hidden"]
+)
+async def test_every_document_id_has_a_folder_of_its_own(
+    world: LoadingWorld, document_id: str
+) -> None:
+    event = DocumentProcessed(case_id=7, batch_id=3, document_id=document_id, blob_name="in/any")
+    folder = folder_of(event)
+    assert folder.startswith("batches/7/3/sha256-")
+    BlobRef.model_validate({"name": f"{folder}/attachments/0001-x", "size": 0})
+    other = event.model_copy(update={"document_id": folder.rpartition("/")[2]})
+    assert folder_of(other) != folder
+
+
+async def test_forty_sample_documents(world: LoadingWorld, tmp_path: Path) -> None:
+    documents = sample_documents(tmp_path / "samples")
+    for document in documents:
+        await world.put(f"in/{document.document_id}", document.path.read_bytes())
+        event = document.event(KEY, f"in/{document.document_id}")
+        try:
+            await world.load(event)
+        except ApplicationError as error:
+            assert error.type == UNREADABLE_DOCUMENT
+            await world.store.fail(event, error.message)
+    ends = dict(await world.rows("documents", "document_id", "state"))
+    assert ends == {document.document_id: document.ends.value for document in documents}
+    replies = [row for row in await world.rows("document_relations", "kind") if row == ("reply",)]
+    # Every mail names all mails of its thread before it: threads of 4, 3, 3, and one from Outlook.
+    assert len(replies) == 6 + 3 + 3 + 1

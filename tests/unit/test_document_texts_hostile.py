@@ -1,0 +1,176 @@
+"""Documents that are damaged or made to do harm: one clear sentence, or what can be read."""
+
+import io
+import time
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from adapters.files import limits
+from adapters.files.texts.orders import Bounds
+from adapters.files.texts.texts import FileTexts
+from adapters.ports import Extracted, UnreadableDocument
+from tests.support import hostile_documents as hostile
+from tests.support.compound_files import xls
+from workers.stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_LETTER = Letter("id", "a@b", "c@d", "subject", hostile.WRITTEN_AT, ["text " * 2_000])
+_READABLE = pdf("Title", "Author", hostile.WRITTEN_AT, [["text"]])
+_WORD = word("Title", "Author", hostile.WRITTEN_AT, ["text"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def texts() -> AsyncIterator[FileTexts]:
+    async with FileTexts() as texts:
+        yield texts
+
+
+async def _read(texts: FileTexts, folder: Path, content: bytes, name: str = "x") -> Extracted:
+    path, inside = folder / "document", folder / "inside"
+    inside.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return await texts.extract(path, name, inside)
+
+
+def _package(*names: str) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as target:
+        for name in names:
+            target.writestr(name, "<x/>")
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: b"", "is empty"),
+        (lambda: b"\x89PNG\r\n\x1a\n", "is a PNG image; send it as PDF, DOCX, EML, MSG"),
+        (lambda: b"{\\rtf1 hello}", "is an RTF document"),
+        (lambda: bytes(range(256)) * 40, "of no kind that is known"),
+        (lambda: bytes((1, 2, 3, 4, 65)) * 1_000, "of no kind that is known"),
+        (lambda: xls([["a"]]), "is an old Office file"),
+        (lambda: _package("[Content_Types].xml", "xl/workbook.xml"), "is a workbook"),
+        (lambda: _package("[Content_Types].xml", "ppt/presentation.xml"), "is a presentation"),
+        (lambda: _package("mimetype", "content.xml"), "is an OpenDocument file"),
+        (lambda: _package("a.txt", "b.txt"), "is a zip archive"),
+        (lambda: _package("[Content_Types].xml", "word/document.xml"), "damaged or cut off"),
+        (lambda: _READABLE[:600], "PDF document is damaged or cut off; print it"),
+        (lambda: _WORD[:20_000], "damaged or cut off"),
+        (lambda: outlook_message(_LETTER)[:4_000], "damaged or cut off"),
+        (hostile.locked_pdf, "is protected by a password; remove it"),
+        (locked_word, "is protected by a password; remove it"),
+        (hostile.zip_bomb, "as only a zip bomb does"),
+        (hostile.word_of_entities, "damaged or cut off"),
+        (lambda: hostile.word_with(hostile.word_main("<w:p>" * 5_000)), "damaged or cut off"),
+        (lambda: hostile.nested_mail(1_000), "nests mails and parts so deeply"),
+        (lambda: hostile.nested_parts(1_000), "nests mails and parts so deeply"),
+        (hostile.outlook_with_a_loop, "Outlook message is damaged"),
+        (hostile.outlook_whose_directory_loops, "is an old Office file"),
+    ],
+)
+async def test_refused_with_one_sentence(
+    texts: FileTexts, tmp_path: Path, make: Callable[[], bytes], says: str
+) -> None:
+    with pytest.raises(UnreadableDocument, match=says) as refused:
+        await _read(texts, tmp_path, make())
+    assert len(str(refused.value)) < 300
+    assert "\n" not in str(refused.value)
+    assert (await _read(texts, tmp_path, _READABLE)).text == "text"
+
+
+async def test_a_hundred_thousand_pages(texts: FileTexts, tmp_path: Path) -> None:
+    found = await _read(texts, tmp_path, hostile.pdf_of_many_pages(100_000))
+    assert found.pages == 100_000
+    assert found.truncated or found.text.count("the same page") == 100_000
+
+
+async def test_pages_that_take_too_long_are_left_out_and_noted(tmp_path: Path) -> None:
+    async with FileTexts(Bounds(cpu_seconds=1)) as texts:
+        found = await _read(texts, tmp_path, hostile.pdf_of_many_pages(100_000))
+    assert found.pages == 100_000
+    assert found.truncated
+    (note,) = found.notes
+    assert note.startswith("only the first ")
+    assert note.endswith(" of 100,000 pages were read: time was over")
+
+
+async def test_huge_pictures_are_not_unpacked(texts: FileTexts, tmp_path: Path) -> None:
+    assert (await _read(texts, tmp_path, hostile.pdf_with_a_huge_picture())).text == "below it"
+
+
+async def test_memory_is_bounded(tmp_path: Path) -> None:
+    async with FileTexts(Bounds(memory_bytes=256 * limits.MB)) as texts:
+        with pytest.raises(UnreadableDocument, match="needs more than 256 MB of memory"):
+            await _read(texts, tmp_path, hostile.pdf_whose_page_unpacks(200_000_000))
+        assert (await _read(texts, tmp_path, _READABLE)).text == "text"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "says"),
+    [
+        (Bounds(cpu_seconds=1), "more than 1 s of processor time, or 300 s in all"),
+        (Bounds(seconds=1), "more than 60 s of processor time, or 1 s in all"),
+    ],
+)
+async def test_time_is_bounded(tmp_path: Path, bounds: Bounds, says: str) -> None:
+    # Reading the attributes of tags that never end takes a time that grows with their square.
+    slow = b"From: a@b\nTo: c@d\nContent-Type: text/html\n\n" + b"<a " * 200_000
+    async with FileTexts(bounds) as texts:
+        with pytest.raises(UnreadableDocument, match=says):
+            await _read(texts, tmp_path, slow)
+        assert (await _read(texts, tmp_path, _READABLE)).text == "text"
+
+
+async def test_entities_read_no_files(texts: FileTexts, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the secret")
+    found = await _read(texts, tmp_path, hostile.word_that_names_a_file(str(secret)))
+    assert "secret" not in found.text
+
+
+async def test_ten_thousand_attachments(texts: FileTexts, tmp_path: Path) -> None:
+    found = await _read(texts, tmp_path, hostile.mail_of_many_files(10_000))
+    assert found.text == "the text"
+    assert len(found.files) == len(list((tmp_path / "inside").iterdir())) == limits.ATTACHED_FILES
+    assert found.notes == [
+        "9,000 of its files are not taken out: at most 1,000 of together 512 MB are"
+    ]
+
+
+async def test_a_mail_that_is_cut_off_is_read_as_far_as_it_goes(
+    texts: FileTexts, tmp_path: Path
+) -> None:
+    letter = Letter(
+        "id", "a@b", "c@d", "s", hostile.WRITTEN_AT, ["text"], files={"x.bin": bytes(3_000)}
+    )
+    found = await _read(texts, tmp_path, mail(letter)[:-1_000])
+    assert found.text == "text"
+    assert found.files[0].size < 3_000
+    assert found.notes == ["the mail is cut off: its last part does not end"]
+
+
+async def test_endless_header_fields_are_kept_as_they_stand(
+    texts: FileTexts, tmp_path: Path
+) -> None:
+    begun = time.monotonic()
+    people = b", ".join(b"p%d@site.example" % number for number in range(100_000))
+    found = await _read(texts, tmp_path, b"From: a@b\nSubject: s\nTo: " + people + b"\n\ntext")
+    assert found.text == "text"
+    assert len(found.metadata["To"]) == limits.METADATA_CHARACTERS
+    assert time.monotonic() - begun < 10
+
+
+async def test_what_a_document_says_about_itself_is_bounded(
+    texts: FileTexts, tmp_path: Path
+) -> None:
+    head = b"From: a@b\nSubject: " + b"s" * 5_000 + b"\nTo: " + b"t" * 5_000
+    answered = b" ".join(b"<m%d@x>" % number for number in range(5_000))
+    found = await _read(texts, tmp_path, head + b"\nReferences: " + answered + b"\n\ntext")
+    assert len(found.title or "") == limits.METADATA_CHARACTERS
+    assert all(len(said) <= limits.METADATA_CHARACTERS for said in found.metadata.values())
+    assert len(found.thread) == limits.THREAD_IDS

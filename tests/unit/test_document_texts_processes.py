@@ -1,0 +1,113 @@
+"""The processes that read documents: lost, cancelled, orphaned."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from adapters.files.texts.texts import FileTexts
+from adapters.ports import Extracted, Unavailable
+from tests.support.hostile_documents import WRITTEN_AT, pdf_of_many_pages
+from tests.support.waiting import eventually
+from workers.stack.sample_files import pdf
+
+_ROOT = Path(__file__).parents[2]
+_CHILD = "adapters.files.texts.child"
+_WORKER = """
+import asyncio, sys
+from pathlib import Path
+from adapters.files.texts.texts import FileTexts
+
+async def main():
+    texts, path = FileTexts(), Path(sys.argv[1])
+    await texts.extract(path, None, path.parent)
+    print("read", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+_READABLE = pdf("Title", "Author", WRITTEN_AT, [["text"]])
+
+
+async def _read(texts: FileTexts, folder: Path, content: bytes) -> Extracted:
+    path, inside = folder / "document", folder / "inside"
+    inside.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return await texts.extract(path, None, inside)
+
+
+async def test_a_reading_process_that_is_lost_is_replaced(tmp_path: Path) -> None:
+    async with FileTexts() as texts:
+        await _read(texts, tmp_path, _READABLE)
+        (reader,) = _readers(psutil.Process())
+        reader.send_signal(signal.SIGKILL)
+        with pytest.raises(Unavailable, match="was lost; try again"):
+            await _read(texts, tmp_path, _READABLE)
+        assert (await _read(texts, tmp_path, _READABLE)).text == "text"
+
+
+async def test_a_document_whose_process_is_killed_from_outside_is_tried_again(
+    tmp_path: Path,
+) -> None:
+    async with FileTexts() as texts:
+        reading = asyncio.create_task(_read(texts, tmp_path, pdf_of_many_pages(100_000)))
+        (await _busy_fork(psutil.Process())).send_signal(signal.SIGKILL)
+        with pytest.raises(Unavailable, match="the machine ended the process"):
+            await reading
+
+
+async def test_who_is_cancelled_leaves_no_process_behind(tmp_path: Path) -> None:
+    async with FileTexts() as texts:
+        reading = asyncio.create_task(_read(texts, tmp_path, pdf_of_many_pages(100_000)))
+        fork = await _busy_fork(psutil.Process())
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await eventually(_gone(fork))
+        assert (await _read(texts, tmp_path, _READABLE)).text == "text"
+
+
+async def test_a_worker_that_is_killed_takes_its_readers_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "document"
+    path.write_bytes(_READABLE)
+    with _worker(path) as worker:
+        assert worker.stdout is not None
+        assert await asyncio.to_thread(worker.stdout.readline) == b"read\n"
+        readers = _readers(psutil.Process(worker.pid))
+        assert len(readers) == 1
+        os.kill(worker.pid, signal.SIGKILL)
+    await eventually(_gone(*readers))
+
+
+def _worker(path: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _WORKER, str(path)], stdout=subprocess.PIPE, cwd=_ROOT
+    )
+
+
+def _readers(parent: psutil.Process) -> list[psutil.Process]:
+    return [child for child in parent.children() if _CHILD in child.cmdline()]
+
+
+async def _busy_fork(parent: psutil.Process) -> psutil.Process:
+    found: list[psutil.Process] = []
+
+    async def forked() -> bool:
+        found[:] = [fork for reader in _readers(parent) for fork in reader.children()]
+        return bool(found)
+
+    await eventually(forked)
+    return found[0]
+
+
+def _gone(*processes: psutil.Process) -> Callable[[], Awaitable[bool]]:
+    async def gone() -> bool:
+        return not any(process.is_running() for process in processes)
+
+    return gone

@@ -1,0 +1,231 @@
+"""The story of one document of a batch, with every step scripted."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, CancelledError
+
+from contracts.batches import (
+    DocumentEvent,
+    DocumentState,
+    GiveUp,
+    LoadOrder,
+    LoadResult,
+    LoadStep,
+)
+from contracts.errors import DOCUMENT_FAILED, TRANSIENT
+from tests.support.document_loads import (
+    ATTACHMENTS,
+    PROCESSED,
+    RELATIONS,
+    SOURCE,
+    LoadWorld,
+    unreadable,
+)
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.document_load import PAUSE, DocumentLoad
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+Handle = WorkflowHandle[Any, LoadResult]
+ALL = [step.value for step in LoadStep]
+
+
+@dataclass
+class Loads:
+    """Starts loads on a worker of the test's own."""
+
+    server: Any
+    run_worker: Any
+
+    @asynccontextmanager
+    async def worker(self, world: LoadWorld) -> AsyncIterator[str]:
+        queue = f"loads-{uuid.uuid4().hex}"
+        async with self.run_worker(queue, [DocumentLoad], world.activities()):
+            yield queue
+
+    async def start(self, queue: str, event: DocumentEvent = PROCESSED) -> Handle:
+        return await self.server.client.start_workflow(
+            DocumentLoad.run,
+            LoadOrder(event=event),
+            id=f"{event.workflow_id}/{queue}",
+            task_queue=queue,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+            search_attributes=attributes.at_start("batches", event.event_type, str(event.case_id)),
+        )
+
+
+@pytest.fixture
+def loads(server: Any, run_worker: Any) -> Loads:
+    return Loads(server, run_worker)
+
+
+async def _details(handle: Handle) -> str:
+    metadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return metadata.current_details
+
+
+async def _failure(handle: Handle) -> ApplicationError:
+    with pytest.raises(WorkflowFailureError) as raised:
+        await handle.result()
+    assert isinstance(raised.value.cause, ApplicationError)
+    return raised.value.cause
+
+
+async def test_a_document_takes_every_step_once(loads: Loads) -> None:
+    world = LoadWorld()
+    async with loads.worker(world) as queue:
+        handle = await loads.start(queue)
+        result = await handle.result()
+    assert result == LoadResult(
+        document_id="DOC-1", state=DocumentState.LOADED, steps=tuple(LoadStep)
+    )
+    assert world.calls == ALL
+    assert [order.source for order in world.orders] == [None, SOURCE, SOURCE, SOURCE, SOURCE]
+    described = (await handle.describe()).typed_search_attributes
+    assert described.get(attributes.STATE) == "loaded"
+
+
+async def test_only_steps_that_move_bytes_are_remote(loads: Loads) -> None:
+    async with loads.worker(LoadWorld()) as queue:
+        handle = await loads.start(queue)
+        await handle.result()
+        history = await handle.fetch_history()
+    scheduled = [
+        event.activity_task_scheduled_event_attributes.activity_type.name
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    ]
+    assert scheduled == ["batches.dedupe", "batches.extract"]
+
+
+async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:
+    world = LoadWorld(duplicate_of="DOC-0")
+    async with loads.worker(world) as queue:
+        result = await (await loads.start(queue)).result()
+    assert (result.state, result.duplicate_of) == (DocumentState.DUPLICATE, "DOC-0")
+    assert world.calls == ["dedupe"]
+
+
+@pytest.mark.parametrize(
+    ("event", "steps"), [(RELATIONS, ["relations"]), (ATTACHMENTS, ["attachments"])]
+)
+async def test_other_events_take_their_own_step(
+    loads: Loads, event: DocumentEvent, steps: list[str]
+) -> None:
+    world = LoadWorld()
+    async with loads.worker(world) as queue:
+        result = await (await loads.start(queue, event)).result()
+    assert (result.state, world.calls) == (DocumentState.LOADED, steps)
+
+
+@pytest.mark.parametrize("step", list(LoadStep))
+async def test_a_load_that_follows_a_failed_one_goes_on_where_that_stopped(
+    loads: Loads, step: LoadStep
+) -> None:
+    world = LoadWorld()
+    world.fails[step].append(unreadable())
+    async with loads.worker(world) as queue:
+        failure = await _failure(await loads.start(queue))
+        assert world.calls == [*ALL[: ALL.index(step) + 1], "give_up"]
+        result = await (await loads.start(queue)).result()
+    assert (failure.type, failure.message) == (DOCUMENT_FAILED, "the file is cut off")
+    before = tuple(LoadStep)[: ALL.index(step)]
+    assert LoadResult.model_validate(failure.details[0]) == LoadResult(
+        document_id="DOC-1",
+        state=DocumentState.FAILED,
+        steps=before,
+        reason="the file is cut off",
+    )
+    assert world.given_up == [GiveUp(event=PROCESSED, step=step, reason="the file is cut off")]
+    assert result.state is DocumentState.LOADED
+    assert result.steps == tuple(LoadStep)[len(before) :]
+
+
+async def test_what_fails_for_a_moment_is_tried_again(loads: Loads) -> None:
+    world = LoadWorld()
+    world.fails["tags"].append(
+        ApplicationError("away", type=TRANSIENT, next_retry_delay=timedelta(milliseconds=10))
+    )
+    async with loads.worker(world) as queue:
+        result = await (await loads.start(queue)).result()
+    assert result.steps == tuple(LoadStep)
+    assert world.calls.count("tags") == 2
+
+
+async def test_on_the_final_pass_a_failure_is_an_end(loads: Loads) -> None:
+    world = LoadWorld(is_final=True)
+    world.fails["extract"].append(unreadable())
+    async with loads.worker(world) as queue:
+        handle = await loads.start(queue)
+        result = await handle.result()
+    assert (result.state, result.reason) == (DocumentState.FAILED, "the file is cut off")
+    assert world.calls == ["dedupe", "extract", "give_up"]
+    described = (await handle.describe()).typed_search_attributes
+    assert described.get(attributes.STATE) == "failed"
+
+
+async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
+    loads: Loads, server: Any
+) -> None:
+    world = LoadWorld()
+    world.fails["extract"].append(unreadable())
+    world.fails["give_up"].append(
+        ApplicationError("the queue is away", type=TRANSIENT, non_retryable=True)
+    )
+    async with loads.worker(world) as queue:
+        handle = await loads.start(queue)
+
+        async def waits() -> bool:
+            return "the queue is away" in await _details(handle)
+
+        await eventually(waits)
+        assert "the file is cut off" in await _details(handle)
+        assert (await handle.query(DocumentLoad.status)).reason == "the file is cut off"
+        await server.skip(handle, PAUSE)
+        failure = await _failure(handle)
+    assert failure.type == DOCUMENT_FAILED
+    assert world.calls.count("give_up") == 2
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_a_cancelled_load_begins_no_further_step(loads: Loads, stubborn: bool) -> None:
+    world = LoadWorld(held={"extract"}, stubborn={"extract"} if stubborn else set())
+    async with loads.worker(world) as queue:
+        handle = await loads.start(queue)
+        await world.working.wait()
+        status = await handle.query(DocumentLoad.status)
+        assert (status.state, status.steps) == (DocumentState.LOADING, (LoadStep.DEDUPE,))
+        assert "`extract` of DOC-1 (batch 3 of case 7)" in await _details(handle)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as raised:
+            await handle.result()
+        assert isinstance(raised.value.cause, CancelledError)
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+        assert world.calls == ["dedupe", "extract"]
+
+        world.held.clear()
+        result = await (await loads.start(queue)).result()
+    assert result.state is DocumentState.LOADED
+
+
+async def test_who_fails_while_being_cancelled_is_no_dead_letter(loads: Loads) -> None:
+    world = LoadWorld(held={"extract"}, fails_when_cancelled=unreadable())
+    async with loads.worker(world) as queue:
+        handle = await loads.start(queue)
+        await world.working.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+    assert "give_up" not in world.calls

@@ -1,0 +1,87 @@
+"""Imports that are cancelled, fail, or wait for a step that cannot be done."""
+
+import pytest
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+
+from contracts.errors import SPREADSHEET_FAILED
+from contracts.spreadsheets import Answer
+from tests.support.sheet_runs import S, Spreadsheets, shows, status_when, tell, waits_in, was_called
+from tests.support.spreadsheets import SheetWorld, damaged, spreadsheet_order, transient
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.parametrize("step", ["analyse", "stage", "collect_values", "process"])
+async def test_it_can_be_cancelled_in_every_state(spreadsheets: Spreadsheets, step: str) -> None:
+    world = SheetWorld(held={step})
+    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+        await was_called(world, step)
+        answer = await tell(handle, "cancel", Answer(by="ann"))
+        assert answer.state is S.CANCELLED
+        assert (await handle.result()).state is S.CANCELLED
+    assert "finish" in world.calls
+    world.check_legal()
+
+
+async def test_temporals_own_cancel_is_recorded_too(spreadsheets: Spreadsheets) -> None:
+    world = SheetWorld()
+    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+        await waits_in(handle, S.COLUMN_MAPPING)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+    assert world.finished[-1].result.state is S.CANCELLED
+
+
+@pytest.mark.parametrize("step", ["analyse", "stage", "process"])
+async def test_a_damaged_file_fails_with_the_reason(spreadsheets: Spreadsheets, step: str) -> None:
+    world = SheetWorld(failures={step: [damaged("the file is damaged at row 9")]})
+    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+        with pytest.raises(WorkflowFailureError) as failure:
+            await handle.result()
+    assert isinstance(failure.value.cause, ApplicationError)
+    assert failure.value.cause.type == SPREADSHEET_FAILED
+    assert failure.value.cause.message == "the file is damaged at row 9"
+    assert world.finished[-1].result.state is S.FAILED
+    world.check_legal()
+
+
+async def test_damage_that_shows_while_a_person_maps_fails_at_once(
+    spreadsheets: Spreadsheets,
+) -> None:
+    world = SheetWorld(held={"stage"}, failures={"stage": [damaged()]})
+    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+        await waits_in(handle, S.COLUMN_MAPPING)
+        world.release.set()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    assert world.states == [S.UPLOADED, S.COLUMN_MAPPING, S.FAILED]
+
+
+@pytest.mark.parametrize(
+    "step", ["begin", "analyse", "stage", "collect_values", "process", "write_report"]
+)
+async def test_a_step_that_cannot_be_done_parks_and_goes_on(
+    spreadsheets: Spreadsheets, step: str
+) -> None:
+    world = SheetWorld(failures={step: [transient()]}, errors=1)
+    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+        status = await status_when(handle, lambda s: s.reason is not None)
+        assert status.reason == "the database is away"
+        await shows(handle, "parked", "operators")
+        await tell(handle, "retry", Answer(by="ann"))
+        result = await handle.result()
+    assert result.state is S.COMPLETED
+    assert result.report is not None
+    assert world.calls.count(step) == 2
+    world.check_legal()
+
+
+async def test_an_end_that_cannot_be_recorded_waits(spreadsheets: Spreadsheets) -> None:
+    world = SheetWorld(failures={"finish": [transient()]})
+    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+        await status_when(handle, lambda s: s.reason is not None)
+        await handle.signal("retry")
+        assert (await handle.result()).state is S.COMPLETED

@@ -1,0 +1,189 @@
+"""The bridge of the queues of batches, where no function feeds on them."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
+from temporalio.common import QueryRejectCondition
+from temporalio.service import RPCError
+
+from adapters.aws.errors import aws
+from adapters.ports import BatchQueues, PortError
+from contracts.batches import (
+    BatchKey,
+    BatchStatus,
+    Names,
+    Resource,
+    ResourceState,
+    key_of,
+    names_of,
+)
+from workers.bridges.doors import START_TIMEOUT
+from workers.bridges.load_door import LoadDoor
+from workers.bridges.patience import Patience
+from workers.bridges.sqs import Polling, SqsBridge
+from workers.bridges.sqs_queue import Received, SqsQueue
+from workers.bridges.stopping import Stop
+from workers.bridges.totals import BridgeError, BridgeTotals
+from workers.bridges.verdicts import DeadLetter
+from workers.health import Health
+from workflows.batches import BatchLifecycle
+
+if TYPE_CHECKING:
+    from types_aiobotocore_sqs import SQSClient
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 10.0
+"""Between two looks for queues that are new."""
+POLLS: Final = 30
+"""Receives under way at once, of the connections that a client has."""
+SHORT: Final = Polling(at_once=5, ask=5, wait=5)
+"""A batch is one of many: no wait of it holds the others up for long."""
+_STOP_LOOKING: Final = 1.0
+
+
+async def run_batch_loader(
+    client: Client,
+    sqs: "SQSClient",
+    queues: BatchQueues,
+    *,
+    prefix: str,
+    stop: asyncio.Event,
+    drain: bool = False,
+    look_seconds: float = LOOK_SECONDS,
+    polling: Polling = SHORT,
+    patience: Patience | None = None,
+    health: Health | None = None,
+) -> BridgeTotals:
+    """Start the loads of the documents of every batch without a function until `stop` is set.
+
+    Args:
+        client: Of the namespace in which batches run.
+        sqs: Client of SQS.
+        queues: Takes messages that can never be loaded.
+        prefix: Of the installation's resources.
+        stop: Ends the run within 10 s.
+        drain: Look once, and end when the queues found have stayed empty for a while.
+        look_seconds: Between two looks for queues that are new.
+        polling: How each queue is received from.
+        patience: How long to hold what cannot be taken in, and to pause before trying again.
+        health: Told whether queues are looked for.
+    """
+    loader = _Loader(
+        client, sqs, queues, prefix, polling, patience or Patience(), health or Health()
+    )
+    await loader.run(stop, drain=drain, look_seconds=look_seconds)
+    return loader.totals
+
+
+@dataclass
+class _Loader:
+    client: Client
+    sqs: "SQSClient"
+    queues: BatchQueues
+    prefix: str
+    polling: Polling
+    patience: Patience
+    health: Health
+    totals: BridgeTotals = field(default_factory=BridgeTotals)
+    _polled: dict[BatchKey, asyncio.Task[None]] = field(
+        default_factory=dict[BatchKey, asyncio.Task[None]]
+    )
+    _polls: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, POLLS))
+
+    async def run(self, event: asyncio.Event, *, drain: bool, look_seconds: float) -> None:
+        stop = Stop(event)
+        watch = asyncio.create_task(stop.watch())
+        try:
+            async with asyncio.TaskGroup() as bridges:
+                while not stop.came:
+                    async with stop.cut_off(_STOP_LOOKING):
+                        for key, url in (await self._found()).items():
+                            if key not in self._polled and await self._is_ours(key):
+                                poll = bridges.create_task(self._poll(key, url, event, drain))
+                                self._polled[key] = poll
+                                poll.add_done_callback(partial(self._done, key))
+                    if drain:
+                        break
+                    await stop.pause(look_seconds)
+        finally:
+            self.health.ready = False
+            watch.cancel()
+
+    def _done(self, key: BatchKey, poll: asyncio.Task[None]) -> None:
+        del self._polled[key]
+
+    async def _found(self) -> Mapping[BatchKey, str]:
+        """Queues of batches, and their URLs."""
+        found: dict[BatchKey, str] = {}
+        pages = self.sqs.get_paginator("list_queues").paginate(
+            QueueNamePrefix=f"{self.prefix}_doc_loader_", PaginationConfig={"PageSize": 1000}
+        )
+        try:
+            with aws("list queues"):
+                async for page in pages:
+                    for url in page.get("QueueUrls", []):
+                        name = url.rsplit("/", 1)[-1]
+                        key = key_of(self.prefix, name)
+                        if key is not None and name == names_of(self.prefix, key).queue:
+                            found[key] = url
+        except PortError as error:
+            logger.warning("%s; looking again", error)
+            self.health.ready = False
+            return {}
+        self.health.ready = True
+        return found
+
+    async def _is_ours(self, key: BatchKey) -> bool:
+        """Whether documents are to be taken out of a batch's queue here.
+
+        Not before delivery is proven: the canary that proves it would be taken out unseen. And
+        not where a function takes them, as many at once as the case allows.
+        """
+        run = self.client.get_workflow_handle_for(BatchLifecycle.run, key.workflow_id)
+        try:
+            status = await run.query(
+                BatchLifecycle.status,
+                reject_condition=QueryRejectCondition.NOT_OPEN,
+                rpc_timeout=START_TIMEOUT,
+            )
+        except (RPCError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
+            logger.debug("the queue of %s is left alone: %s", key, error)
+            return False
+        return is_fed_here(status)
+
+    async def _poll(self, key: BatchKey, url: str, stop: asyncio.Event, drain: bool) -> None:
+        queue = SqsQueue(self.sqs, url, self._polls)
+        door = LoadDoor(self.client, key)
+        names = names_of(self.prefix, key)
+        bridge = SqsBridge(
+            queue,
+            door.accept,
+            partial(self._set_aside, names),
+            ready=door.ready,
+            polling=self.polling,
+            patience=self.patience,
+        )
+        logger.info("receiving from %s", queue.name)
+        try:
+            totals = await bridge.run(stop, drain=drain, ends_with_queue=True)
+        except BridgeError as error:
+            logger.warning("%s; trying again", error)
+            return
+        self.totals = self.totals.plus(**asdict(totals))
+
+    async def _set_aside(self, names: Names, message: Received, verdict: DeadLetter) -> bool:
+        reason = f"{verdict.reason}: {verdict.description}"
+        await self.queues.dead_letter(names, message.text, reason, message.message_id)
+        return True
+
+
+def is_fed_here(status: BatchStatus) -> bool:
+    """Whether the queue of a batch is open, and no function takes from it."""
+    states = {row.resource: row.state for row in status.resources}
+    return states.get(Resource.DELIVERY) is ResourceState.READY and Resource.FUNCTION not in states

@@ -1,0 +1,170 @@
+"""The function of a batch: takes what its queue brings, starts the loads, and returns.
+
+Lambda looks for `handler`. It is called from one thread, for one event at a time; between two
+events the process may stand still for minutes.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final, Protocol
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from adapters.ports import BatchQueues, PortError
+from contracts.batches import BatchKey, names_of
+from workers.bridges.load_door import LoadDoor
+from workers.bridges.patience import Patience
+from workers.bridges.verdicts import Abandon, DeadLetter, Settle
+from workers.connect import TemporalUnreachable, connect
+from workers.settings import SettingsError
+
+logger = logging.getLogger(__name__)
+
+SPARE_SECONDS: Final = 3.0
+"""Of the time that an event is given, to answer before Lambda ends the process."""
+
+
+class Context(Protocol):
+    """What Lambda says about an event."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Until the process is ended."""
+        ...
+
+
+class _Attributes(BaseModel):
+    receives: int = Field(default=1, alias="ApproximateReceiveCount")
+
+
+class _Record(BaseModel):
+    message_id: str = Field(alias="messageId", min_length=1)
+    body: str
+    attributes: _Attributes = _Attributes()
+
+
+class _Event(BaseModel):
+    records: list[_Record] = Field(alias="Records")
+
+
+_EVENT: Final = TypeAdapter(_Event)
+
+
+class LoaderFunction:
+    """One execution environment: its event loop, and what is opened in it and stays.
+
+    Args:
+        environment: Settings; read when the first event comes.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._runner = asyncio.Runner()
+        self._opened = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._door: LoadDoor | None = None
+        self._queues: BatchQueues | None = None
+
+    def handle(self, event: Any, context: Context) -> dict[str, list[dict[str, str]]]:
+        """Start the load of every document of an event.
+
+        Returns:
+            The messages that the queue is to bring again: those that could not be taken in, for
+            no fault of theirs. Exactly in the shape that Lambda reads; with any other, AWS brings
+            all of them again.
+
+        Raises:
+            ValidationError: The event is none of SQS; all of it comes again.
+            SettingsError: The function was not made by docflow, or lacks a setting.
+        """
+        records = _EVENT.validate_python(event).records
+        seconds = context.get_remaining_time_in_millis() / 1000 - SPARE_SECONDS
+        taken = self._runner.run(self._take(records, max(seconds, 0)))
+        failed = [record.message_id for record in records if record.message_id not in taken]
+        return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
+
+    def close(self) -> None:
+        """Close what was opened; nothing may be handled after it."""
+        self._runner.run(self._opened.aclose())
+        self._runner.close()
+
+    async def _take(self, records: list[_Record], seconds: float) -> set[str]:
+        """Take records in for so many seconds; the ids of those that are done with."""
+        taken: set[str] = set()
+        try:
+            async with asyncio.timeout(seconds):
+                door = self._door = self._door or LoadDoor(await connect(), self._key())
+                async with asyncio.TaskGroup() as takers:
+                    for record in records:
+                        patience = Patience(hold=seconds)
+                        takers.create_task(self._take_one(door, record, patience, taken))
+        except TemporalUnreachable as error:
+            logger.warning("%s", error)
+        except TimeoutError:
+            logger.warning("%d of %d messages come again", len(records) - len(taken), len(records))
+        return taken
+
+    async def _take_one(
+        self, door: LoadDoor, record: _Record, patience: Patience, taken: set[str]
+    ) -> None:
+        raw = record.body.encode("utf-8", "surrogatepass")
+        earlier = record.attributes.receives - 1
+        match await patience.decide(door.accept, raw, earlier, record.message_id):
+            case Settle():
+                taken.add(record.message_id)
+            case DeadLetter() as verdict:
+                if await self._set_aside(record, verdict):
+                    taken.add(record.message_id)
+            case Abandon(reason):
+                logger.warning("message %r comes again: %s", record.message_id, reason)
+
+    async def _set_aside(self, record: _Record, verdict: DeadLetter) -> bool:
+        """Put a message among the dead letters of its batch, with the reason.
+
+        Returns:
+            False: it could not be; the queue puts it there after its last receive, without one.
+        """
+        reason = f"{verdict.reason}: {verdict.description}"
+        names = names_of(_setting(self._environment, "DOCFLOW_BATCH_PREFIX"), self._key())
+        try:
+            queues = await self._open_queues()
+            await queues.dead_letter(names, record.body, reason, record.message_id)
+        except PortError as error:
+            logger.warning("message %r is no dead letter yet: %s", record.message_id, error)
+            return False
+        return True
+
+    async def _open_queues(self) -> BatchQueues:
+        # Loaded late: nearly no event needs it, and it would cost every cold start.
+        from adapters.aws.queues import AwsQueues
+        from adapters.aws.session import open_aws
+        from workers.batch_settings import read_aws
+
+        async with self._opening:
+            if self._queues is None:
+                clients = await self._opened.enter_async_context(
+                    open_aws(read_aws(self._environment))
+                )
+                self._queues = AwsQueues(clients.sqs)
+        return self._queues
+
+    def _key(self) -> BatchKey:
+        return BatchKey(
+            case_id=int(_setting(self._environment, "DOCFLOW_CASE_ID")),
+            batch_id=int(_setting(self._environment, "DOCFLOW_BATCH_ID")),
+        )
+
+
+def _setting(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name)
+    if not value:
+        raise SettingsError(
+            f"missing setting: {name}; docflow sets it when it clones this function for a batch, "
+            "and the source itself is to be fed by no queue"
+        )
+    return value
+
+
+handler = LoaderFunction(os.environ).handle

@@ -1,0 +1,82 @@
+"""From the body of a batch's event, as it came from outside, to one that may be trusted."""
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from contracts.batches import (
+    CANARY,
+    DOCUMENT_EVENT,
+    DOCUMENT_EVENT_TYPES,
+    EVENT_TYPES,
+    JOB_EVENT,
+    MESSAGE_BYTES,
+    DocumentEvent,
+    JobEvent,
+)
+from workers.bridges.bodies import RefusedMessage, invalid, kind_of, object_of, text_of
+from workers.bridges.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
+
+_IDS: Final = ("caseId", "batchId")
+
+Event = TypeVar("Event")
+
+
+def read_job_event(raw: bytes) -> JobEvent:
+    """Check a body of the jobs queue and turn it into an event.
+
+    Raises:
+        RefusedMessage: It is none; reason and description say why.
+    """
+    text, data = _unwrapped(raw)
+    _kind(data, EVENT_TYPES)
+    return _checked(JOB_EVENT, text, data)
+
+
+def read_document_event(raw: bytes) -> DocumentEvent | None:
+    """Check a body of a batch's queue and turn it into an event.
+
+    Returns:
+        The event; None: it is a canary, which has done its work by arriving.
+
+    Raises:
+        RefusedMessage: It is none; reason and description say why.
+    """
+    text, data = _unwrapped(raw)
+    if _kind(data, (*DOCUMENT_EVENT_TYPES, CANARY)) == CANARY:
+        return None
+    return _checked(DOCUMENT_EVENT, text, data)
+
+
+def _unwrapped(raw: bytes) -> tuple[str, dict[str, Any]]:
+    """A body, out of the envelope that SNS puts around it where raw delivery is off."""
+    text = text_of(raw, MESSAGE_BYTES)
+    data = object_of(text)
+    if "eventType" in data or data.get("Type") != "Notification":
+        return text, data
+    inside = data.get("Message")
+    if not isinstance(inside, str):
+        raise RefusedMessage(
+            MALFORMED_BODY, "Message, the body inside the notification, is missing or no text"
+        )
+    # Escapes of JSON can spell what no UTF-8 can: it is refused there as it would be here.
+    text = text_of(inside.encode("utf-8", "surrogatepass"), MESSAGE_BYTES)
+    return text, object_of(text)
+
+
+def _kind(data: dict[str, Any], known: Sequence[str]) -> str:
+    return kind_of(data, "eventType", known, UNKNOWN_EVENT_TYPE)
+
+
+def _checked(contract: TypeAdapter[Event], text: str, data: dict[str, Any]) -> Event:
+    # `true` would pass as 1, and name a case that nobody meant.
+    flags = [name for name in _IDS if isinstance(data.get(name), bool)]
+    if flags:
+        raise RefusedMessage(
+            INVALID_MESSAGE, "; ".join(f"{name}: Input should be a valid integer" for name in flags)
+        )
+    try:
+        return contract.validate_json(text, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise invalid(error) from error

@@ -1,0 +1,155 @@
+"""What every body from outside has to be, whatever message it holds."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn, cast
+
+from pydantic import ValidationError
+
+from workers.bridges.verdicts import DESCRIPTION_LIMIT, INVALID_MESSAGE, MALFORMED_BODY
+
+PROBLEMS_LIMIT: Final = 20
+"""Problems that a description names."""
+PROBLEM_LIMIT: Final = 180
+"""Characters that it gives to one."""
+
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class RefusedMessage(Exception):
+    """A message that can never be taken in.
+
+    Attributes:
+        reason: One of the constants of `workers.bridges.verdicts`.
+        description: What is wrong with it, for people.
+    """
+
+    def __init__(self, reason: str, description: str) -> None:
+        super().__init__(description)
+        self.reason = reason
+        self.description = description[:DESCRIPTION_LIMIT]
+
+
+def text_of(raw: bytes, most: int) -> str:
+    """The text of a body.
+
+    Args:
+        raw: The body.
+        most: Bytes that it may have.
+
+    Raises:
+        RefusedMessage: It has more, or is not UTF-8.
+    """
+    if len(raw) > most:
+        raise RefusedMessage(
+            MALFORMED_BODY, f"the body has {len(raw)} bytes; at most {most} are taken"
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RefusedMessage(
+            MALFORMED_BODY, f"the body is not UTF-8: byte {error.start} cannot be read"
+        ) from error
+
+
+def object_of(text: str) -> dict[str, Any]:
+    """The JSON object of a body.
+
+    Raises:
+        RefusedMessage: It is none, or readers of JSON would disagree about it.
+    """
+    if _NUL.search(text):
+        raise RefusedMessage(MALFORMED_BODY, "the body holds NUL characters (\\u0000)")
+    try:
+        data = json.loads(
+            text,
+            object_pairs_hook=_without_repeats,
+            parse_constant=_no_number,
+            parse_float=_finite,
+            parse_int=_bounded,
+        )
+    except json.JSONDecodeError as error:
+        raise RefusedMessage(
+            MALFORMED_BODY,
+            f"the body is not JSON: {error.msg} at line {error.lineno} column {error.colno}",
+        ) from error
+    except RecursionError as error:
+        raise RefusedMessage(MALFORMED_BODY, "the body is nested too deeply") from error
+    if not isinstance(data, dict):
+        raise RefusedMessage(MALFORMED_BODY, "the body is not a JSON object { ... }")
+    return cast(dict[str, Any], data)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise RefusedMessage(MALFORMED_BODY, f"the field {shown(twice)} stands there twice")
+    return data
+
+
+def _no_number(text: str) -> NoReturn:
+    raise RefusedMessage(MALFORMED_BODY, f"{text} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise RefusedMessage(MALFORMED_BODY, f"the number {shown(text)} is too large")
+    return number
+
+
+def _bounded(text: str) -> int:
+    if len(text) > 19:
+        raise RefusedMessage(MALFORMED_BODY, f"the number {shown(text)} has too many digits")
+    return int(text)
+
+
+def invalid(error: ValidationError) -> RefusedMessage:
+    """What a union of contracts says about a body, by the names of its fields, without values."""
+    problems: list[str] = []
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        if problem["type"] == "json_invalid":
+            return RefusedMessage(MALFORMED_BODY, f"the body is not JSON: {problem['msg']}")
+        # The first part of the location is the type that chose the model.
+        field = ".".join(str(part) for part in problem["loc"][1:]) or "message"
+        reason = problem["msg"].removeprefix("Value error, ")
+        problems.append(f"{printable(field)[:80]}: {printable(reason)[:PROBLEM_LIMIT]}")
+    more = len(problems) - PROBLEMS_LIMIT
+    if more > 0:
+        problems[PROBLEMS_LIMIT:] = [f"and {more} more"]
+    return RefusedMessage(INVALID_MESSAGE, "; ".join(problems))
+
+
+def kind_of(data: Mapping[str, Any], field: str, known: Sequence[str], unknown_reason: str) -> str:
+    """Which kind of message a body is.
+
+    Args:
+        data: The body.
+        field: Names the kind.
+        known: Every kind that is taken.
+        unknown_reason: Why another one is refused.
+
+    Raises:
+        RefusedMessage: The field is missing, or names no kind that is known.
+    """
+    kind = data.get(field)
+    if isinstance(kind, str) and kind in known:
+        return kind
+    listed = f"known are {', '.join(known)}"
+    if kind is None:
+        raise RefusedMessage(unknown_reason, f"{field} is missing; {listed}")
+    quoted = shown(kind) if isinstance(kind, str) else "that is no text"
+    raise RefusedMessage(unknown_reason, f"{field} {quoted} is not known; {listed}")
+
+
+def shown(text: str) -> str:
+    """Foreign text, quoted and bounded."""
+    return repr(printable(text if len(text) <= 40 else f"{text[:40]}..."))
+
+
+def printable(text: str) -> str:
+    """Foreign text without characters that could steer a terminal or a log."""
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,0 +1,71 @@
+"""What the doors of all pipelines do alike."""
+
+import logging
+import re
+from datetime import timedelta
+from typing import Final
+
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from adapters.ports import PortError, RejectedMessages
+from workers.bridges.bodies import RefusedMessage
+from workers.bridges.verdicts import INVALID_MESSAGE, Abandon, DeadLetter
+
+logger = logging.getLogger(__name__)
+
+START_TIMEOUT: Final = timedelta(seconds=5)
+SUMMARY_LIMIT: Final = 400
+"""Bytes of a static summary that the server takes."""
+
+_TOO_BIG = re.compile(r"exceeds|too large|too long|limit", re.IGNORECASE)
+
+
+def given_back(error: RPCError) -> Abandon:
+    """The verdict on a message that Temporal did not take.
+
+    Raises:
+        RefusedMessage: It never will: the message is too big.
+    """
+    if error.status is RPCStatusCode.INVALID_ARGUMENT and _TOO_BIG.search(error.message):
+        raise RefusedMessage(
+            INVALID_MESSAGE, f"Temporal does not take the message: {error.message}"
+        ) from error
+    return Abandon(f"Temporal: {error.status.name}: {error.message}")
+
+
+async def refuse(
+    rejected: RejectedMessages,
+    queue: str,
+    message_id: str | None,
+    refused: RefusedMessage,
+    raw: bytes,
+) -> DeadLetter | Abandon:
+    """Record a message that can never be taken in.
+
+    Returns:
+        Where it goes: back, when it cannot be recorded.
+    """
+    try:
+        await rejected.record(queue, message_id, refused.reason, refused.description, raw)
+    except PortError as error:
+        logger.warning("message %r: rejection not recorded: %s", message_id, error)
+        return Abandon(f"rejection not recorded: {error}")
+    logger.warning("message %r: %s: %s", message_id, refused.reason, refused.description)
+    return DeadLetter(refused.reason, refused.description)
+
+
+async def both_answer(client: Client, rejected: RejectedMessages) -> bool:
+    """Whether Temporal and the record of rejected messages answer."""
+    try:
+        healthy = await client.service_client.check_health(timeout=START_TIMEOUT)
+        await rejected.list(1)
+    except (RPCError, PortError) as error:
+        logger.debug("not ready: %s", error)
+        return False
+    return healthy
+
+
+def short(summary: str) -> str:
+    """A static summary, within the server's limit."""
+    return summary.encode()[:SUMMARY_LIMIT].decode(errors="ignore")

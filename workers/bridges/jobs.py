@@ -1,0 +1,70 @@
+"""The bridge of the jobs queue: events -> the runs of their cases."""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from temporalio.client import Client
+
+from adapters.ports import REJECTED_BODY_BYTES, RejectedMessages
+from contracts.batches import Timings
+from workers.bridges.batch_door import BatchDoor
+from workers.bridges.patience import Patience
+from workers.bridges.sqs import Polling, SqsBridge
+from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
+from workers.bridges.totals import BridgeTotals
+from workers.health import Health
+
+if TYPE_CHECKING:
+    from types_aiobotocore_sqs import SQSClient
+
+ONE_BY_ONE: Final = Polling(ask=1)
+"""A receive of several says nothing about the order in which they were sent."""
+
+
+async def run_jobs_bridge(
+    client: Client,
+    sqs: "SQSClient",
+    rejected: RejectedMessages,
+    *,
+    queue_url: str,
+    stop: asyncio.Event,
+    drain: bool = False,
+    timings: Timings | None = None,
+    polling: Polling = ONE_BY_ONE,
+    patience: Patience | None = None,
+    health: Health | None = None,
+) -> BridgeTotals:
+    """Have the events of the jobs queue taken by their cases until `stop` is set.
+
+    Events of one case are taken in the order in which they were received, one after the other; a
+    case that cannot take its events holds up no other. What is no event goes to the queue's
+    dead-letter queue with the attributes `Reason` and `Description`, and is recorded.
+
+    Args:
+        client: Of the namespace in which batches run.
+        sqs: Client of SQS.
+        rejected: Keeps messages that can never be taken in.
+        queue_url: Of the jobs queue; standard or FIFO with the case as message group.
+        stop: Ends the run within 10 s.
+        drain: End when the queue has stayed empty for a while.
+        timings: Of every batch that brings none of its own.
+        polling: How the queue is received from.
+        patience: How long to hold what cannot be taken in, and to pause before trying again.
+        health: Told whether events are received and taken.
+
+    Raises:
+        BridgeError: The queue does not exist, or does not let us in.
+    """
+    queue = SqsQueue(sqs, queue_url)
+    door = BatchDoor(client, rejected, queue=queue.name, timings=timings)
+    bridge = SqsBridge(
+        queue,
+        door.accept,
+        RedriveTarget(queue, REJECTED_BODY_BYTES).put,
+        lane=door.lane,
+        ready=door.ready,
+        polling=polling,
+        patience=patience or Patience(),
+        health=health or Health(),
+    )
+    return await bridge.run(stop, drain=drain)

@@ -1,0 +1,99 @@
+"""The one entry point of a batch's documents, whether a function or a bridge brings them."""
+
+import logging
+
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from contracts.batches import TASK_QUEUE, BatchKey, DocumentEvent, LoadOrder
+from workers.bridges.batch_reading import read_document_event
+from workers.bridges.bodies import RefusedMessage
+from workers.bridges.doors import START_TIMEOUT, given_back, short
+from workers.bridges.verdicts import INVALID_MESSAGE, DeadLetter, Settle, Verdict
+from workflows import attributes
+
+logger = logging.getLogger(__name__)
+
+
+class LoadDoor:
+    """Turns the messages of one batch's queue into started loads, or says why not.
+
+    Any number of calls may run at once.
+
+    Args:
+        client: Of the namespace in which batches run.
+        key: The batch whose queue it is.
+    """
+
+    def __init__(self, client: Client, key: BatchKey) -> None:
+        self._client = client
+        self._key = key
+
+    async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
+        """Start the load that a message asks for.
+
+        May be called again with the same message: one document is one workflow, started again
+        only when it has failed. One that is still running is settled: it becomes a dead letter
+        by itself when it fails.
+
+        Args:
+            raw: The body as it came.
+            delivery_count: Deliveries before this one; 0 the first time.
+            message_id: As the queue gave it.
+        """
+        try:
+            event = read_document_event(raw)
+            if event is None:
+                return Settle(self._key.workflow_id)
+            self._check_batch(event)
+            return await self._start(event, message_id)
+        except RefusedMessage as refused:
+            logger.warning("message %r: %s: %s", message_id, refused.reason, refused.description)
+            return DeadLetter(refused.reason, refused.description)
+
+    async def ready(self) -> bool:
+        """Whether Temporal answers."""
+        try:
+            return await self._client.service_client.check_health(timeout=START_TIMEOUT)
+        except RPCError as error:
+            logger.debug("not ready: %s", error)
+            return False
+
+    def _check_batch(self, event: DocumentEvent) -> None:
+        for name, said, own in (
+            ("caseId", event.case_id, self._key.case_id),
+            ("batchId", event.batch_id, self._key.batch_id),
+        ):
+            if said != own:
+                raise RefusedMessage(
+                    INVALID_MESSAGE, f"{name}: {said}, but this is the queue of {self._key}"
+                )
+
+    async def _start(self, event: DocumentEvent, message_id: str | None) -> Verdict:
+        workflow_id = event.workflow_id
+        try:
+            await self._client.start_workflow(
+                # By its name: the function that comes through here is packed without the
+                # libraries that loading takes.
+                "DocumentLoad",
+                LoadOrder(event=event),
+                id=workflow_id,
+                task_queue=TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                search_attributes=attributes.at_start(
+                    "batches", event.event_type, str(event.case_id)
+                ),
+                static_summary=short(f"Document {event.document_id} of {event.key}"),
+                rpc_timeout=START_TIMEOUT,
+            )
+        except WorkflowAlreadyStartedError:
+            logger.info("message %r: %s was done before", message_id, workflow_id)
+            return Settle(workflow_id, duplicate=True)
+        except RPCError as error:
+            verdict = given_back(error)
+            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
+            return verdict
+        return Settle(workflow_id)

@@ -1,0 +1,190 @@
+"""The demo's batch: forty documents, from JOB_STARTED to nothing left in the cloud."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.batches.sweeping import BatchSweeping
+from adapters.aws.session import AwsClients
+from adapters.database import Database
+from adapters.ports import Blobs
+from contracts.base import Contract
+from contracts.batches import (
+    Announcement,
+    BatchEndFinished,
+    BatchKey,
+    BatchResult,
+    BatchStatus,
+    DocumentCounts,
+    JobFinished,
+    JobStarted,
+    LoaderStatus,
+    Phase,
+    Timings,
+)
+from workers.batch_resources import batch_resources
+from workers.batch_settings import BatchSettings
+from workers.stack.loader_function import Installation
+from workers.stack.sample_documents import SampleDocument, sample_documents
+
+KEY: Final = BatchKey(case_id=7, batch_id=1)
+QUICK: Final = Timings(settle=1, poll=1, hold=2, max_redrives=1)
+"""The counters of the emulator do not lag."""
+LOOK_SECONDS: Final = 0.1
+OUTSIDE: Final = "demo_outside_world"
+
+
+class ExpectedBatch(Contract):
+    """How the batch has to end."""
+
+    loaded: int
+    duplicate: int
+    failed: int
+
+
+@dataclass
+class OutsideWorld:
+    """What sends documents of a batch, and does what follows their loading.
+
+    Args:
+        clients: Of the cloud.
+        installed: What stands there.
+        blobs: Where documents are put.
+    """
+
+    clients: AwsClients
+    installed: Installation
+    blobs: Blobs
+
+    async def tell(self, event: JobStarted | JobFinished | BatchEndFinished) -> None:
+        """Put an event on the jobs queue."""
+        await self.clients.sqs.send_message(
+            QueueUrl=self.installed.jobs_queue_url,
+            MessageBody=event.model_dump_json(by_alias=True, exclude_none=True),
+        )
+
+    async def send(self, document: SampleDocument) -> None:
+        """Put a document's file into the blob store, then publish that it is there."""
+        name = f"batches/incoming/{document.path.name}"
+        await self.blobs.upload(document.path, name)
+        event = document.event(KEY, name)
+        await self.clients.sns.publish(
+            TopicArn=self.installed.topic_arn,
+            Message=event.model_dump_json(by_alias=True),
+            MessageAttributes={
+                "eventType": {"DataType": "String", "StringValue": event.event_type},
+                "caseId": {"DataType": "Number", "StringValue": str(event.case_id)},
+                "batchId": {"DataType": "Number", "StringValue": str(event.batch_id)},
+            },
+        )
+
+    async def listen(self) -> str:
+        """Subscribe a queue of its own to what docflow announces; its URL."""
+        queue = await self.clients.sqs.create_queue(QueueName=OUTSIDE)
+        got = await self.clients.sqs.get_queue_attributes(
+            QueueUrl=queue["QueueUrl"], AttributeNames=["QueueArn"]
+        )
+        await self.clients.sns.subscribe(
+            TopicArn=self.installed.topic_arn,
+            Protocol="sqs",
+            Endpoint=got["Attributes"]["QueueArn"],
+            Attributes={
+                "RawMessageDelivery": "true",
+                "FilterPolicy": json.dumps({"eventType": [said.value for said in Announcement]}),
+            },
+        )
+        return queue["QueueUrl"]
+
+    async def answer(self, queue: str) -> None:
+        """End every batch that asks for it, until cancelled."""
+        while True:
+            got = await self.clients.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=2)
+            for message in got.get("Messages", []):
+                said: dict[str, Any] = json.loads(message.get("Body", ""))
+                if said["eventType"] == Announcement.BATCH_END_START:
+                    await self.tell(
+                        BatchEndFinished(case_id=said["caseId"], batch_id=said["batchId"])
+                    )
+                await self.clients.sqs.delete_message(
+                    QueueUrl=queue, ReceiptHandle=message.get("ReceiptHandle", "")
+                )
+
+
+async def run_batch(
+    world: OutsideWorld,
+    client: Client,
+    folder: Path,
+    show: Callable[[str, DocumentCounts | None], None],
+) -> BatchResult:
+    """Send the sample documents as one batch and follow it to its end.
+
+    Args:
+        world: Sends them.
+        client: Of the stack's Temporal.
+        folder: Takes the documents while they are sent.
+        show: Told each phase, and at the end what became of the documents.
+    """
+    queue = await world.listen()
+    answering = asyncio.create_task(world.answer(queue))
+    try:
+        await world.tell(JobStarted(case_id=KEY.case_id, batch_id=KEY.batch_id, timings=QUICK))
+        await _reach(client, Phase.LOADING, show)
+        folder.mkdir(parents=True, exist_ok=True)
+        for document in await asyncio.to_thread(sample_documents, folder):
+            await world.send(document)
+        await world.tell(JobFinished(case_id=KEY.case_id, batch_id=KEY.batch_id))
+        await _reach(client, Phase.DONE, show)
+    finally:
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+    handle = client.get_workflow_handle(KEY.workflow_id, result_type=BatchResult)
+    result = await handle.result()
+    show(result.status.value, result.documents)
+    return result
+
+
+async def _reach(
+    client: Client, phase: Phase, show: Callable[[str, DocumentCounts | None], None]
+) -> None:
+    handle = client.get_workflow_handle(KEY.workflow_id)
+    while True:
+        try:
+            status = await handle.query("status", result_type=BatchStatus)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+        else:
+            show(status.phase.value, None)
+            if status.phase in (phase, Phase.DONE):
+                return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def left_behind(
+    settings: BatchSettings, clients: AwsClients, database: Database, client: Client
+) -> list[str]:
+    """Whatever exists of any batch in the cloud."""
+    unused: Any = None
+    cloud = batch_resources(settings, clients, database, client, unused)
+    sweeping = BatchSweeping(
+        cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
+    )
+    return [f"{found.resource} {found.name}" async for found in sweeping.everything()]
+
+
+def judge(result: BatchResult, expected: ExpectedBatch, left: list[str]) -> str | None:
+    """What is wrong with how the batch ended; None: nothing."""
+    if result.status is not LoaderStatus.COMPLETE:
+        return f"ended {result.status}: {result.reason}"
+    counts = result.documents.model_dump(exclude_defaults=True)
+    if counts != expected.model_dump():
+        return f"documents {counts}, expected {expected.model_dump()}"
+    if left:
+        return f"left behind: {', '.join(left)}"
+    return None
