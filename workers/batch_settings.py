@@ -1,28 +1,27 @@
 """Settings of the `batches` pipeline, read once from the environment by the process."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from adapters.aws.session import AwsSettings
-from contracts.batches import BatchPlan, Timings
+from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
 from workers.settings import SettingsError, number
 
 DEFAULT_PREFIX: Final = "docflow"
 _DAY: Final = 24 * 3600
 _TIMES: Final = {
-    "settle": "SETTLE_SECONDS",
-    "poll": "POLL_SECONDS",
-    "hold": "HOLD_SECONDS",
-    "max_redrives": "MAX_REDRIVES",
-    "grace": "GRACE_SECONDS",
-    "stuck_after": "STUCK_AFTER_SECONDS",
-    "delivery": "DELIVERY_SECONDS",
-    "end": "END_SECONDS",
-    "patience": "PATIENCE_SECONDS",
+    "settle": "DOCFLOW_BATCH_SETTLE_SECONDS",
+    "poll": "DOCFLOW_BATCH_POLL_SECONDS",
+    "hold": "DOCFLOW_BATCH_HOLD_SECONDS",
+    "max_redrives": "DOCFLOW_BATCH_MAX_REDRIVES",
+    "grace": "DOCFLOW_BATCH_GRACE_SECONDS",
+    "stuck_after": "DOCFLOW_BATCH_STUCK_AFTER_SECONDS",
+    "delivery": "DOCFLOW_BATCH_DELIVERY_SECONDS",
+    "end": "DOCFLOW_BATCH_END_SECONDS",
+    "patience": "DOCFLOW_BATCH_PATIENCE_SECONDS",
 }
 _LIMITS: Final = {"poll": (1, _DAY), "max_redrives": (0, 20)}
 
@@ -60,11 +59,16 @@ class BatchSettings:
         """URL of the jobs queue.
 
         Raises:
-            SettingsError: It is not set.
+            SettingsError: It is not set, or no URL.
         """
         if self.jobs_queue_url is None:
             raise SettingsError(
                 "missing setting: DOCFLOW_JOBS_QUEUE_URL; the queue that job events come through"
+            )
+        if not self.jobs_queue_url.startswith(("http://", "https://")):
+            raise SettingsError(
+                "DOCFLOW_JOBS_QUEUE_URL must be the URL of an SQS queue, "
+                f"not {self.jobs_queue_url!r}"
             )
         return self.jobs_queue_url
 
@@ -73,18 +77,27 @@ def read_aws(environment: Mapping[str, str]) -> AwsSettings:
     """Where AWS is, by the names that its own tools use.
 
     Raises:
-        SettingsError: There is no region.
+        SettingsError: There is no region, half a key, or an endpoint that is no address.
     """
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     if not region:
         raise SettingsError("missing setting: AWS_REGION; the region that batches are built in")
-    return AwsSettings(
+    endpoint = environment.get("AWS_ENDPOINT_URL") or None
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise SettingsError(f"AWS_ENDPOINT_URL must begin with http:// or https://: {endpoint!r}")
+    settings = AwsSettings(
         region=region,
-        endpoint_url=environment.get("AWS_ENDPOINT_URL") or None,
+        endpoint_url=endpoint,
         access_key_id=environment.get("AWS_ACCESS_KEY_ID") or None,
         secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY") or None,
         session_token=environment.get("AWS_SESSION_TOKEN") or None,
     )
+    if (settings.access_key_id is None) != (settings.secret_access_key is None):
+        raise SettingsError(
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together: set both, or neither "
+            "where AWS finds out by itself who asks"
+        )
+    return settings
 
 
 def _plan(environment: Mapping[str, str]) -> BatchPlan:
@@ -93,11 +106,7 @@ def _plan(environment: Mapping[str, str]) -> BatchPlan:
         "topic_arn": _required(environment, "DOCFLOW_BATCH_TOPIC_ARN"),
         "with_function": _flag(environment, "DOCFLOW_BATCH_WITH_FUNCTION", default=True),
         "filter_scope": environment.get("DOCFLOW_BATCH_FILTER_SCOPE") or "MessageAttributes",
-        "grants": tuple(
-            arn.strip()
-            for arn in environment.get("DOCFLOW_BATCH_GRANTS", "").split(",")
-            if arn.strip()
-        ),
+        "grants": _arns(environment, "DOCFLOW_BATCH_GRANTS"),
         "environment": _object(environment, "DOCFLOW_BATCH_FUNCTION_ENVIRONMENT"),
         "max_receives": number(environment, "DOCFLOW_BATCH_MAX_RECEIVES", 3, 1, 1000),
         "concurrency": number(environment, "DOCFLOW_BATCH_CONCURRENCY", 10, 2, 1000),
@@ -122,9 +131,7 @@ def read_timings(environment: Mapping[str, str]) -> Timings:
     times: dict[str, int] = {}
     for field, name in _TIMES.items():
         least, most = _LIMITS.get(field, (0, 30 * _DAY))
-        times[field] = number(
-            environment, f"DOCFLOW_BATCH_{name}", cast(int, defaults[field]), least, most
-        )
+        times[field] = number(environment, name, cast(int, defaults[field]), least, most)
     return Timings(**times)
 
 
@@ -145,32 +152,50 @@ def _flag(environment: Mapping[str, str], name: str, *, default: bool) -> bool:
     raise SettingsError(f"{name} must be true or false, not {text!r}")
 
 
+def _arns(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    arns = tuple(part.strip() for part in environment.get(name, "").split(",") if part.strip())
+    for arn in arns:
+        if not arn.startswith("arn:"):
+            raise SettingsError(f"{name} must be ARNs with commas between them, not {arn!r}")
+    return arns
+
+
 def _object(environment: Mapping[str, str], name: str) -> dict[str, str]:
+    # What it says is not repeated: it may hold a secret.
     text = environment.get(name, "").strip()
     if not text:
         return {}
     try:
-        said = json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f"{name} must be a JSON object of texts: {error}") from error
-    if not isinstance(said, dict) or not all(
-        isinstance(value, str) for value in cast(dict[str, Any], said).values()
-    ):
-        raise SettingsError(f"{name} must be a JSON object of texts")
-    return cast(dict[str, str], said)
+        said = _TEXTS.validate_json(text, strict=True)
+    except ValidationError:
+        raise SettingsError(
+            f"{name} must be a JSON object of names and texts, "
+            'such as {"TEMPORAL_ADDRESS": "temporal:7233"}'
+        ) from None
+    return said
 
 
-_NAMES: Final = {
-    "prefix": "DOCFLOW_BATCH_PREFIX",
-    "topic_arn": "DOCFLOW_BATCH_TOPIC_ARN",
-    "source_function": "DOCFLOW_BATCH_SOURCE_FUNCTION",
-    "grants": "DOCFLOW_BATCH_GRANTS",
-    "environment": "DOCFLOW_BATCH_FUNCTION_ENVIRONMENT",
-    "filter_scope": "DOCFLOW_BATCH_FILTER_SCOPE",
+_TEXTS: Final = TypeAdapter(dict[str, str])
+_RULES: Final = {
+    "prefix": (
+        "DOCFLOW_BATCH_PREFIX",
+        f"must be up to {LONGEST_PREFIX} letters, digits, - and _, the first a letter or a digit",
+    ),
+    "topic_arn": ("DOCFLOW_BATCH_TOPIC_ARN", "must be the ARN of an SNS topic: arn:aws:sns:..."),
+    "source_function": (
+        "DOCFLOW_BATCH_SOURCE_FUNCTION",
+        "must be the name or ARN of a function, up to 140 characters",
+    ),
+    "grants": ("DOCFLOW_BATCH_GRANTS", "takes up to 16 ARNs of up to 512 characters"),
+    "environment": ("DOCFLOW_BATCH_FUNCTION_ENVIRONMENT", "takes up to 50 names"),
+    "filter_scope": (
+        "DOCFLOW_BATCH_FILTER_SCOPE",
+        "must be MessageAttributes or MessageBody: where publishers put eventType",
+    ),
 }
+"""Field of the plan to its setting, and what that takes."""
 
 
 def _wrong(error: ValidationError) -> SettingsError:
-    problem = error.errors(include_url=False, include_input=False)[0]
-    name = _NAMES.get(str(problem["loc"][0]), str(problem["loc"][0]))
-    return SettingsError(f"{name}: {problem['msg']}")
+    name, rule = _RULES[str(error.errors(include_url=False, include_input=False)[0]["loc"][0])]
+    return SettingsError(f"{name} {rule}")

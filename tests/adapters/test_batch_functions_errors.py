@@ -54,7 +54,7 @@ async def built(batch: Batch) -> None:
 
 
 async def granted(batch: Batch) -> None:
-    await grant(batch)
+    await batch.grant()
 
 
 async def source(batch: Batch) -> None:
@@ -75,11 +75,6 @@ async def attach(batch: Batch) -> None:
 
 async def detach(batch: Batch) -> None:
     await batch.site.functions.detach(batch.names)
-
-
-async def grant(batch: Batch) -> None:
-    role = (await batch.site.functions.source(batch.plan)).role
-    await batch.site.grants.grant(batch.names, batch.plan, role)
 
 
 async def revoke(batch: Batch) -> None:
@@ -119,7 +114,7 @@ STEPS = {
     "found": Step(Batch.found, built, [FUNCTION, MAPPING, CONCURRENCY]),
 }
 GRANTS = {
-    "grant": Step(grant, leaves=[Resource.PERMISSIONS], left=policies),
+    "grant": Step(Batch.grant, leaves=[Resource.PERMISSIONS], left=policies),
     "revoke": Step(revoke, granted, left=policies),
     "found": Step(policies, granted, [Resource.PERMISSIONS], policies),
 }

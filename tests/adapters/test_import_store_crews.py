@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.database import Database
-from adapters.database.row_batches import Batch
 from adapters.database.imports import SqlImportStore
 from adapters.database.models.tables import crew_members
+from adapters.database.row_batches import Batch
 from adapters.database.validity import Assignments, without_overlaps
 from adapters.ports import TaskKey
 from contracts.imports import Counts, Strategy

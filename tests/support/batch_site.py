@@ -33,7 +33,7 @@ async def ready(call: Callable[[], Awaitable[Done]]) -> Done:
             return False
         return True
 
-    await eventually(is_done, seconds=60, pause=0.1)
+    await eventually(is_done, seconds=120, pause=0.1)
     return answers[0]
 
 
@@ -54,7 +54,9 @@ class Site:
         """A batch with a queue and nothing more; nothing is left of it afterwards."""
         key = BatchKey(case_id=7, batch_id=next(self.numbers))
         batch = Batch(self, key, plan or self.plan)
-        await self.queues.ensure_queue(batch.names, batch.plan, batch.owner, VISIBILITY)
+        await ready(
+            lambda: self.queues.ensure_queue(batch.names, batch.plan, batch.owner, VISIBILITY)
+        )
         try:
             yield batch
         finally:
@@ -81,6 +83,10 @@ class Batch:
     def owner(self) -> str:
         return self.key.workflow_id
 
+    async def grant(self) -> None:
+        role = (await self.site.functions.source(self.plan)).role
+        await self.site.grants.grant(self.names, self.plan, role)
+
     async def clone(self) -> None:
         functions = self.site.functions
         await ready(lambda: functions.clone(self.names, self.plan, self.key, self.owner))
@@ -98,7 +104,8 @@ class Batch:
         return await self.site.functions.delete(self.names.function)
 
     async def build(self) -> None:
-        """Make everything but grants."""
+        """Make everything that a queue is fed to a function by."""
+        await self.grant()
         await self.clone()
         await self.reserve()
         await self.attach()

@@ -1,9 +1,13 @@
 """The function of a batch, called as Lambda calls it."""
 
 import asyncio
+import io
 import json
+import re
+import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +22,10 @@ from workers.bridges import batch_loader_lambda
 from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
 from workers.settings import SettingsError
 from workers.stack.children import free_port
+from workers.stack.loader_function import HANDLER, loader_zip
 from workers.stack.temporal import temporal_server
 
+ROOT = Path(__file__).parents[2]
 KEY = BatchKey(case_id=7, batch_id=3)
 ENVIRONMENT = {
     "DOCFLOW_BATCH_PREFIX": "docflow",
@@ -229,3 +235,15 @@ def test_an_event_of_something_else_fails_as_a_whole(start: Any, address: str, o
 def test_the_source_itself_is_no_loader(start: Any, address: str, missing: str) -> None:
     with pytest.raises(SettingsError, match=missing):
         start(address, **{missing: ""}).handle(event(**{"1": document("x")}), Invocation())
+
+
+def test_image_and_package_name_this_handler() -> None:
+    image = (ROOT / "deploy" / "lambda" / "Dockerfile").read_text()
+    [named] = re.findall(r'CMD \["([^"]+)"\]', image)
+    assert named == f"{batch_loader_lambda.__name__}.handler"
+    with zipfile.ZipFile(io.BytesIO(loader_zip())) as package:
+        [module] = package.namelist()
+        packed: dict[str, Any] = {}
+        exec(package.read(module), packed)
+    assert f"{module.removesuffix('.py')}.handler" == HANDLER
+    assert packed["handler"] == batch_loader_lambda.handler

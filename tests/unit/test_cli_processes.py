@@ -54,7 +54,9 @@ def options(with_bridge: bool, health: int | None, metrics: int | None) -> dict[
         (["imports"], ["imports"], options(False, None, None)),
         (["imports", "--with-bridge", "--health-port", "0"], ["imports"], options(True, 0, None)),
         (["spreadsheets", "--health-port", "0"], ["spreadsheets"], options(False, 0, None)),
-        (["all", "--metrics-port", "9090"], ["imports", "batches"], options(False, None, 9090)),
+        # Nothing says where batches are built.
+        (["all", "--metrics-port", "9090"], ["imports"], options(False, None, 9090)),
+        (["batches", "--with-bridge"], ["batches"], options(True, None, None)),
     ],
 )
 def test_worker(
@@ -62,6 +64,14 @@ def test_worker(
 ) -> None:
     assert World().docflow("worker", *arguments).exit_code == 0
     assert started == [(pipelines, SETTINGS, expected)]
+
+
+def test_a_worker_of_all_pipelines_works_on_batches_where_they_can_be_built(
+    started: list[Any],
+) -> None:
+    environment = {**SETTINGS, "DOCFLOW_BATCH_TOPIC_ARN": "arn:aws:sns:eu-central-1:1:t"}
+    assert World(environment=environment).docflow("worker", "all").exit_code == 0
+    assert started == [(["imports", "batches"], environment, options(False, None, None))]
 
 
 @pytest.mark.parametrize("drain", [True, False])

@@ -140,7 +140,7 @@ def test_limits_are_those_of_the_readers() -> None:
 
 
 def test_every_setting_is_in_the_readme() -> None:
-    sources = ("settings.py", "process.py", "gateway/settings.py")
+    sources = ("settings.py", "process.py", "gateway/settings.py", "batch_settings.py")
     read = {
         _DAYS.get(name, name)
         for file in sources

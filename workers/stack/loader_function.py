@@ -16,6 +16,7 @@ FUNCTION: Final = "docflow_document_loader"
 ROLE: Final = "docflow_document_loader"
 TOPIC: Final = "docflow_documents"
 JOBS: Final = "docflow_jobs"
+HANDLER: Final = "loader.handler"
 TIMEOUT_SECONDS: Final = 30
 MEMORY_MB: Final = 512
 
@@ -73,7 +74,7 @@ async def install(
             FunctionName=FUNCTION,
             Runtime="python3.11",
             Role=role,
-            Handler="loader.handler",
+            Handler=HANDLER,
             Code={"ZipFile": package or loader_zip()},
             Timeout=TIMEOUT_SECONDS,
             MemorySize=MEMORY_MB,

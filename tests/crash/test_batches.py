@@ -1,0 +1,275 @@
+"""A worker that dies after any call to AWS leaves all resources of its batch, or none.
+
+Every call that provisioning and teardown make is enumerated from a calm run; the worker is killed
+after each of them, and another one goes on.
+"""
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+
+from activities.batches.sweeping import BatchSweeping
+from adapters.aws.session import AwsSettings, open_aws
+from adapters.database import open_database, upgrade
+from adapters.database.batches import SqlBatchStore
+from adapters.ports import FoundResource
+from contracts.batches import (
+    TASK_QUEUE,
+    BatchEndFinished,
+    BatchKey,
+    BatchResult,
+    BatchStatus,
+    CaseOrder,
+    JobFinished,
+    JobStarted,
+    LoaderStatus,
+    Phase,
+    Resource,
+    SweepOrder,
+    Swept,
+    Timings,
+)
+from tests.crash.harness import Part, until
+from workers.batch_resources import batch_resources
+from workers.batch_settings import BatchSettings
+from workers.connect import connect
+from workers.stack.embedded import batch_pointers, install_on
+from workers.stack.ministack import ministack
+from workers.stack.temporal import temporal_server
+from workflows.batch_sweeper import BatchSweeper
+from workflows.batches import CaseQueue
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LANES = 6
+"""Installations side by side: most of the time is spent waiting for a dead worker's heartbeat."""
+QUICK = Timings(settle=0, poll=1, hold=0)
+ONE_OF_EACH = Counter(
+    {
+        kind: 1
+        for kind in (
+            Resource.QUEUE,
+            Resource.DEAD_LETTERS,
+            Resource.SUBSCRIPTION,
+            Resource.PERMISSIONS,
+            Resource.FUNCTION,
+            Resource.MAPPING,
+            Resource.CONCURRENCY,
+        )
+    }
+)
+
+
+@dataclass
+class Lane:
+    """One installation: Temporal and tables of its own, in a cloud that all lanes share."""
+
+    name: str
+    folder: Path
+    settings: dict[str, str]
+    client: Client
+    store: SqlBatchStore
+    sweeping: BatchSweeping
+    batches: int = 0
+
+    def worker(self, last: int | None) -> Part:
+        """A worker that dies after so many calls."""
+        command = [sys.executable, "-m", "tests.crash.dying_worker", str(self.calls)]
+        command += [] if last is None else [str(last)]
+        environment = {**os.environ, **self.settings}
+        return Part(f"worker of {self.name}", command, self.folder / "worker.log", environment)
+
+    @property
+    def calls(self) -> Path:
+        """Where workers write their calls down."""
+        return self.folder / "calls"
+
+    async def start_batch(self) -> BatchKey:
+        """Start a batch of a case of its own, whose documents have all been sent."""
+        self.batches += 1
+        key = BatchKey(case_id=self.batches, batch_id=1)
+        events = (
+            JobFinished(case_id=key.case_id, batch_id=1),
+            JobStarted(case_id=key.case_id, batch_id=1),
+        )
+        await self.client.start_workflow(
+            CaseQueue.run,
+            CaseOrder(case_id=key.case_id, timings=QUICK, inbox=events),
+            id=key.case_workflow_id,
+            task_queue=TASK_QUEUE,
+        )
+        return key
+
+    async def until_loaded(self, key: BatchKey) -> None:
+        """Wait until the batch asks for its end."""
+        handle = self.client.get_workflow_handle(key.workflow_id)
+
+        async def loaded() -> bool:
+            status = await handle.query("status", result_type=BatchStatus)
+            assert status.phase is not Phase.PARKED, status.reason
+            return status.phase is Phase.ENDING
+
+        view = self.store
+
+        async def begun() -> bool:
+            found = await view.get(key)
+            return found is not None and found.status is LoaderStatus.PROCESSING
+
+        await until(begun, f"{key} of {self.name} begins")
+        await until(loaded, f"{key} of {self.name} is loaded", every=0.1)
+
+    async def end(self, key: BatchKey) -> None:
+        """What follows the loading is done."""
+        case = self.client.get_workflow_handle(key.case_workflow_id)
+        await case.signal("take", BatchEndFinished(case_id=key.case_id, batch_id=1))
+
+    async def result(self, key: BatchKey) -> BatchResult:
+        """How the batch ended."""
+        handle = self.client.get_workflow_handle(key.workflow_id, result_type=BatchResult)
+        async with asyncio.timeout(90):
+            return await handle.result()
+
+    async def found(self) -> list[FoundResource]:
+        """Whatever exists of the lane's batches."""
+        return [found async for found in self.sweeping.everything()]
+
+
+@asynccontextmanager
+async def _lane(name: str, folder: Path, aws: AwsSettings) -> AsyncGenerator[Lane]:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(
+            temporal_server(folder / "temporal", ui=False, in_memory=True)
+        )
+        settings = {
+            "TEMPORAL_ADDRESS": server.address,
+            "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_BATCH_PREFIX": name,
+            **batch_pointers(aws, await install_on(aws, server.address)),
+        }
+        await upgrade(settings["DATABASE_URL"])
+        database = await stack.enter_async_context(open_database(settings["DATABASE_URL"]))
+        clients = await stack.enter_async_context(open_aws(aws))
+        client = await connect(server.address)
+        unused: Any = None
+        cloud = batch_resources(BatchSettings.read(settings), clients, database, client, unused)
+        sweeping = BatchSweeping(
+            cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
+        )
+        yield Lane(name, folder, settings, client, SqlBatchStore(database), sweeping)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lanes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[list[Lane]]:
+    folder = tmp_path_factory.mktemp("batches")
+    async with AsyncExitStack() as stack:
+        aws = await stack.enter_async_context(ministack(folder))
+        yield [
+            await stack.enter_async_context(_lane(f"lane{n}", folder / f"lane{n}", aws))
+            for n in range(LANES)
+        ]
+
+
+@dataclass(frozen=True)
+class Calm:
+    """The calls of a batch that nothing happens to."""
+
+    up: Sequence[str]
+    down: Sequence[str]
+
+
+async def _calm(lane: Lane) -> Calm:
+    worker = lane.worker(None)
+    await worker.start()
+    key = await lane.start_batch()
+    await lane.until_loaded(key)
+    assert Counter(found.resource for found in await lane.found()) == ONE_OF_EACH
+    up = lane.calls.read_text().split()
+    await lane.end(key)
+    assert (await lane.result(key)).status is LoaderStatus.COMPLETE
+    await worker.stop()
+    assert await lane.found() == []
+    return Calm(up, lane.calls.read_text().split()[len(up) :])
+
+
+async def _killed_after(lane: Lane, number: int) -> str | None:
+    """One batch whose worker dies after a call, and is followed by another one.
+
+    Returns:
+        The call; None: the batch was over before it came so far.
+    """
+    lane.calls.unlink(missing_ok=True)
+    worker = lane.worker(number)
+    await worker.start()
+    process = worker.running()
+    keeper = asyncio.create_task(_follow(lane, worker))
+    key = await lane.start_batch()
+    await lane.until_loaded(key)
+    assert Counter(found.resource for found in await lane.found()) == ONE_OF_EACH
+    await lane.end(key)
+    assert (await lane.result(key)).status is LoaderStatus.COMPLETE
+    assert await lane.found() == []
+    calls = lane.calls.read_text().split()
+    died = process.returncode is not None
+    keeper.cancel()
+    await asyncio.gather(keeper, return_exceptions=True)
+    return calls[number - 1] if died else None
+
+
+async def _follow(lane: Lane, worker: Part) -> None:
+    """Start another worker when this one has died; stop what works at the end."""
+    try:
+        await worker.running().wait()
+        worker = lane.worker(None)
+        await worker.start()
+        await asyncio.Event().wait()
+    finally:
+        await worker.stop()
+
+
+async def test_a_worker_killed_after_any_call_leaves_all_or_nothing(lanes: list[Lane]) -> None:
+    calm = await _calm(lanes[0])
+    every = len(calm.up) + len(calm.down)
+    assert every >= 30
+    numbers = list(range(1, every + 1))
+    killed: list[str | None] = []
+
+    async def work(lane: Lane) -> None:
+        while numbers:
+            killed.append(await _killed_after(lane, numbers.pop(0)))
+
+    await asyncio.gather(*map(work, lanes))
+    assert {call for call in killed if call} == {*calm.up, *calm.down}
+    # Waits are a call more or less: the last few numbers may never be reached.
+    assert killed.count(None) <= 5
+
+
+async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(lanes: list[Lane]) -> None:
+    lane = lanes[-1]
+    lane.calls.unlink(missing_ok=True)
+    worker = lane.worker(None)
+    await worker.start()
+    key = await lane.start_batch()
+    await lane.until_loaded(key)
+    await lane.client.get_workflow_handle(key.case_workflow_id).terminate()
+    await lane.client.get_workflow_handle(key.workflow_id).terminate()
+    assert Counter(found.resource for found in await lane.found()) == ONE_OF_EACH
+    swept = await lane.client.execute_workflow(
+        BatchSweeper.run, SweepOrder(grace=0), id="sweep", task_queue=TASK_QUEUE
+    )
+    assert swept == Swept(batches=1)
+    assert await lane.found() == []
+    view = await lane.store.get(key)
+    assert view is not None and view.status is LoaderStatus.INCOMPLETE
+    await worker.stop()

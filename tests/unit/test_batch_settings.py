@@ -1,0 +1,162 @@
+"""Settings of batches are named when they are missing or make no sense."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from adapters.aws.session import AwsSettings
+from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
+from workers.batch_settings import BatchSettings, read_timings
+from workers.process import run_worker
+from workers.settings import SettingsError
+
+TOPIC = "arn:aws:sns:eu-central-1:123456789012:documents"
+SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:database"
+NEEDED: Mapping[str, str] = {
+    "AWS_REGION": "eu-central-1",
+    "DOCFLOW_BATCH_TOPIC_ARN": TOPIC,
+    "DOCFLOW_BATCH_SOURCE_FUNCTION": "loader",
+}
+
+
+def test_few_settings_are_needed() -> None:
+    settings = BatchSettings.read(NEEDED)
+    assert settings == BatchSettings(
+        AwsSettings("eu-central-1"),
+        BatchPlan(prefix="docflow", topic_arn=TOPIC, source_function="loader"),
+        Timings(),
+        None,
+    )
+
+
+def test_every_setting_is_read() -> None:
+    settings = BatchSettings.read(
+        {
+            "AWS_DEFAULT_REGION": "eu-west-1",
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_SESSION_TOKEN": "token",
+            "DOCFLOW_BATCH_PREFIX": "staging",
+            "DOCFLOW_BATCH_TOPIC_ARN": TOPIC,
+            "DOCFLOW_BATCH_SOURCE_FUNCTION": "loader",
+            "DOCFLOW_BATCH_GRANTS": f"{SECRET}, {SECRET}2,",
+            "DOCFLOW_BATCH_FUNCTION_ENVIRONMENT": '{"TEMPORAL_ADDRESS": "temporal:7233"}',
+            "DOCFLOW_BATCH_FILTER_SCOPE": "MessageBody",
+            "DOCFLOW_BATCH_MAX_RECEIVES": "5",
+            "DOCFLOW_BATCH_CONCURRENCY": "20",
+            "DOCFLOW_JOBS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/1/jobs",
+        }
+    )
+    assert settings.aws == AwsSettings(
+        "eu-west-1", "http://127.0.0.1:4566", "key", "secret", "token"
+    )
+    assert settings.plan == BatchPlan(
+        prefix="staging",
+        topic_arn=TOPIC,
+        source_function="loader",
+        grants=(SECRET, f"{SECRET}2"),
+        environment={"TEMPORAL_ADDRESS": "temporal:7233"},
+        concurrency=20,
+        max_receives=5,
+        filter_scope="MessageBody",
+    )
+    assert settings.jobs_queue() == "https://sqs.eu-west-1.amazonaws.com/1/jobs"
+
+
+def test_without_a_function_there_is_none_to_name() -> None:
+    without = {**NEEDED, "DOCFLOW_BATCH_WITH_FUNCTION": "No"}
+    del without["DOCFLOW_BATCH_SOURCE_FUNCTION"]
+    assert BatchSettings.read(without).plan.with_function is False
+
+
+@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("left", [None, ""])
+def test_a_missing_setting_is_named(name: str, left: str | None) -> None:
+    without = {key: value for key, value in NEEDED.items() if key != name}
+    with pytest.raises(SettingsError, match=f"^missing setting: {name};"):
+        BatchSettings.read(without if left is None else {**without, name: left})
+
+
+def test_a_jobs_queue_is_asked_for_by_those_who_receive_from_it() -> None:
+    with pytest.raises(SettingsError, match="missing setting: DOCFLOW_JOBS_QUEUE_URL"):
+        BatchSettings.read(NEEDED).jobs_queue()
+
+
+async def test_a_worker_says_what_it_misses_before_it_opens_anything() -> None:
+    with pytest.raises(SettingsError, match="DOCFLOW_BATCH_TOPIC_ARN"):
+        await run_worker(["batches"], {"AWS_REGION": "eu-central-1"})
+    with pytest.raises(SettingsError, match="DOCFLOW_JOBS_QUEUE_URL"):
+        await run_worker(["batches"], NEEDED, with_bridge=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_ENDPOINT_URL", "127.0.0.1:4566"),
+        ("AWS_ACCESS_KEY_ID", "hidden"),
+        ("AWS_SECRET_ACCESS_KEY", "hidden"),
+        ("DOCFLOW_BATCH_PREFIX", "-staging"),
+        ("DOCFLOW_BATCH_PREFIX", "x" * (LONGEST_PREFIX + 1)),
+        ("DOCFLOW_BATCH_TOPIC_ARN", "documents"),
+        ("DOCFLOW_BATCH_SOURCE_FUNCTION", "f" * 141),
+        ("DOCFLOW_BATCH_GRANTS", f"{SECRET},secret"),
+        ("DOCFLOW_BATCH_GRANTS", ",".join([SECRET] * 17)),
+        ("DOCFLOW_BATCH_FUNCTION_ENVIRONMENT", '{"KEY": "hidden"'),
+        ("DOCFLOW_BATCH_FUNCTION_ENVIRONMENT", '["hidden"]'),
+        ("DOCFLOW_BATCH_FUNCTION_ENVIRONMENT", '{"KEY": 3}'),
+        ("DOCFLOW_BATCH_WITH_FUNCTION", "maybe"),
+        ("DOCFLOW_BATCH_FILTER_SCOPE", "Both"),
+        ("DOCFLOW_BATCH_MAX_RECEIVES", "0"),
+        ("DOCFLOW_BATCH_CONCURRENCY", "1"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name) as failure:
+        BatchSettings.read({**NEEDED, name: value})
+    assert "hidden" not in str(failure.value)
+
+
+def test_a_jobs_queue_is_a_url() -> None:
+    settings = BatchSettings.read({**NEEDED, "DOCFLOW_JOBS_QUEUE_URL": "jobs"})
+    with pytest.raises(SettingsError, match="DOCFLOW_JOBS_QUEUE_URL must be the URL"):
+        settings.jobs_queue()
+
+
+TIMES = {
+    "DOCFLOW_BATCH_SETTLE_SECONDS": "settle",
+    "DOCFLOW_BATCH_POLL_SECONDS": "poll",
+    "DOCFLOW_BATCH_HOLD_SECONDS": "hold",
+    "DOCFLOW_BATCH_MAX_REDRIVES": "max_redrives",
+    "DOCFLOW_BATCH_GRACE_SECONDS": "grace",
+    "DOCFLOW_BATCH_STUCK_AFTER_SECONDS": "stuck_after",
+    "DOCFLOW_BATCH_DELIVERY_SECONDS": "delivery",
+    "DOCFLOW_BATCH_END_SECONDS": "end",
+    "DOCFLOW_BATCH_PATIENCE_SECONDS": "patience",
+}
+
+
+def test_every_time_can_be_set() -> None:
+    assert set(TIMES.values()) == set(Timings.model_fields)
+    environment = {name: str(number) for number, name in enumerate(TIMES, 1)}
+    assert read_timings(environment) == Timings(
+        **{field: number for number, field in enumerate(TIMES.values(), 1)}
+    )
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("value", ["soon", "-1", str(31 * 24 * 3600)])
+def test_a_time_out_of_range_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        BatchSettings.read({**NEEDED, name: value})
+
+
+def test_a_poll_needs_a_pause() -> None:
+    with pytest.raises(SettingsError, match="DOCFLOW_BATCH_POLL_SECONDS must be between 1"):
+        read_timings({"DOCFLOW_BATCH_POLL_SECONDS": "0"})
+
+
+def test_secrets_are_not_shown_with_the_settings() -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden"}
+    shown = BatchSettings.read({**NEEDED, **keys, "AWS_SESSION_TOKEN": "hidden"})
+    assert "hidden" not in repr(shown)
