@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from contracts.base import Contract, WireContract
 from contracts.batches.names import Arn, Prefix
@@ -10,6 +10,10 @@ from contracts.batches.names import Arn, Prefix
 Seconds = Annotated[int, Field(ge=0, le=30 * 24 * 3600)]
 Pause = Annotated[int, Field(ge=1, le=24 * 3600)]
 """Seconds between two looks."""
+
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]+$", max_length=64)]
+VariableValue = Annotated[str, StringConstraints(max_length=256)]
+"""Lambda takes 4 KB for all variables together."""
 
 LONGEST_RETENTION: Final = 14 * 24 * 3600
 """Seconds that a queue of SQS keeps a message at most."""
@@ -43,11 +47,15 @@ class BatchPlan(Contract):
 
     prefix: Prefix
     topic_arn: Arn
-    source_function: Annotated[str, Field(min_length=1, max_length=140)]
+    source_function: Annotated[
+        str, StringConstraints(pattern=r"^[A-Za-z0-9:_/-]+$", max_length=140)
+    ]
     """The function that every batch's own is cloned from: name or ARN."""
-    grants: tuple[Annotated[str, Field(max_length=512)], ...] = Field(default=(), max_length=16)
+    grants: tuple[Arn, ...] = Field(default=(), max_length=16)
     """ARNs of secrets and database users that the function may use."""
-    environment: dict[str, str] = Field(default_factory=dict[str, str], max_length=50)
+    environment: dict[VariableName, VariableValue] = Field(
+        default_factory=dict[str, str], max_length=24
+    )
     """Of the function, beyond what its source has."""
     concurrency: Annotated[int, Field(ge=2, le=1000)] = 10
     """Reserved for the function, and `MaximumConcurrency` of its mapping."""

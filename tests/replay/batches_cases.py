@@ -11,6 +11,7 @@ from contracts.batches import (
     BatchKey,
     BatchOrder,
     CancelMode,
+    CaseOrder,
     Phase,
     Purpose,
     SweepOrder,
@@ -20,17 +21,20 @@ from contracts.batches import (
 )
 from tests.support.batches import (
     BatchWorld,
+    CaseScript,
     SweeperWorld,
     cancelled,
     denied,
     depth,
     ended,
     finished,
+    started,
 )
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.batch_lifecycle import BatchLifecycle
 from workflows.batch_sweeper import BatchSweeper
+from workflows.batches import CaseQueue
 
 Handle = WorkflowHandle[Any, Any]
 QUICK = Timings(settle=1, poll=1, hold=1, end=3600)
@@ -106,6 +110,52 @@ class Case:
 
 
 @dataclass
+class CaseCase:
+    """One way a case can go; its batches are scripted, its table is in memory."""
+
+    world: CaseScript
+    act: Callable[[Handle, CaseScript], Awaitable[None]]
+
+    workflow = CaseQueue
+    workflows = (CaseQueue, BatchLifecycle)
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.world.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        return await client.start_workflow(
+            CaseQueue.run,
+            CaseOrder(case_id=1, timings=QUICK, idle=2, watch=1),
+            id="case/1",
+            task_queue=task_queue,
+            search_attributes=attributes.at_start("batches", "case", "1"),
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Do what the world outside does."""
+        await self.act(handle, self.world)
+
+
+async def _two_batches(handle: Handle, world: CaseScript) -> None:
+    world.validations = [
+        Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
+    ]
+    for number in (2, 1):
+        await handle.execute_update(CaseQueue.take, started(BatchKey(case_id=1, batch_id=number)))
+    await eventually(lambda: world.has_closed(2))
+
+
+async def _cancelled_case(handle: Handle, world: CaseScript) -> None:
+    key = BatchKey(case_id=1, batch_id=1)
+    await handle.execute_update(CaseQueue.take, started(key))
+    await eventually(lambda: world.has_announced("LOADER_STARTED"))
+    await handle.signal("take", cancelled(key=key))
+    await eventually(lambda: world.has_closed(1))
+
+
+@dataclass
 class SweeperCase:
     """One way the sweeper can go."""
 
@@ -172,6 +222,11 @@ CASES: dict[str, Case] = {
         Purpose.REDRIVE,
     ),
     "swept": Case(BatchWorld(), _nothing, Purpose.SWEEP),
+}
+
+CASE_CASES: dict[str, CaseCase] = {
+    "two-batches": CaseCase(CaseScript(), _two_batches),
+    "cancelled-batch": CaseCase(CaseScript(), _cancelled_case),
 }
 
 SWEEPER_CASES: dict[str, SweeperCase] = {

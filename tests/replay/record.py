@@ -17,7 +17,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from tests.replay import batches_cases, imports_cases, spreadsheets_cases
+from tests.replay import batches_cases, imports_cases, loads_cases, spreadsheets_cases
 from workers.plugin import docflow_plugin
 from workers.stack.temporal import temporal_binary
 from workflows import attributes
@@ -32,6 +32,7 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     "BatchLifecycle": batches_cases.CASES,
     "CaseQueue": batches_cases.CASE_CASES,
     "BatchSweeper": batches_cases.SWEEPER_CASES,
+    "DocumentLoad": loads_cases.CASES,
 }
 
 

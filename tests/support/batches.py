@@ -21,8 +21,12 @@ from contracts.batches import (
     ImportCancelled,
     JobFinished,
     JobStarted,
+    Line,
+    LoaderStatus,
+    NoteEvents,
     Orphans,
     PolledDepth,
+    Purpose,
     QueueDepth,
     Redriven,
     RedriveOrder,
@@ -35,6 +39,7 @@ from contracts.batches import (
     Validate,
     Validation,
     ValidationOutcome,
+    WaitingBatch,
 )
 from contracts.errors import PERMANENT
 
@@ -248,3 +253,37 @@ class SweeperWorld:
     @activity.defn(name="batches.orphans")
     async def _orphans(self, order: SweepOrder) -> Orphans:
         return Orphans(keys=self.keys)
+
+
+class CaseScript(BatchWorld):
+    """A case whose table is a dictionary; its batches are scripted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line: dict[int, WaitingBatch] = {}
+
+    async def has_closed(self, batches: int) -> bool:
+        """Whether so many batches have ended."""
+        return len(self.closings) >= batches
+
+    async def has_announced(self, event_type: str) -> bool:
+        """Whether something was published."""
+        return any(said.event_type == event_type for said in self.announced)
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [self._note, *super().activities()]
+
+    @activity.defn(name="batches.note")
+    async def _note(self, noted: NoteEvents) -> Line:
+        done = {closing.key.batch_id for closing in self.closings}
+        for event in noted.events:
+            if isinstance(event, JobStarted) and event.batch_id not in done:
+                self._line[event.batch_id] = WaitingBatch(
+                    batch_id=event.batch_id,
+                    status=LoaderStatus.WAITING,
+                    purpose=Purpose.LOAD,
+                    since=datetime(2026, 1, 1, tzinfo=UTC),
+                )
+        waiting = {id: batch for id, batch in self._line.items() if id not in done}
+        return Line(batches=tuple(waiting[id] for id in sorted(waiting)))

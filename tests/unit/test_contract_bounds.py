@@ -6,6 +6,26 @@ from typing import Any
 import pytest
 
 from contracts.base import Contract
+from contracts.batches import (
+    BatchPlan,
+    BatchProgress,
+    BatchResult,
+    BatchStatus,
+    CaseResult,
+    CaseStatus,
+    DocumentCounts,
+    GivenUp,
+    Line,
+    LoadResult,
+    Orphans,
+    PolledDepth,
+    Redriven,
+    StepDone,
+    StepOutcome,
+    Swept,
+    Taken,
+    Validation,
+)
 from contracts.imports import HandlerOutcome, ImportResult, ImportStatus, Preparation
 from contracts.spreadsheets import (
     Analysis,
@@ -29,6 +49,23 @@ MOST_BYTES = 64 * 1024
 MOST_BYTES_OF_COLUMNS = 1024 * 1024
 """Of what holds every column of a spreadsheet, or the values that are open."""
 SMALL = [
+    BatchPlan,
+    BatchProgress,
+    BatchResult,
+    BatchStatus,
+    CaseResult,
+    CaseStatus,
+    DocumentCounts,
+    GivenUp,
+    LoadResult,
+    Orphans,
+    PolledDepth,
+    Redriven,
+    StepDone,
+    StepOutcome,
+    Swept,
+    Taken,
+    Validation,
     HandlerOutcome,
     ImportResult,
     ImportStatus,
@@ -41,6 +78,7 @@ SMALL = [
     UndoResult,
 ]
 WIDER = [
+    Line,
     Analysis,
     CellSummary,
     ColumnMappings,
@@ -52,6 +90,7 @@ WIDER = [
 LONGEST = (
     "a" * 32,
     "a" * 128,
+    "arn:" + "a" * 600,
     "A" * 40,
     "A" * 64,
     "5eed0000-0000-4000-8000-000000000000",
@@ -73,6 +112,15 @@ def largest(schema: dict[str, Any], definitions: dict[str, Any], path: str) -> A
     if "enum" in schema:
         return max(schema["enum"], key=len)
     match schema.get("type"):
+        case "object" if "properties" not in schema:
+            assert "maxProperties" in schema, f"{path} has no end: give it a max_length"
+            value = largest(
+                schema.get("additionalProperties")
+                or next(iter(schema["patternProperties"].values())),
+                definitions,
+                path,
+            )
+            return {f"{'A' * 60}{n:04}": value for n in range(schema["maxProperties"])}
         case "object":
             fields = schema["properties"].items()
             return {name: largest(of, definitions, f"{path}.{name}") for name, of in fields}
@@ -83,7 +131,7 @@ def largest(schema: dict[str, Any], definitions: dict[str, Any], path: str) -> A
             return "2026-01-02T03:04:05.678901Z"
         case "string":
             if "pattern" in schema:
-                return matching(schema["pattern"])
+                return matching(schema["pattern"], schema.get("maxLength"))
             assert "maxLength" in schema, f"{path} has no end: give it a max_length"
             return WIDE * schema["maxLength"]
         case "integer":
@@ -98,9 +146,10 @@ def largest(schema: dict[str, Any], definitions: dict[str, Any], path: str) -> A
             raise AssertionError(f"{path}: teach this test how large a {other} gets")
 
 
-def matching(pattern: str) -> str:
+def matching(pattern: str, most: int | None) -> str:
     """The longest of the texts that we know, for a pattern that bounds what it matches."""
-    return max((text for text in LONGEST if re.fullmatch(pattern, text)), key=len)
+    known = (text[:most] for text in LONGEST)
+    return max((text for text in known if re.fullmatch(pattern, text)), key=len)
 
 
 @pytest.mark.parametrize("contract", SMALL + WIDER, ids=lambda contract: contract.__name__)

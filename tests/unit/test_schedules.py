@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 import pytest_asyncio
@@ -24,7 +25,7 @@ from contracts.spreadsheets import RetentionOrder
 from workers.catalogue import CATALOGUE
 from workers.connect import TemporalUnreachable
 from workers.plugin import docflow_plugin
-from workers.schedules import SCHEDULES, Change, Declared, daily, look, reconcile
+from workers.schedules import SCHEDULES, Change, Declared, daily, every, look, reconcile
 from workers.stack.temporal import temporal_binary
 from workflows import attributes
 
@@ -80,13 +81,14 @@ async def test_a_schedule_is_made_once_and_left_alone_then(client: Client) -> No
     "changed",
     [
         replace(NIGHTLY, at=daily(4)),
+        replace(NIGHTLY, at=every(20)),
         replace(NIGHTLY, input=RetentionOrder(page=8)),
         replace(NIGHTLY, workflow="OtherSweep"),
         replace(NIGHTLY, task_queue="elsewhere"),
         replace(NIGHTLY, catch_up=timedelta(hours=1)),
         replace(NIGHTLY, pipeline="jobs"),
     ],
-    ids=["time", "input", "workflow", "task queue", "catch-up", "pipeline"],
+    ids=["time", "interval", "input", "workflow", "task queue", "catch-up", "pipeline"],
 )
 async def test_a_changed_row_updates_its_schedule_and_keeps_it_paused(
     client: Client, changed: Declared
@@ -140,11 +142,25 @@ async def test_a_namespace_that_is_not_there_is_named(client: Client) -> None:
         await reconcile(Client(**config), ["imports"], TABLE)
 
 
+async def test_every_declared_schedule_is_as_the_server_gives_it_back(client: Client) -> None:
+    pipelines = {declared.pipeline for declared in SCHEDULES.values()}
+    assert set((await reconcile(client, pipelines)).values()) == {Change.CREATED}
+    assert [view.state for view in await look(client)] == ["active"] * len(SCHEDULES)
+    assert set((await reconcile(client, pipelines)).values()) == {Change.NONE}
+
+
 async def test_retention_runs_at_two_at_night(client: Client) -> None:
     assert await reconcile(client, ["spreadsheets"]) == {"spreadsheet-retention": Change.CREATED}
     found = await client.get_schedule_handle("spreadsheet-retention").describe()
     assert {(time.hour, time.minute) for time in found.info.next_action_times} == {(2, 0)}
-    assert [view.state for view in await look(client, SCHEDULES)] == ["active"]
+
+
+async def test_the_sweeper_of_batches_runs_every_quarter_of_an_hour(client: Client) -> None:
+    assert await reconcile(client, ["batches"]) == {"batch-sweeper": Change.CREATED}
+    found = await client.get_schedule_handle("batch-sweeper").describe()
+    times = found.info.next_action_times
+    assert {time.minute for time in times} == {0, 15, 30, 45}
+    assert {after - before for before, after in pairwise(times)} == {timedelta(minutes=15)}
 
 
 async def test_every_schedule_starts_a_workflow_of_its_pipeline_with_its_input() -> None:

@@ -1,0 +1,63 @@
+"""The ways the load of a document can go."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+from contracts.batches import DocumentEvent, LoadOrder, LoadStep
+from tests.support.document_loads import ATTACHMENTS, PROCESSED, RELATIONS, LoadWorld, unreadable
+from workflows import attributes
+from workflows.document_load import DocumentLoad
+
+Handle = WorkflowHandle[Any, Any]
+
+
+@dataclass
+class Case:
+    """One way a load can go."""
+
+    world: LoadWorld = field(default_factory=LoadWorld)
+    event: DocumentEvent = PROCESSED
+    cancel: bool = False
+
+    workflow = DocumentLoad
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.world.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        return await client.start_workflow(
+            DocumentLoad.run,
+            LoadOrder(event=self.event),
+            id=self.event.workflow_id,
+            task_queue=task_queue,
+            search_attributes=attributes.at_start("batches", self.event.event_type, "7"),
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Cancel it, when this is such a case."""
+        if self.cancel:
+            await self.world.working.wait()
+            await handle.cancel()
+
+
+def _failing(step: LoadStep, *, is_final: bool = False) -> LoadWorld:
+    world = LoadWorld(is_final=is_final)
+    world.fails[step] = [unreadable()]
+    return world
+
+
+CASES: dict[str, Case] = {
+    "loaded": Case(),
+    "resumed": Case(LoadWorld(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
+    "duplicate": Case(LoadWorld(duplicate_of="DOC-0")),
+    "dead-letter": Case(_failing(LoadStep.EXTRACT)),
+    "failed-for-good": Case(_failing(LoadStep.EXTRACT, is_final=True)),
+    "cancelled": Case(LoadWorld(held={LoadStep.EXTRACT}), cancel=True),
+    "relations": Case(event=RELATIONS),
+    "attachments": Case(event=ATTACHMENTS),
+}
