@@ -1,7 +1,8 @@
 """An installation of batches with a cloud in memory: everything else is real."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,9 @@ from contracts.batches import (
     BatchKey,
     CaseOrder,
     JobEvent,
+    JobFinished,
+    JobStarted,
+    LoaderStatus,
     Publication,
     Timings,
 )
@@ -138,3 +142,32 @@ async def case_world(
 def keys_of(case_id: int, batches: int) -> list[BatchKey]:
     """The first batches of a case."""
     return [BatchKey(case_id=case_id, batch_id=number) for number in range(1, batches + 1)]
+
+
+async def tell_shuffled(
+    world: CaseWorld, dice: random.Random, *, cases: int, batches: int
+) -> list[BatchKey]:
+    """Tell every event of many cases in any order, some of them twice; the batches."""
+    chosen = dice.sample(range(1, 1_000_000_000), cases)
+    keys = [key for case in chosen for key in keys_of(case, batches)]
+    await world.store.expect(keys)
+    events: list[JobEvent] = []
+    for key in keys:
+        events.append(JobStarted(case_id=key.case_id, batch_id=key.batch_id))
+        events.append(JobFinished(case_id=key.case_id, batch_id=key.batch_id))
+    events += dice.sample(events, len(events) // 3)
+    dice.shuffle(events)
+    room = asyncio.Semaphore(20)
+
+    async def tell(event: JobEvent) -> None:
+        async with room:
+            await world.tell(event)
+
+    await asyncio.gather(*map(tell, events))
+    return keys
+
+
+async def all_complete(world: CaseWorld, keys: Sequence[BatchKey]) -> bool:
+    """Whether every batch is complete."""
+    views = await world.store.list(limit=len(keys) + 1)
+    return sum(view.status is LoaderStatus.COMPLETE for view in views) == len(keys)

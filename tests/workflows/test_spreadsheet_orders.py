@@ -4,6 +4,7 @@ it may not reach, and no decision that was accepted is lost."""
 import asyncio
 import uuid
 from collections.abc import Coroutine, Iterator
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -123,6 +124,8 @@ class Orders(RuleBasedStateMachine):
             task_queue=self.queue,
             workflows=[SpreadsheetImport],
             activities=self.world.activities(),
+            # What waits for a worker that is gone is taken by the next one after this time.
+            sticky_queue_schedule_to_start_timeout=timedelta(milliseconds=200),
         )
         self.running = asyncio.create_task(self.worker.run())
 
