@@ -40,7 +40,7 @@ dev: $(STAMP)
 	$(BIN)/docflow stack up
 
 test: $(DEV_STAMP) $(NODE_STAMP)
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

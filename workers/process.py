@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
@@ -31,6 +31,9 @@ from workers.settings import QueueSettings, SettingsError
 from workers.signals import stop_on_signals
 
 logger = logging.getLogger(__name__)
+
+Bridge = Callable[[asyncio.Event], Awaitable[BridgeTotals]]
+"""Takes messages in until the event is set."""
 
 
 def build_worker(client: Client, pipeline: Pipeline, resources: Resources) -> Worker:
@@ -84,16 +87,16 @@ async def run_worker(
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect(runtime=runtime)
-        bridges: list[Coroutine[Any, Any, Any]] = []
+        bridges: list[Bridge] = []
         if batches is not None:
             opened, clients = await stack.enter_async_context(
                 open_batches(batches, resources.database, client)
             )
             resources = replace(resources, batches=opened)
             if jobs_queue is not None:
-                bridges.append(_jobs(batches, jobs_queue, client, clients, resources, stop))
+                bridges.append(partial(_jobs, batches, jobs_queue, client, clients, resources))
         if queue is not None:
-            bridges.append(_bridge(queue, client, resources).run(stop))
+            bridges.append(_bridge(queue, client, resources).run)
         health = Health()
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
@@ -103,9 +106,21 @@ async def run_worker(
         tune_collector()
         health.ready = True
         logger.info("working on %s", ", ".join(pipelines))
-        await asyncio.gather(stop.wait(), *bridges)
+        if len(pipelines) > 1 and "batches" not in pipelines:
+            logger.info("not working on batches: DOCFLOW_BATCH_TOPIC_ARN is not set")
+        await _until_stopped(stop, bridges)
         health.ready = False
         logger.info("stopping")
+
+
+async def _until_stopped(stop: asyncio.Event, bridges: Sequence[Bridge]) -> None:
+    """Have bridges work; one that cannot go on ends the process, and the others end cleanly."""
+    working = [asyncio.ensure_future(bridge(stop)) for bridge in bridges]
+    try:
+        await asyncio.gather(stop.wait(), *working)
+    finally:
+        stop.set()
+        await asyncio.gather(*working, return_exceptions=True)
 
 
 async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:

@@ -25,8 +25,8 @@ from temporalio.client import (
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
+from contracts import batches, spreadsheets
 from contracts.base import Contract
-from contracts.spreadsheets import TASK_QUEUE, RetentionOrder
 from workers.connect import TemporalUnreachable
 from workflows import attributes
 
@@ -37,14 +37,34 @@ def daily(hour: int, minute: int = 0) -> ScheduleCalendarSpec:
     Written in full, as the server gives it back: a cron expression comes back as this, and could
     not be compared.
     """
+    return _every_day(
+        ScheduleRange(hour, hour, 1),
+        ScheduleRange(minute, minute, 1),
+        f"daily at {hour:02}:{minute:02} UTC",
+    )
+
+
+def every(minutes: int) -> ScheduleCalendarSpec:
+    """So many minutes apart, from the full hour on; written in full, as `daily` is.
+
+    Args:
+        minutes: A divisor of 60: with any other the last pause of an hour would be shorter.
+    """
+    assert 60 % minutes == 0, minutes
+    return _every_day(
+        ScheduleRange(0, 23, 1), ScheduleRange(0, 59, minutes), f"every {minutes} minutes"
+    )
+
+
+def _every_day(hour: ScheduleRange, minute: ScheduleRange, comment: str) -> ScheduleCalendarSpec:
     return ScheduleCalendarSpec(
         second=(ScheduleRange(0, 0, 1),),
-        minute=(ScheduleRange(minute, minute, 1),),
-        hour=(ScheduleRange(hour, hour, 1),),
+        minute=(minute,),
+        hour=(hour,),
         day_of_month=(ScheduleRange(1, 31, 1),),
         month=(ScheduleRange(1, 12, 1),),
         day_of_week=(ScheduleRange(0, 6, 1),),
-        comment=f"daily at {hour:02}:{minute:02} UTC",
+        comment=comment,
     )
 
 
@@ -67,9 +87,18 @@ SCHEDULES: Mapping[str, Declared] = {
     "spreadsheet-retention": Declared(
         pipeline="spreadsheets",
         workflow="SpreadsheetRetention",
-        task_queue=TASK_QUEUE,
-        input=RetentionOrder(),
+        task_queue=spreadsheets.TASK_QUEUE,
+        input=spreadsheets.RetentionOrder(),
         at=daily(2),
+    ),
+    "batch-sweeper": Declared(
+        pipeline="batches",
+        workflow="BatchSweeper",
+        task_queue=batches.TASK_QUEUE,
+        input=batches.SweepOrder(),
+        at=every(15),
+        # The next one finds whatever one that was missed would have found.
+        catch_up=timedelta(minutes=15),
     ),
 }
 """Schedule id to its row."""

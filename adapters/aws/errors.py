@@ -101,6 +101,14 @@ def says(error: PortError, *codes: str) -> bool:
     return isinstance(cause, ClientError) and code_of(cause) in codes
 
 
+def is_trouble(error: PortError) -> bool:
+    """Whether AWS answered, and its answer was that something is wrong on its side."""
+    cause = error.__cause__
+    return isinstance(cause, ClientError) and (
+        code_of(cause) in TROUBLE or _status_of(cause) >= 500
+    )
+
+
 @contextmanager
 def aws(doing: str) -> Generator[None]:
     """Translate what botocore raises inside the block.
@@ -145,12 +153,16 @@ def _translated(doing: str, error: ClientError) -> PortError:
         return Throttled(said, _retry_after(error))
     if code in WAITS:
         return NotYet(said, WAITS[code])
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    status = _status_of(error)
     if status == 429:
         return Throttled(said, _retry_after(error))
     if code in TROUBLE or status >= 500:
         return Unavailable(said)
     return Denied(said)
+
+
+def _status_of(error: ClientError) -> int:
+    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
 
 
 def _retry_after(error: ClientError) -> float | None:

@@ -76,8 +76,8 @@ class AwsQueues:
         """Send what was received too often to the dead letters, and let nothing else go there."""
         queue, dead = await asyncio.gather(self._url(names.queue), self._url(names.dead_letters))
         is_now, dead_is_now = await asyncio.gather(
-            self._attributes(queue, "QueueArn", "RedrivePolicy"),
-            self._attributes(dead, "QueueArn", "RedriveAllowPolicy"),
+            self._attributes(queue, "All"),
+            self._attributes(dead, "All"),
         )
         policy = {
             "deadLetterTargetArn": dead_is_now["QueueArn"],
@@ -91,7 +91,7 @@ class AwsQueues:
     async def allow_topic(self, names: Names, plan: BatchPlan) -> None:
         """Let the topic, and no other, send to the queue."""
         queue = await self._url(names.queue)
-        is_now = await self._attributes(queue, "QueueArn", "Policy")
+        is_now = await self._attributes(queue, "All")
         policy = {
             "Version": "2012-10-17",
             "Statement": [

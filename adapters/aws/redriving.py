@@ -3,10 +3,11 @@
 import contextlib
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from adapters.aws.errors import aws, says, settling
-from adapters.ports import Denied, NotYet, Unavailable
+from adapters.aws.errors import aws, is_trouble, says, settling
+from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
 from contracts.batches import Redriven
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from types_aiobotocore_sqs.type_defs import MessageTypeDef
 
 MOVE_PAUSE: Final = 5.0
-HIDDEN_SECONDS: Final = 600
+"""Seconds until a move that is under way is looked at again."""
+HIDDEN_SECONDS: Final = 120
 """While a chunk is moved one by one."""
 CHUNK: Final = 250
 """Messages in memory at once: 64 MB when all of them are as large as can be."""
@@ -23,14 +25,12 @@ POLL_SECONDS: Final = 1
 _UNDER_WAY: Final = ("RUNNING", "CANCELLING")
 _WITHOUT_TASKS: Final = (
     "AWS.SimpleQueueService.UnsupportedOperation",
-    "InternalError",
-    "InternalFailure",
     "InvalidAction",
     "NotImplemented",
     "UnknownOperationException",
     "UnsupportedOperation",
 )
-"""The service has no move tasks, or none for this queue, or they do not work at the moment."""
+"""The service has no move tasks, or none for this queue."""
 
 
 class Redriving:
@@ -55,15 +55,21 @@ class Redriving:
             What was moved; what is being moved by now, where SQS does it.
 
         Raises:
-            NotYet: A move is under way.
+            NotYet: A move is under way, or has ended halfway a moment ago.
         """
         try:
             if await self._by_task(source_arn, target_arn):
                 return Redriven(moved=expected)
         except (Denied, Unavailable) as error:
-            if not says(error, *_WITHOUT_TASKS):
+            if isinstance(error, Throttled) or not _has_no_tasks(error):
                 raise
-        return await self._one_by_one(source, target)
+        redriven = await self._one_by_one(source, target)
+        if expected and redriven == Redriven(moved=0):
+            raise NotYet(
+                f"{expected} dead letters cannot be received: an attempt before this one has them",
+                MOVE_PAUSE,
+            )
+        return redriven
 
     async def _by_task(self, source_arn: str, target_arn: str) -> bool:
         """False: the task before this one could not do it."""
@@ -84,32 +90,29 @@ class Redriving:
         return True
 
     async def _one_by_one(self, source: str, target: str) -> Redriven:
-        moved = duplicates = 0
         seen: set[bytes] = set()
-        back: list[MessageTypeDef] = []
-        while messages := await self._take(source):
-            chunk: set[bytes] = set()
-            for message in messages:
-                key = _business_key(message.get("Body", ""))
-                if key in seen:
-                    # Moved by this pass, it may have failed again: the next one's.
-                    back.append(message)
-                    continue
-                if key in chunk:
-                    duplicates += 1
-                else:
-                    # Sent before it is deleted: a crash doubles a message, and loses none.
-                    await self._send(target, message)
-                    chunk.add(key)
-                    moved += 1
-                await self._delete(source, message)
-            seen |= chunk
-        for message in back:
-            await self._release(source, message)
+        held: list[MessageTypeDef] = []
+        moved = duplicates = 0
+        try:
+            while messages := await self._take(source, held):
+                # Moved by this pass, it may have failed again: the next one's.
+                fresh = [one for one in messages if _business_key(one) not in seen]
+                for message in fresh:
+                    if _business_key(message) in seen:
+                        duplicates += 1
+                    else:
+                        # Sent before it is deleted: a crash doubles a message, and loses none.
+                        await self._send(target, message)
+                        seen.add(_business_key(message))
+                        moved += 1
+                    await self._delete(source, message)
+                    held.remove(message)
+        finally:
+            await self._release(source, held)
         return Redriven(moved=moved, duplicates=duplicates)
 
-    async def _take(self, source: str) -> list["MessageTypeDef"]:
-        """Messages that were there before anything of theirs is sent."""
+    async def _take(self, source: str, held: list["MessageTypeDef"]) -> Sequence["MessageTypeDef"]:
+        """Messages that were there before anything of theirs is sent; held as they come."""
         messages: list[MessageTypeDef] = []
         while len(messages) < CHUNK:
             with aws("receive dead letters"):
@@ -124,6 +127,7 @@ class Redriving:
             if not received:
                 break
             messages += received
+            held += received
         return messages
 
     async def _send(self, target: str, message: "MessageTypeDef") -> None:
@@ -140,17 +144,25 @@ class Redriving:
                 QueueUrl=source, ReceiptHandle=message.get("ReceiptHandle", "")
             )
 
-    async def _release(self, source: str, message: "MessageTypeDef") -> None:
-        with settling("leave a dead letter to the next pass"):
-            await self._client.change_message_visibility(
-                QueueUrl=source,
-                ReceiptHandle=message.get("ReceiptHandle", ""),
-                VisibilityTimeout=0,
-            )
+    async def _release(self, source: str, held: Sequence["MessageTypeDef"]) -> None:
+        for message in held:
+            # One that stays hidden comes back by itself.
+            with contextlib.suppress(PortError), aws("leave a dead letter to the next pass"):
+                await self._client.change_message_visibility(
+                    QueueUrl=source,
+                    ReceiptHandle=message.get("ReceiptHandle", ""),
+                    VisibilityTimeout=0,
+                )
 
 
-def _business_key(body: str) -> bytes:
+def _has_no_tasks(error: PortError) -> bool:
+    """Whether the messages have to be moved in another way, for now or for ever."""
+    return says(error, *_WITHOUT_TASKS) or is_trouble(error)
+
+
+def _business_key(message: "MessageTypeDef") -> bytes:
     """The same for the same message, in whatever order it names its fields."""
+    body = message.get("Body", "")
     with contextlib.suppress(ValueError, RecursionError):
         body = json.dumps(json.loads(body), sort_keys=True)
     return hashlib.sha256(body.encode()).digest()

@@ -30,7 +30,7 @@ async def test_a_killed_bridge_starts_every_import_once(
         bridge = system.docflow[0]
         for wave in waves:
             await system.submit(wave)
-            await until(partial(_is_started, client, wave[0]), "a run is started", every=0)
+            await until(partial(_is_started, client, wave[0]), "a run is started", every=0.01)
             await asyncio.sleep(chance.uniform(0, 0.03))
             await bridge.kill()
             await bridge.start()

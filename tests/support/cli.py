@@ -186,7 +186,10 @@ class FakeRuns:
         self.answers: list[tuple[str, str, Retry | Answer]] = []
         self.polling = 1
         self.counts: Mapping[ImportState, int] = {}
-        self.spreadsheets = PipelineView(workers=1, open=12, waiting=3)
+        self.pipelines = {
+            "spreadsheets": PipelineView(workers=1, open=12, waiting=3),
+            "batches": PipelineView(workers=2, open=45, waiting=1),
+        }
 
     def link(self, workflow_id: str) -> str | None:
         return f"http://ui/{workflow_id}"
@@ -215,8 +218,8 @@ class FakeRuns:
         return self.counts.get(state, 0)
 
     async def pipeline(self, name: str, task_queue: str) -> PipelineView:
-        assert (name, task_queue) == ("spreadsheets", "spreadsheets")
-        return self.spreadsheets
+        assert name == task_queue
+        return self.pipelines[name]
 
 
 @dataclass

@@ -36,15 +36,19 @@ async def test_schedules_are_listed_and_made(address: str, monkeypatch: pytest.M
     monkeypatch.setenv("TEMPORAL_ADDRESS", address)
     listed = await _docflow("list")
     assert "missing" in listed and "`docflow schedules reconcile`" in listed
-    assert await _docflow("reconcile") == "spreadsheet-retention: created\n"
+    made = await _docflow("reconcile")
+    assert made == "spreadsheet-retention: created\nbatch-sweeper: created\n"
     assert json.loads(await _docflow("reconcile", "--json")) == {
-        "spreadsheet-retention": "as declared"
+        "spreadsheet-retention": "as declared",
+        "batch-sweeper": "as declared",
     }
-    (view,) = json.loads(await _docflow("list", "--json"))
-    assert (view["state"], view["when"]) == ("active", "daily at 02:00 UTC")
-    assert "T02:00:00" in view["next_run"]
+    retention, sweeper = json.loads(await _docflow("list", "--json"))
+    assert (retention["state"], retention["when"]) == ("active", "daily at 02:00 UTC")
+    assert "T02:00:00" in retention["next_run"]
+    assert (sweeper["state"], sweeper["when"]) == ("active", "every 15 minutes")
     listed = await _docflow("list")
-    assert "SpreadsheetRetention" in listed and "reconcile" not in listed
+    assert "SpreadsheetRetention" in listed and "BatchSweeper" in listed
+    assert "reconcile" not in listed
 
 
 async def test_a_temporal_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ def test_everything_is_up() -> None:
     assert done.stdout.index("parked ") < done.stdout.index("completed ")
     assert "41,000" in done.stdout
     assert "1 polled in the last minutes; 12 open, 3 wait for a person" in done.stdout
+    assert "2 polled in the last minutes; 45 open, 1 wait for a person" in done.stdout
 
 
 def test_what_is_down_does_not_hide_the_rest() -> None:
@@ -67,12 +68,16 @@ def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:
     ("seen", "exit_code", "says"),
     [
         (PipelineView(0, 0, 0), 0, "no worker polls; 0 open, 0 wait for a person"),
-        (PipelineView(0, 5, 5), 1, "5 open and no worker polls: start `docflow worker spread"),
+        (PipelineView(0, 5, 5), 1, "5 open and no worker polls: start `docflow worker "),
     ],
 )
-def test_spreadsheets_without_a_worker(seen: PipelineView, exit_code: int, says: str) -> None:
+@pytest.mark.parametrize("name", ["spreadsheets", "batches"])
+def test_a_pipeline_without_a_worker(
+    name: str, seen: PipelineView, exit_code: int, says: str
+) -> None:
     world = a_world()
     assert world.runs is not None
-    world.runs.spreadsheets = seen
+    world.runs.pipelines[name] = seen
     done = world.docflow("status")
     assert (done.exit_code, says in done.stdout) == (exit_code, True)
+    assert (f"docflow worker {name}" in done.stdout) == bool(exit_code)

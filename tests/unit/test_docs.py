@@ -15,14 +15,27 @@ from typer.testing import CliRunner
 from activities.imports.tables import TABLES
 from activities.spreadsheets.types import SheetTypes
 from adapters.files import limits
+from contracts.base import WireContract
+from contracts.batches import (
+    DOCUMENT_EVENT,
+    DOCUMENT_EVENT_TYPES,
+    EVENT_TYPES,
+    JOB_EVENT,
+    Announcement,
+    BatchAnswer,
+    Publication,
+    Timings,
+)
 from contracts.imports import IMPORT_MESSAGE, DocumentType, Retry
 from contracts.spreadsheets import RowCounts
 from tests.support.sheet_world import SheetWorld, table
+from workers.batch_settings import read_timings
 from workers.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("samples/*.md")])
 IMPORTS = (ROOT / "docs" / "imports.md").read_text()
+BATCHES = (ROOT / "docs" / "batches.md").read_text()
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -67,7 +80,7 @@ def _slug(heading: str) -> str:
 
 
 def _shown(name: str, value: int) -> str:
-    if not name.endswith("_BYTES"):
+    if not name.endswith("_BYTES") or value < limits.MB:
         return f"{value:,}"
     return (
         f"{value >> 30} GB"
@@ -77,6 +90,7 @@ def _shown(name: str, value: int) -> str:
 
 
 MESSAGES = [json.loads(block) for block in _blocks(IMPORTS, "json")]
+EVENTS = [said for block in _blocks(BATCHES, "json") if "eventType" in (said := json.loads(block))]
 COMMANDS = sorted({(_name(page), words) for page in PAGES for words in _commands(page.read_text())})
 
 
@@ -95,6 +109,49 @@ def test_answers_of_the_temporal_cli_can_be_decoded() -> None:
     assert inputs
     for text in inputs:
         assert Retry.model_validate_json(text).message is not None
+
+
+def test_every_event_of_a_batch_has_an_example() -> None:
+    assert {example["eventType"] for example in EVENTS} == {
+        *EVENT_TYPES,
+        *DOCUMENT_EVENT_TYPES,
+        *Announcement,
+    }
+
+
+@pytest.mark.parametrize("example", EVENTS, ids=lambda example: example["eventType"])
+def test_an_example_is_an_event_without_unknown_fields(example: dict[str, Any]) -> None:
+    # As strictly as a bridge: by the names on the wire.
+    event: WireContract
+    if example["eventType"] in EVENT_TYPES:
+        event = JOB_EVENT.validate_json(json.dumps(example), by_alias=True, by_name=False)
+    elif example["eventType"] in DOCUMENT_EVENT_TYPES:
+        event = DOCUMENT_EVENT.validate_json(json.dumps(example), by_alias=True, by_name=False)
+    else:
+        event = Publication.model_validate_json(json.dumps(example), by_alias=True, by_name=False)
+    said = event.model_dump(mode="json", by_alias=True)
+    for name, value in example.items():
+        assert said[name] == value or (name == "timings" and value.items() <= said[name].items())
+
+
+def test_times_of_a_batch_are_those_of_its_contract() -> None:
+    section = BATCHES[BATCHES.index("## Times") : BATCHES.index("## Events on the wire")]
+    table = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (\d+) \|", section, re.MULTILINE)
+    defaults = Timings().model_dump(by_alias=True)
+    assert {name: int(value) for name, _, value in table} == defaults
+    for name, setting, _ in table:
+        assert read_timings({setting: "7"}).model_dump(by_alias=True) == {**defaults, name: 7}
+
+
+def test_what_the_temporal_cli_tells_batches_can_be_decoded() -> None:
+    (block,) = [block for block in _blocks(BATCHES, "sh") if "temporal workflow" in block]
+    told = re.findall(r"--name (\w+) +--input '(.+)'$", block.replace("\\\n", ""), re.MULTILINE)
+    assert {name for name, _ in told} == {"retry", "skip", "fail", "take"}
+    for name, text in told:
+        if name == "take":
+            JOB_EVENT.validate_json(text)
+        else:
+            assert BatchAnswer.model_validate_json(text).by == "ann"
 
 
 @pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda value: "".join(value)[:60])
@@ -136,7 +193,7 @@ def test_fields_of_a_table_are_described(document_type: DocumentType) -> None:
 def test_limits_are_those_of_the_readers() -> None:
     for name, value in vars(limits).items():
         if name.isupper() and name != "MB":
-            assert f"| `{name}` | {_shown(name, value)} |" in IMPORTS
+            assert f"| `{name}` | {_shown(name, value)} |" in IMPORTS + BATCHES
 
 
 def test_every_setting_is_in_the_readme() -> None:

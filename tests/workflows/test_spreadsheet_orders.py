@@ -115,6 +115,8 @@ class Orders(RuleBasedStateMachine):
             id=workflow_id(order.uuid),
             task_queue=self.queue,
             search_attributes=attributes.at_start("spreadsheets", order.import_type, "1"),
+            # A task that a worker took along when it stopped is given to the next one after this.
+            task_timeout=timedelta(seconds=1),
         )
         await self._start_worker()
 
@@ -124,8 +126,6 @@ class Orders(RuleBasedStateMachine):
             task_queue=self.queue,
             workflows=[SpreadsheetImport],
             activities=self.world.activities(),
-            # What waits for a worker that is gone is taken by the next one after this time.
-            sticky_queue_schedule_to_start_timeout=timedelta(milliseconds=200),
         )
         self.running = asyncio.create_task(self.worker.run())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from contracts import spreadsheets
+from contracts import batches, spreadsheets
 from contracts.imports import ImportState
 from workers.cli.errors import ExitCode, Failure, attempt, run
 from workers.cli.ids import name_of
@@ -20,7 +20,7 @@ from workers.cli.output import (
     table,
     text,
 )
-from workers.cli.ports import PipelineView, Runs
+from workers.cli.ports import Runs
 from workers.cli.runs import row_as_json
 from workers.cli.surroundings import Surroundings, surroundings
 
@@ -38,6 +38,8 @@ STATES = (
     ImportState.COMPLETED,
 )
 """In the order of who needs attention."""
+OTHERS = {"spreadsheets": spreadsheets.TASK_QUEUE, "batches": batches.TASK_QUEUE}
+"""Pipelines that an installation may do without, and their task queues."""
 PARKED_SHOWN = 10
 MESSAGES_PEEKED = 100
 
@@ -101,12 +103,12 @@ async def _ask_temporal(world: Surroundings) -> _Temporal:
     if isinstance(runs, Failure):
         return _Temporal([Check("Temporal", False, runs.reason)], {})
     up = Check("Temporal", True, runs.place)
-    workers, counts, sheets = await asyncio.gather(
+    workers, counts, others = await asyncio.gather(
         attempt(runs.workers()),
         attempt(_counts(runs)),
-        attempt(runs.pipeline("spreadsheets", spreadsheets.TASK_QUEUE)),
+        asyncio.gather(*(_ask_pipeline(runs, name, queue) for name, queue in OTHERS.items())),
     )
-    checks = [up, _worker_check(workers), _spreadsheets_check(sheets)]
+    checks = [up, _worker_check(workers), *others]
     if isinstance(counts, Failure):
         return _Temporal([*checks, Check("imports by state", False, counts.reason)], {})
     return _Temporal(checks, counts)
@@ -120,17 +122,16 @@ def _worker_check(workers: int | Failure) -> Check:
     return Check("workers", True, f"{workers} polled in the last minutes")
 
 
-def _spreadsheets_check(seen: PipelineView | Failure) -> Check:
-    """An installation without spreadsheets is none that is down."""
+async def _ask_pipeline(runs: Runs, name: str, task_queue: str) -> Check:
+    """An installation without a pipeline is none that is down."""
+    seen = await attempt(runs.pipeline(name, task_queue))
     if isinstance(seen, Failure):
-        return Check("spreadsheets", False, seen.reason)
+        return Check(name, False, seen.reason)
     if seen.workers == 0 and seen.open:
-        start = "start `docflow worker spreadsheets`"
-        return Check("spreadsheets", False, f"{seen.open:,} open and no worker polls: {start}")
+        start = f"start `docflow worker {name}`"
+        return Check(name, False, f"{seen.open:,} open and no worker polls: {start}")
     polled = f"{seen.workers} polled in the last minutes" if seen.workers else "no worker polls"
-    return Check(
-        "spreadsheets", True, f"{polled}; {seen.open:,} open, {seen.waiting:,} wait for a person"
-    )
+    return Check(name, True, f"{polled}; {seen.open:,} open, {seen.waiting:,} wait for a person")
 
 
 async def _counts(runs: Runs) -> dict[ImportState, int]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from temporalio.api.enums.v1 import TaskQueueType
@@ -13,6 +14,7 @@ from temporalio.client import (
     WorkflowExecutionDescription,
     WorkflowExecutionStatus,
     WorkflowFailureError,
+    WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -20,6 +22,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from contracts.base import Contract
 from contracts.imports import (
     TASK_QUEUE,
     Answer,
@@ -33,6 +36,7 @@ from workers.cli.ports import PipelineView, RunView
 from workers.connect import connect
 from workflows import attributes
 
+T = TypeVar("T")
 SECONDS_TO_ANSWER = 10.0
 """How long a worker may take to answer a query or an update."""
 
@@ -121,27 +125,15 @@ class TemporalRuns:
         Raises:
             CommandError: There is no such open run, it refused, or no worker answered.
         """
-        handle = self._client.get_workflow_handle(workflow_id)
-        try:
-            async with asyncio.timeout(self._seconds_to_answer):
-                return await handle.execute_update(name, answer, result_type=ImportStatus)
-        except WorkflowUpdateFailedError as error:
-            cause = error.cause
-            why = cause.message if isinstance(cause, ApplicationError) else str(cause)
-            raise CommandError(f"{name} was refused: {why}") from error
-        except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-            raise CommandError(
-                f"no worker answered within {self._seconds_to_answer:g} s, so it is not known "
-                f"whether {name} was taken; is `docflow worker imports` running? "
-                f"`docflow show {workflow_id}` tells where the import stands"
-            ) from error
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                raise CommandError(
-                    f"there is no open run {workflow_id}: it is over or was never started; "
-                    f"`docflow show {workflow_id}` tells"
-                ) from error
-            raise _lost(error) from error
+        return await send_update(
+            self._client.get_workflow_handle(workflow_id),
+            name,
+            answer,
+            result_type=ImportStatus,
+            seconds=self._seconds_to_answer,
+            worker="docflow worker imports",
+            tells=f"docflow show {workflow_id}",
+        )
 
     async def workers(self) -> int:
         """How many workers poll the task queue, or did in the last minutes."""
@@ -178,6 +170,51 @@ class TemporalRuns:
             return (await self._client.count_workflows(query)).count
         except RPCError as error:
             raise _lost(error) from error
+
+
+async def send_update(
+    handle: WorkflowHandle[Any, Any],
+    name: str,
+    answer: Contract,
+    *,
+    result_type: type[T],
+    seconds: float,
+    worker: str,
+    tells: str,
+) -> T:
+    """Send an update to a run and wait until it is taken.
+
+    Args:
+        handle: The run.
+        name: The update.
+        answer: What it carries.
+        result_type: What it answers.
+        seconds: How long a worker may take.
+        worker: The command that starts one.
+        tells: The command that tells where the run stands.
+
+    Raises:
+        CommandError: There is no such open run, it refused, or no worker answered.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await handle.execute_update(name, answer, result_type=result_type)
+    except WorkflowUpdateFailedError as error:
+        cause = error.cause
+        why = cause.message if isinstance(cause, ApplicationError) else str(cause)
+        raise CommandError(f"{name} was refused: {why}") from error
+    except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+        raise CommandError(
+            f"no worker answered within {seconds:g} s, so it is not known whether {name} was "
+            f"taken; is `{worker}` running? `{tells}` tells where it stands"
+        ) from error
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise CommandError(
+                f"there is no open run {handle.id}: it is over or was never started; "
+                f"`{tells}` tells"
+            ) from error
+        raise _lost(error) from error
 
 
 def _lost(error: RPCError) -> CommandError:

@@ -1,13 +1,16 @@
 """Runs of every pipeline that wait for a person, as Temporal's visibility knows them."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Final
 
-from temporalio.client import Client, WorkflowExecution
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
+from contracts.batches import LARGEST_ID, BatchKey
 from contracts.spreadsheets import workflow_id
 from workers.gateway.errors import TemporalAway
 from workers.gateway.identity import Identity
@@ -16,12 +19,17 @@ from workflows import attributes
 MOST: Final = 1000
 """Runs that an inbox names."""
 _SPREADSHEETS: Final = "spreadsheets"
+_BATCHES: Final = "batches"
 _PREFIX: Final = workflow_id("")
+_ID: Final = rf"([1-9][0-9]{{0,8}}|{LARGEST_ID})"
+_BATCH: Final = re.compile(f"batch/{_ID}/{_ID}")
+_ASKED_AT_ONCE: Final = 100
+"""Workflow ids in one query."""
 
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """A run that waits for a person."""
+    """A run that waits for a person, or ended and left something to one."""
 
     workflow_id: str
     run_id: str
@@ -37,6 +45,16 @@ class InboxEntry:
     filename: str | None
     uuid: str | None
     """Of a spreadsheet import, which has a page of its own."""
+    batch: BatchKey | None = None
+    ended: bool = False
+    """A batch that kept dead letters, or of which something could not be removed."""
+
+    @property
+    def title(self) -> str:
+        """What a person knows it by."""
+        if self.batch is not None:
+            return str(self.batch).capitalize()
+        return self.filename or self.workflow_id
 
 
 async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
@@ -48,15 +66,36 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
     scope = _scope(who)
     if scope is None:
         return ()
-    query = f"NeedsAttention = true AND ExecutionStatus = 'Running' AND {scope}"
+    open_or_batch = f"(ExecutionStatus = 'Running' OR Pipeline = '{_BATCHES}')"
+    query = f"NeedsAttention = true AND {open_or_batch} AND {scope}"
     try:
         found = [
             await _entry(execution) async for execution in client.list_workflows(query, limit=MOST)
         ]
+        last = await _last_runs(client, [entry.batch for entry in found if entry.ended])
     # A client that was never connected says so with a RuntimeError.
     except (RPCError, RuntimeError) as error:
         raise TemporalAway("the inbox cannot be read at the moment; try again") from error
-    return sorted(found, key=lambda entry: (entry.waiting_since, entry.workflow_id))
+    waiting = [entry for entry in found if not entry.ended or entry.run_id in last]
+    return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
+
+
+async def _last_runs(client: Client, keys: Sequence[BatchKey | None]) -> set[str]:
+    """Run ids of the last run of each batch: what an earlier one left is nobody's business now."""
+    last: dict[str, WorkflowExecution] = {}
+    async for run in _runs_of(client, sorted({key.workflow_id for key in keys if key})):
+        if run.id not in last or run.start_time > last[run.id].start_time:
+            last[run.id] = run
+    return {run.run_id for run in last.values()}
+
+
+async def _runs_of(client: Client, ids: Sequence[str]) -> AsyncIterator[WorkflowExecution]:
+    """Every run of some batches, whose ids are numbers and need no quoting."""
+    left = iter(ids)
+    while asked := list(islice(left, _ASKED_AT_ONCE)):
+        names = ", ".join(f"'{each}'" for each in asked)
+        async for run in client.list_workflows(f"WorkflowId IN ({names})"):
+            yield run
 
 
 def _scope(who: Identity) -> str | None:
@@ -75,6 +114,7 @@ async def _entry(execution: WorkflowExecution) -> InboxEntry:
     pipeline = found.get(attributes.PIPELINE) or ""
     waiting_for = found.get(attributes.WAITING_FOR)
     filename = (await execution.memo()).get("filename")
+    batch = _batch_of(execution.id) if pipeline == _BATCHES else None
     return InboxEntry(
         workflow_id=execution.id,
         run_id=execution.run_id,
@@ -87,4 +127,11 @@ async def _entry(execution: WorkflowExecution) -> InboxEntry:
         project_id=found.get(attributes.PROJECT_ID),
         filename=filename if isinstance(filename, str) else None,
         uuid=execution.id.removeprefix(_PREFIX) if pipeline == _SPREADSHEETS else None,
+        batch=batch,
+        ended=execution.status is not WorkflowExecutionStatus.RUNNING,
     )
+
+
+def _batch_of(id: str) -> BatchKey | None:
+    found = _BATCH.fullmatch(id)
+    return None if found is None else BatchKey(case_id=int(found[1]), batch_id=int(found[2]))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import random
 import signal
 import socket
 import sys
@@ -13,6 +14,11 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _START_SECONDS = 30
+_PORTS = range(15_000, 32_768)
+"""Below those that Linux lends to connections."""
+_MOST_TRIES = 100
+_CHANCE = random.SystemRandom()
+"""Not seeded by tests, which would all be given the same ports."""
 
 
 class StackError(Exception):
@@ -20,10 +26,20 @@ class StackError(Exception):
 
 
 def free_port() -> int:
-    """A loopback TCP port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A loopback TCP port that nobody listens on right now.
+
+    It is none of those that the kernel lends to connections: one of them could take it before its
+    server listens, or while its server is killed and started again.
+
+    Raises:
+        StackError: Every port that was tried is taken.
+    """
+    for _ in range(_MOST_TRIES):
+        port = _CHANCE.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise StackError(f"no free port found between {_PORTS.start} and {_PORTS.stop - 1}")
 
 
 def _die_with_parent() -> None:

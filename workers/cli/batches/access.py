@@ -10,11 +10,17 @@ from contracts.batches import LARGEST_ID, BatchKey
 from workers.cli.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    from adapters.database import Database
     from adapters.database.batches import SqlBatchStore
     from workers.batch_resources import BatchResources
+    from workers.cli.batches.runs import BatchRuns
 
-CaseArgument = Annotated[int, typer.Argument(metavar="CASE", min=1, max=LARGEST_ID)]
-BatchArgument = Annotated[int, typer.Argument(metavar="BATCH", min=1, max=LARGEST_ID)]
+CaseArgument = Annotated[
+    int, typer.Argument(metavar="CASE", min=1, max=LARGEST_ID, help="Number of the case.")
+]
+BatchArgument = Annotated[
+    int, typer.Argument(metavar="BATCH", min=1, max=LARGEST_ID, help="Number of the batch.")
+]
 
 
 def key_of(case: int, batch: int) -> BatchKey:
@@ -22,21 +28,53 @@ def key_of(case: int, batch: int) -> BatchKey:
     return BatchKey(case_id=case, batch_id=batch)
 
 
+def name_of(key: BatchKey) -> str:
+    """How commands name a batch."""
+    return f"{key.case_id} {key.batch_id}"
+
+
 @asynccontextmanager
-async def open_store(world: Surroundings) -> AsyncGenerator["SqlBatchStore"]:
-    """The tables.
+async def open_tables(world: Surroundings) -> AsyncGenerator["Database"]:
+    """The database.
 
     Raises:
         SettingsError: `DATABASE_URL` is missing or makes no sense.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     from adapters.database import open_database, require_current
-    from adapters.database.batches import SqlBatchStore
     from workers.settings import DatabaseSettings
 
     async with open_database(DatabaseSettings.read(world.environment).url) as database:
         await require_current(database)
+        yield database
+
+
+@asynccontextmanager
+async def open_store(world: Surroundings) -> AsyncGenerator["SqlBatchStore"]:
+    """The tables of batches.
+
+    Raises:
+        SettingsError: `DATABASE_URL` is missing or makes no sense.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    from adapters.database.batches import SqlBatchStore
+
+    async with open_tables(world) as database:
         yield SqlBatchStore(database)
+
+
+async def open_runs(world: Surroundings) -> "BatchRuns":
+    """Temporal.
+
+    Raises:
+        TemporalUnreachable: Nobody answers.
+    """
+    from workers.cli.batches.runs import BatchRuns
+    from workers.cli.temporal import TemporalRuns
+    from workers.connect import connect
+
+    client = await connect()
+    return BatchRuns(client, TemporalRuns(client, world.environment))
 
 
 @asynccontextmanager
@@ -45,18 +83,16 @@ async def open_cloud(world: Surroundings) -> AsyncGenerator["BatchResources"]:
 
     Raises:
         SettingsError: A setting is missing or makes no sense.
+        SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Nobody answers.
     """
-    from adapters.database import open_database
     from workers.batch_resources import open_batches
     from workers.batch_settings import BatchSettings
     from workers.connect import connect
-    from workers.settings import DatabaseSettings
 
     settings = BatchSettings.read(world.environment)
-    url = DatabaseSettings.read(world.environment).url
     async with (
-        open_database(url) as database,
+        open_tables(world) as database,
         open_batches(settings, database, await connect()) as (opened, _),
     ):
         yield opened

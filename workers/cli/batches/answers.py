@@ -4,73 +4,78 @@ from typing import Annotated
 
 import typer
 
-from contracts.batches import BatchAnswer, BatchKey
-from workers.cli.batches.access import BatchArgument, CaseArgument, key_of
-from workers.cli.errors import CommandError, run
-from workers.cli.surroundings import surroundings
+from contracts.batches import BatchAnswer
+from workers.cli.answers import REASON_LENGTH
+from workers.cli.batches.access import BatchArgument, CaseArgument, key_of, name_of, open_runs
+from workers.cli.errors import UsageError, run
+from workers.cli.output import JsonOption, print_json
+from workers.cli.surroundings import Surroundings, surroundings
+
+ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the run later.")]
 
 app = typer.Typer(rich_markup_mode=None)
 
-Reason = Annotated[str | None, typer.Option(help="Why, for whoever reads the history later.")]
 
-
-@app.command("retry")
+@app.command()
 def retry(
-    context: typer.Context, case: CaseArgument, batch: BatchArgument, reason: Reason = None
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    reason: ReasonOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Try the step again that a batch waits at.
+    """Try the step again that a batch is parked at.
 
-    \\b
+    \b
     Example:
       docflow batches retry 7 1
     """
-    _run(context, "retry", case, batch, reason)
+    run(_answer(surroundings(context), "retry", case, batch, reason, as_json=as_json))
 
 
-@app.command("skip")
+@app.command()
 def skip(
-    context: typer.Context, case: CaseArgument, batch: BatchArgument, reason: Reason = None
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    reason: ReasonOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Go on without the step; where that makes no sense, the batch is given up.
+    """Go on without a step of the end; before that, the batch is given up.
 
-    \\b
+    \b
     Example:
-      docflow batches skip 7 1
+      docflow batches skip 7 1 --reason "nothing follows this batch"
     """
-    _run(context, "skip", case, batch, reason)
+    run(_answer(surroundings(context), "skip", case, batch, reason, as_json=as_json))
 
 
-@app.command("fail")
+@app.command()
 def fail(
-    context: typer.Context, case: CaseArgument, batch: BatchArgument, reason: Reason = None
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    reason: ReasonOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Give a batch up that waits; its resources are removed.
+    """Give a parked batch up; what was built for it is removed.
 
-    \\b
+    \b
     Example:
       docflow batches fail 7 1 --reason "the case was closed"
     """
-    _run(context, "fail", case, batch, reason)
+    run(_answer(surroundings(context), "fail", case, batch, reason, as_json=as_json))
 
 
-def _run(context: typer.Context, answer: str, case: int, batch: int, reason: str | None) -> None:
-    said = BatchAnswer(reason=reason and reason[:500], by=surroundings(context).user)
-    run(_answer(answer, key_of(case, batch), said))
-
-
-async def _answer(name: str, key: BatchKey, answer: BatchAnswer) -> None:
-    from temporalio.client import WorkflowUpdateFailedError
-    from temporalio.service import RPCError, RPCStatusCode
-
-    from workers.connect import connect
-
-    handle = (await connect()).get_workflow_handle(key.workflow_id)
-    try:
-        await handle.execute_update(name, answer)
-    except WorkflowUpdateFailedError as error:
-        raise CommandError(f"{key}: {error.cause}") from error
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            raise CommandError(f"{key} has no open run that could wait") from error
-        raise CommandError(f"{key.workflow_id} does not answer: {error.message}") from error
-    typer.echo(f"{key}: {name}")
+async def _answer(
+    world: Surroundings, name: str, case: int, batch: int, reason: str | None, *, as_json: bool
+) -> None:
+    if reason is not None and len(reason) > REASON_LENGTH:
+        raise UsageError(f"--reason has {len(reason)} characters; at most {REASON_LENGTH}")
+    key = key_of(case, batch)
+    runs = await open_runs(world)
+    await runs.answer(key, name, BatchAnswer(reason=reason, by=world.user))
+    if as_json:
+        print_json({**key.model_dump(), "answer": name, "link": runs.link(key)})
+        return
+    typer.echo(f"{name} taken; `docflow batches show {name_of(key)}` tells how {key} goes on")

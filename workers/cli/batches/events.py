@@ -1,12 +1,11 @@
 """What happens to a batch, said by a person instead of by a message."""
 
-import json
-import secrets
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from contracts.batches import (
+    LARGEST_ID,
     BatchEndFinished,
     CancelMode,
     ImportCancelled,
@@ -14,165 +13,202 @@ from contracts.batches import (
     JobFinished,
     JobStarted,
     RedriveRequested,
-    Timings,
 )
-from workers.cli.batches.access import BatchArgument, CaseArgument, key_of, open_store
-from workers.cli.errors import CommandError, run
+from workers.cli.batches.access import (
+    BatchArgument,
+    CaseArgument,
+    key_of,
+    name_of,
+    open_runs,
+    open_store,
+    open_tables,
+)
+from workers.cli.errors import CommandError, UsageError, run
+from workers.cli.output import JsonOption, print_json
 from workers.cli.surroundings import Surroundings, surroundings
 
 app = typer.Typer(rich_markup_mode=None)
 
-_DAYS = 30 * 24 * 3600
-Seconds = Annotated[int | None, typer.Option(min=0, max=_DAYS, help="Seconds; see docs.")]
+_DAY = 24 * 3600
 
 
-@app.command("start")
+def _time(what: str, *, least: int = 0, most: int = 30 * _DAY) -> typer.models.OptionInfo:
+    return typer.Option(min=least, max=most, metavar="SECONDS", help=what)
+
+
+@app.command()
 def start(
     context: typer.Context,
     case: CaseArgument,
     batch: BatchArgument,
-    settle: Seconds = None,
-    poll: Annotated[int | None, typer.Option(min=1, max=24 * 3600, help="Seconds.")] = None,
-    hold: Seconds = None,
-    grace: Seconds = None,
-    stuck_after: Seconds = None,
-    delivery: Seconds = None,
-    end: Seconds = None,
-    patience: Seconds = None,
-    max_redrives: Annotated[int | None, typer.Option(min=0, max=20)] = None,
+    settle: Annotated[
+        int | None, _time("Between `finish` and the first look at the queues.")
+    ] = None,
+    poll: Annotated[int | None, _time("Between two looks.", least=1, most=_DAY)] = None,
+    hold: Annotated[int | None, _time("How long the queue must stay empty.")] = None,
+    max_redrives: Annotated[
+        int | None, typer.Option(min=0, max=20, help="Passes over the dead letters.")
+    ] = None,
+    grace: Annotated[
+        int | None, _time("How long a lock without infrastructure is believed.")
+    ] = None,
+    stuck_after: Annotated[int | None, _time("How long it may hold up its case.")] = None,
+    delivery: Annotated[int | None, _time("How long a filter policy may take to work.")] = None,
+    end: Annotated[int | None, _time("How long `end` may take before a person is asked.")] = None,
+    patience: Annotated[int | None, _time("How long a failed step waits for a person.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Start a batch, as JOB_STARTED does; options replace the installation's times.
+    """Start a batch, as JOB_STARTED does; options take the place of the installation's times.
 
-    \\b
+    \b
     Examples:
       docflow batches start 7 1
-      docflow batches start 7 2 --poll 30 --max-redrives 3
+      docflow batches start 7 2 --settle 5 --poll 30 --max-redrives 3
     """
-    given = {
+    times = {
         "settle": settle,
         "poll": poll,
         "hold": hold,
+        "max_redrives": max_redrives,
         "grace": grace,
         "stuck_after": stuck_after,
         "delivery": delivery,
         "end": end,
         "patience": patience,
-        "max_redrives": max_redrives,
     }
-    run(_start(surroundings(context), case, batch, given))
+    given = {name: value for name, value in times.items() if value is not None}
+    run(_start(surroundings(context), case, batch, given, as_json=as_json))
 
 
-async def _start(world: Surroundings, case: int, batch: int, given: dict[str, int | None]) -> None:
+async def _start(
+    world: Surroundings, case: int, batch: int, given: dict[str, int], *, as_json: bool
+) -> None:
     from workers.batch_settings import read_timings
 
-    times = {name: value for name, value in given.items() if value is not None}
-    timings: Timings | None = None
-    if times:
-        timings = read_timings(world.environment).model_copy(update=times)
-    await _tell(world, JobStarted(case_id=case, batch_id=batch, timings=timings))
+    timings = read_timings(world.environment).model_copy(update=given) if given else None
+    event = JobStarted(case_id=case, batch_id=batch, timings=timings)
+    await _tell(world, event, as_json=as_json)
 
 
-@app.command("finish")
-def finish(context: typer.Context, case: CaseArgument, batch: BatchArgument) -> None:
+@app.command()
+def finish(
+    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
+) -> None:
     """Say that all documents of a batch have been sent, as JOB_FINISHED does.
 
-    \\b
+    \b
     Example:
       docflow batches finish 7 1
     """
-    run(_tell(surroundings(context), JobFinished(case_id=case, batch_id=batch)))
+    event = JobFinished(case_id=case, batch_id=batch)
+    run(_tell(surroundings(context), event, as_json=as_json))
 
 
-@app.command("end")
-def end(context: typer.Context, case: CaseArgument, batch: BatchArgument) -> None:
+@app.command()
+def end(
+    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
+) -> None:
     """Say that what follows the loading is done, as BATCH_END_FINISHED does.
 
-    \\b
+    \b
     Example:
       docflow batches end 7 1
     """
-    run(_tell(surroundings(context), BatchEndFinished(case_id=case, batch_id=batch)))
+    event = BatchEndFinished(case_id=case, batch_id=batch)
+    run(_tell(surroundings(context), event, as_json=as_json))
 
 
-@app.command("cancel")
+@app.command()
 def cancel(
     context: typer.Context,
     case: CaseArgument,
     batch: BatchArgument,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Load what is in flight, take nothing more in.")
+        bool, typer.Option("--partial", help="Load what was sent, take nothing more in.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Cancel a batch, as IMPORT_CANCELLED does; its resources are removed.
+    """Cancel a batch, as IMPORT_CANCELLED does; what was built for it is removed.
 
-    \\b
+    \b
     Examples:
       docflow batches cancel 7 1
       docflow batches cancel 7 1 --partial
     """
     mode = CancelMode.PARTIAL if partial else CancelMode.FULL
-    run(_tell(surroundings(context), ImportCancelled(case_id=case, batch_id=batch, mode=mode)))
+    event = ImportCancelled(case_id=case, batch_id=batch, mode=mode)
+    run(_tell(surroundings(context), event, as_json=as_json))
 
 
-@app.command("redrive")
-def redrive(context: typer.Context, case: CaseArgument, batch: BatchArgument) -> None:
+@app.command()
+def redrive(
+    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
+) -> None:
     """Try the dead letters of a batch once more, also after its end.
 
-    \\b
+    \b
     Example:
       docflow batches redrive 7 1
     """
-    run(_redrive(surroundings(context), case, batch))
+    run(_redrive(surroundings(context), case, batch, as_json=as_json))
 
 
-async def _redrive(world: Surroundings, case: int, batch: int) -> None:
+async def _redrive(world: Surroundings, case: int, batch: int, *, as_json: bool) -> None:
     key = key_of(case, batch)
     async with open_store(world) as store:
         view = await store.get(key)
     if view is None:
-        raise CommandError(f"there is no {key}; `docflow batches list` shows them")
+        raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
     if view.status.terminal and not view.dead_letters:
         raise CommandError(f"{key} is {view.status} and kept no dead letters: nothing to redrive")
-    await _tell(world, RedriveRequested(case_id=case, batch_id=batch))
+    await _tell(world, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
 
 
-@app.command("expect")
+@app.command()
 def expect(
     context: typer.Context,
     case: CaseArgument,
-    batches: Annotated[list[int], typer.Argument(metavar="BATCH...", min=1)],
+    batches: Annotated[
+        list[int],
+        typer.Argument(metavar="BATCH...", help="Their numbers: the order they run in."),
+    ],
+    as_json: JsonOption = False,
 ) -> None:
-    """Make known which batches of a case will come, so that their order is kept.
+    """Make known which batches of a case will come: none overtakes one with a lower number.
 
-    \\b
+    \b
     Example:
       docflow batches expect 7 1 2 3
     """
-    run(_expect(surroundings(context), case, batches))
+    run(_expect(surroundings(context), case, batches, as_json=as_json))
 
 
-async def _expect(world: Surroundings, case: int, batches: list[int]) -> None:
-    keys = [key_of(case, batch) for batch in batches]
+async def _expect(world: Surroundings, case: int, batches: list[int], *, as_json: bool) -> None:
+    if wrong := [batch for batch in batches if not 1 <= batch <= LARGEST_ID]:
+        raise UsageError(f"{wrong[0]} is no batch: numbers go from 1 to {LARGEST_ID}")
+    numbers = sorted(set(batches))
     async with open_store(world) as store:
-        await store.expect(keys)
-    typer.echo(f"case {case} expects {len(set(keys))} batches")
+        await store.expect([key_of(case, batch) for batch in numbers])
+    if as_json:
+        print_json({"case_id": case, "expected": numbers})
+        return
+    typer.echo(f"case {case} expects batch {', '.join(map(str, numbers))}")
 
 
-async def _tell(world: Surroundings, event: JobEvent) -> None:
-    """Hand an event to its case through the same door as the bridge."""
+async def _tell(world: Surroundings, event: JobEvent, *, as_json: bool) -> None:
+    """Hand an event to its case."""
+    from adapters.database.rejected import SqlRejectedMessages
     from workers.batch_settings import read_timings
-    from workers.bridges.batch_door import BatchDoor
-    from workers.bridges.verdicts import Settle
-    from workers.connect import connect
 
     timings = read_timings(world.environment)
-    async with world.resources() as resources:
-        door = BatchDoor(
-            await connect(), resources.rejected, queue="docflow batches", timings=timings
-        )
-        body: dict[str, Any] = event.model_dump(mode="json", by_alias=True, exclude_none=True)
-        # A person who says something twice means it twice: each time is a message of its own.
-        verdict = await door.accept(json.dumps(body).encode(), 0, secrets.token_hex())
-    if not isinstance(verdict, Settle):
-        raise CommandError(f"{event.event_type} was not taken: {verdict.reason}; try again")
-    typer.echo(f"{event.event_type} of {event.key} was taken by {verdict.workflow_id}")
+    runs = await open_runs(world)
+    async with open_tables(world) as database:
+        taken_by = await runs.take(event, SqlRejectedMessages(database), timings)
+    if as_json:
+        said = event.model_dump(mode="json", exclude_none=True)
+        print_json({**said, "taken_by": taken_by, "link": runs.link(event.key)})
+        return
+    typer.echo(
+        f"{event.event_type} of {event.key} is taken; "
+        f"`docflow batches show {name_of(event.key)}` tells how it goes"
+    )

@@ -1,20 +1,30 @@
-"""What batches look like to a person."""
+"""Where batches stand."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contracts.batches import LARGEST_ID, BatchKey, BatchStatus, LoaderStatus, PolledDepth
-from workers.cli.batches.access import BatchArgument, CaseArgument, key_of, open_cloud, open_store
-from workers.cli.errors import CommandError, run
+from workers.cli.batches.access import (
+    BatchArgument,
+    CaseArgument,
+    key_of,
+    name_of,
+    open_runs,
+    open_store,
+)
+from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.cli.surroundings import Surroundings, surroundings
+from workers.cli.text import one_line
 
 if TYPE_CHECKING:
-    from adapters.ports import BatchView, FoundResource
+    from rich.table import Table
+    from rich.text import Text
+
+    from adapters.ports import BatchView
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -32,16 +42,18 @@ _STYLES: Mapping[LoaderStatus, str] = {
 @app.command("list")
 def list_batches(
     context: typer.Context,
-    case: Annotated[int | None, typer.Option(min=1, max=LARGEST_ID)] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
+    case: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST_ID, metavar="CASE", help="Only of this one.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
     """List batches, the newest change first.
 
-    \\b
+    \b
     Examples:
       docflow batches list
-      docflow batches list --case 7
+      docflow batches list --case 7 --json
     """
     run(_list(surroundings(context), case, limit, as_json=as_json))
 
@@ -52,176 +64,133 @@ async def _list(world: Surroundings, case: int | None, limit: int, *, as_json: b
     if as_json:
         print_json([_as_json(view) for view in views])
         return
-    numbers = ("loaded", "duplicate", "failed", "loading", "dead letters")
-    made = table("case", "batch", "status", *numbers, "changed", "why", numbers=numbers)
+    if not views:
+        typer.echo("no batches; `docflow batches start CASE BATCH` starts one")
+        return
+    numbers = ("case", "batch", "loaded", "duplicate", "failed", "loading", "dead letters")
+    made = table("status", *numbers, "since", "what to know", numbers=numbers)
     for view in views:
         documents = view.documents
         made.add_row(
+            _status(view.status),
             text(view.key.case_id),
             text(view.key.batch_id),
-            text(view.status, _STYLES[view.status]),
-            *(text(getattr(documents, name) or "") for name in numbers[:-1]),
-            text(view.dead_letters or ""),
+            *(text(f"{getattr(documents, name):,}") for name in numbers[2:-1]),
+            text(f"{view.dead_letters:,}"),
             text(moment(view.updated_at)),
             text(view.reason),
         )
     console().print(made)
+    if len(views) == limit:
+        typer.echo(f"the newest {limit}; --limit shows more", err=True)
 
 
-@app.command("show")
+@app.command()
 def show(
     context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
 ) -> None:
-    """Show a batch: its status, its resources, its queues over the last polls.
+    """Show one batch in full.
 
-    \\b
+    Status, documents, phase of its run, its resources, its queues over the last looks.
+
+    \b
     Example:
       docflow batches show 7 1
     """
     run(_show(surroundings(context), key_of(case, batch), as_json=as_json))
 
 
+@dataclass(frozen=True)
+class _Sight:
+    """What Temporal and the worker tell of a run."""
+
+    status: BatchStatus | None = None
+    link: str | None = None
+
+
 async def _show(world: Surroundings, key: BatchKey, *, as_json: bool) -> None:
     async with open_store(world) as store:
         view = await store.get(key)
     if view is None:
-        raise CommandError(f"there is no {key}; `docflow batches list` shows them")
-    status = await _status_of_run(key)
+        raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
+    sight = await attempt(_look(world, key))
+    if isinstance(sight, Failure):
+        typer.echo(f"docflow: {one_line(sight.reason)}", err=True)
+        sight = _Sight()
+    status = sight.status
     if as_json:
-        said = None if status is None else status.model_dump(mode="json")
-        print_json({**_as_json(view), "run": said})
+        said = status and status.model_dump(mode="json")
+        print_json({"batch": _as_json(view), "run": said, "link": sight.link})
         return
     out = console()
-    documents = ", ".join(
-        f"{number} {name}" for name, number in view.documents.model_dump().items() if number
-    )
-    out.print(
-        pairs(
-            [
-                ("batch", str(key)),
-                ("status", text(view.status, _STYLES[view.status])),
-                ("why", view.reason),
-                ("documents", documents or None),
-                ("dead letters", view.dead_letters or None),
-                ("changed", moment(view.updated_at)),
-                ("run", key.workflow_id),
-                *_rows_of(status),
-            ]
-        )
-    )
+    out.print(pairs([*_row_pairs(view), *_run_pairs(view, sight)]))
     if status is not None and status.resources:
-        made = table("resource", "state")
+        resources = table("resource", "state")
         for row in status.resources:
-            made.add_row(text(row.resource), text(row.state))
-        out.print(made)
+            resources.add_row(text(row.resource), text(row.state))
+        out.print(resources)
     if status is not None and status.depths:
         out.print(_depths(status.depths))
 
 
-def _rows_of(status: BatchStatus | None) -> Sequence[tuple[str, object]]:
-    if status is None:
-        return [("phase", "no run is known to Temporal")]
+async def _look(world: Surroundings, key: BatchKey) -> _Sight:
+    runs = await open_runs(world)
+    return _Sight(await runs.status(key), runs.link(key))
+
+
+def _row_pairs(view: "BatchView") -> list[tuple[str, object]]:
+    documents = view.documents.model_dump()
     return [
-        ("phase", status.phase),
-        ("because", status.reason),
-        ("validation", status.validation),
-        ("redrives", status.redrives or None),
-        ("waits since", moment(status.waiting_since)),
-        ("answers", status.next_steps),
+        ("batch", str(view.key)),
+        ("status", _status(view.status)),
+        ("reason", view.reason),
+        ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
+        ("dead letters", f"{view.dead_letters:,}" if view.dead_letters else None),
+        ("changed", moment(view.updated_at)),
     ]
 
 
-def _depths(depths: Sequence[PolledDepth]) -> Any:
+def _run_pairs(view: "BatchView", sight: _Sight) -> list[tuple[str, object]]:
+    status = sight.status
+    if status is None:
+        return [("run", "none is known")]
+    return [
+        ("run", view.key.workflow_id),
+        ("link", sight.link),
+        ("phase", status.phase),
+        ("because", status.reason if status.reason != view.reason else None),
+        ("validation", status.validation),
+        ("passes over dead letters", status.redrives or None),
+        ("parked since", moment(status.waiting_since)),
+        (
+            "next step",
+            f"docflow batches retry | skip | fail {name_of(view.key)}"
+            if status.next_steps
+            else None,
+        ),
+    ]
+
+
+def _depths(depths: Sequence[PolledDepth]) -> "Table":
     counts = ("visible", "delayed", "in flight", "dead letters", "loads")
-    made = table("polled (UTC)", *counts, numbers=counts)
+    made = table("looked (UTC)", *counts, numbers=counts)
     for one in depths:
         queue = one.queue
         numbers = (queue.visible, queue.delayed, queue.in_flight, one.dead_letters.total, one.loads)
-        made.add_row(text(moment(one.at)), *map(text, numbers))
+        made.add_row(text(moment(one.at)), *(text(f"{number:,}") for number in numbers))
     return made
 
 
-async def _status_of_run(key: BatchKey) -> BatchStatus | None:
-    """What the newest run of a batch says; None: Temporal knows none."""
-    from temporalio.service import RPCError, RPCStatusCode
-
-    from workers.connect import connect
-
-    handle = (await connect()).get_workflow_handle(key.workflow_id)
-    try:
-        return await handle.query("status", result_type=BatchStatus)
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return None
-        raise CommandError(f"{key.workflow_id} does not answer: {error.message}") from error
-
-
-@app.command("resources")
-def resources(
-    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
-) -> None:
-    """Show what exists of a batch in the cloud right now, how old it is, and what it costs by.
-
-    \\b
-    Example:
-      docflow batches resources 7 1
-    """
-    run(_resources(surroundings(context), key_of(case, batch), as_json=as_json))
-
-
-async def _resources(world: Surroundings, key: BatchKey, *, as_json: bool) -> None:
-    from activities.batches.sweeping import BatchSweeping
-
-    async with open_cloud(world) as cloud:
-        sweeping = BatchSweeping(
-            cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
-        )
-        found = [one async for one in sweeping.everything() if one.key == key]
-        is_open = await cloud.runs.is_open(key.workflow_id)
-    if as_json:
-        print_json({"run": is_open, "resources": [_found_as_json(one) for one in found]})
-        return
-    if not found:
-        typer.echo(f"nothing of {key} exists")
-        return
-    now = datetime.now(UTC)
-    made = table("resource", "name", "age", "details")
-    for one in found:
-        details = ", ".join(f"{name} {value}" for name, value in one.details.items())
-        made.add_row(text(one.resource), text(one.name), text(_age(one, now)), text(details))
-    console().print(made)
-    if not is_open:
-        typer.echo(
-            "no run of the batch is open: the sweeper removes all of this but a dead-letter "
-            "queue that holds messages",
-            err=True,
-        )
-
-
-def _age(found: "FoundResource", now: datetime) -> str:
-    if found.made_at is None:
-        return ""
-    minutes = int((now - found.made_at).total_seconds() // 60)
-    return f"{minutes // 60}:{minutes % 60:02} h"
-
-
-def _found_as_json(found: "FoundResource") -> dict[str, Any]:
-    said = asdict(found)
-    return {
-        **said,
-        "key": found.key.model_dump(),
-        "details": dict(found.details),
-        "made_at": found.made_at and found.made_at.isoformat(),
-    }
+def _status(status: LoaderStatus) -> "Text":
+    return text(status, _STYLES[status])
 
 
 def _as_json(view: "BatchView") -> dict[str, Any]:
     return {
-        "case_id": view.key.case_id,
-        "batch_id": view.key.batch_id,
+        **view.key.model_dump(),
         "status": view.status,
         "reason": view.reason,
-        "updated_at": view.updated_at.isoformat(),
         "documents": view.documents.model_dump(),
         "dead_letters": view.dead_letters,
+        "updated_at": view.updated_at.isoformat(),
     }

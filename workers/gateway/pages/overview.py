@@ -74,9 +74,9 @@ class OverviewPages:
         title = words.type_title(entry.document_type, self.titles())
         return Waiting(
             key=f"run-{entry.run_id}",
-            title=entry.filename or entry.workflow_id,
+            title=entry.title,
             kind=f"{pipeline} · {title}",
-            state=words.waiting_state(entry.state),
+            state=words.waiting_state(entry.state, ended=entry.ended),
             waiting_since=entry.waiting_since,
             whom=entry.waiting_for or "any operator",
             address=address,

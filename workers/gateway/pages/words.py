@@ -121,11 +121,15 @@ def steps(state: SpreadsheetState) -> Sequence[Step]:
     )
 
 
-def waiting_state(state: str) -> str:
-    """What a run of any pipeline waits for, by its search attribute `State`."""
+def waiting_state(state: str, *, ended: bool = False) -> str:
+    """What a run of any pipeline waits for, by its search attribute `State`.
+
+    One that has ended waits for nothing, and left something to look at.
+    """
     if state in (_S.COLUMN_MAPPING, _S.CELL_MAPPING):
         return f"{STATES[SpreadsheetState(state)].text} to map"
-    return state.replace("_", " ").capitalize() or "Attention"
+    said = state.replace("_", " ").capitalize() or "Attention"
+    return f"{said}, not all removed" if ended else said
 
 
 def type_title(name: str, titles: Mapping[str, str]) -> str:

@@ -1,0 +1,426 @@
+"""Every error of AWS at every single call of queues and topic: told apart, and survived."""
+
+import copy
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiobotocore.awsrequest import AioAWSResponse as AWSResponse
+from botocore.exceptions import (
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+)
+
+from adapters.aws import queues as queues_module
+from adapters.aws import redriving as redriving_module
+from adapters.aws.queues import AwsQueues
+from adapters.aws.session import AwsClients, AwsSettings, open_aws
+from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
+from contracts.batches import CANARY, Announcement, Publication, Redriven
+from tests.support.aws_answers import Answers, answers
+from tests.support.batch_site import ready
+from tests.support.queue_bench import (
+    KEY,
+    OTHER,
+    VISIBILITY,
+    AwsBench,
+    Bench,
+    Benches,
+    document,
+    open_benches,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Call = Callable[[Bench], Awaitable[Any]]
+
+CODES: list[tuple[str, int, type[PortError]]] = [
+    ("RequestThrottled", 403, Throttled),
+    ("ThrottlingException", 400, Throttled),
+    ("TooManyRequestsException", 429, Throttled),
+    ("OverLimit", 403, Throttled),
+    ("AWS.SimpleQueueService.QueueDeletedRecently", 400, NotYet),
+    ("AWS.SimpleQueueService.PurgeQueueInProgress", 403, NotYet),
+    ("ResourceInUseException", 400, NotYet),
+    ("InternalError", 500, Unavailable),
+    ("ServiceUnavailable", 503, Unavailable),
+    ("AccessDenied", 403, Denied),
+    ("KmsAccessDenied", 400, Denied),
+    ("InvalidParameterValue", 400, Denied),
+]
+LOST = [
+    EndpointConnectionError(endpoint_url="http://sqs"),
+    ConnectTimeoutError(endpoint_url="http://sqs"),
+    ReadTimeoutError(endpoint_url="http://sqs"),
+]
+LETTERS = [json.dumps(document("DOCUMENT_PROCESSED", documentId=name)) for name in "abc"]
+ENDED = Publication(
+    event_type=Announcement.BATCH_END_START, case_id=7, batch_id=3, message_id="batch/7/3/end"
+)
+
+
+async def nothing(_: Bench) -> None:
+    """There is nothing yet."""
+
+
+async def dead_letters(bench: Bench) -> None:
+    await bench.queues.ensure_dead_letters(bench.names(), bench.plan, KEY.workflow_id)
+
+
+async def queue(bench: Bench) -> None:
+    await bench.queues.ensure_queue(bench.names(), bench.plan, KEY.workflow_id, VISIBILITY)
+
+
+async def both(bench: Bench) -> None:
+    await dead_letters(bench)
+    await queue(bench)
+
+
+async def with_other_settings(bench: Bench) -> None:
+    await bench.build(retention=3600)
+    await bench.untag(bench.names().queue)
+
+
+async def redrive_policy(bench: Bench) -> None:
+    await bench.queues.set_redrive_policy(bench.names(), bench.plan)
+
+
+async def topic_policy(bench: Bench) -> None:
+    await bench.queues.allow_topic(bench.names(), bench.plan)
+
+
+async def early(bench: Bench) -> None:
+    names = await bench.build()
+    await bench.send(names.queue, LETTERS[0])
+    await bench.send(names.queue, json.dumps(document(CANARY, messageId="1")))
+
+
+async def proof(bench: Bench) -> bool:
+    return await bench.queues.has_proof(bench.names().queue, "1")
+
+
+async def depth(bench: Bench) -> Any:
+    return await bench.queues.depth(bench.names().queue)
+
+
+async def letters(bench: Bench) -> None:
+    names = await bench.build()
+    for body in (*LETTERS, LETTERS[0]):
+        await bench.queues.dead_letter(names, body, "broken", body)
+
+
+async def redrive(bench: Bench) -> Any:
+    return await bench.queues.redrive(bench.names())
+
+
+async def dead_letter(bench: Bench) -> None:
+    await bench.queues.dead_letter(bench.names(), LETTERS[0], "broken", "load/7/3/a")
+
+
+async def delete(bench: Bench) -> bool:
+    return await bench.queues.delete_queue(bench.names().queue)
+
+
+async def subscribe(bench: Bench) -> None:
+    await bench.topic.subscribe(bench.names(), bench.plan, KEY)
+
+
+async def subscribed_to_another(bench: Bench) -> None:
+    names = await bench.build()
+    await bench.topic.subscribe(names, bench.plan, OTHER)
+
+
+async def unsubscribe(bench: Bench) -> bool:
+    return await bench.topic.unsubscribe(bench.names(), bench.plan)
+
+
+async def publish(bench: Bench) -> None:
+    await bench.topic.publish(bench.plan, ENDED)
+
+
+async def canary(bench: Bench) -> None:
+    await bench.topic.send_canary(bench.plan, KEY, "1")
+
+
+async def subscriptions(bench: Bench) -> Any:
+    return await bench.subscriptions()
+
+
+async def names_of_queues(bench: Bench) -> list[str]:
+    names = bench.names()
+    kinds = {names.queue: "queue", names.dead_letters: "dead"}
+    return [kinds[one.name] for one in await bench.found_queues()]
+
+
+async def set_to(bench: Bench) -> list[Any]:
+    has = await bench.settings(bench.names().queue)
+    return [
+        has.retention == bench.plan.retention,
+        has.dead_letters is not None,
+        has.topic_arn is not None,
+    ]
+
+
+async def in_queue(bench: Bench) -> list[str]:
+    """What has come back; a message whose answer was lost may have done so twice."""
+    return sorted(set(await bench.drain(bench.names().queue)))
+
+
+async def in_dead_letters(bench: Bench) -> list[str]:
+    return sorted(set(await bench.drain(bench.names().dead_letters)))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a port, what it needs, and what there is when it is done."""
+
+    call: Call
+    needs: Call = nothing
+    left: Call = nothing
+    leaves: Any = None
+
+
+STEPS = {
+    "ensure_dead_letters": Step(dead_letters, nothing, names_of_queues, ["dead"]),
+    "ensure_queue": Step(queue, nothing, names_of_queues, ["queue"]),
+    "adopt": Step(queue, with_other_settings, names_of_queues, ["queue", "dead"]),
+    "set_redrive_policy": Step(redrive_policy, both, set_to, [True, True, False]),
+    "allow_topic": Step(topic_policy, queue, set_to, [True, False, True]),
+    "has_proof": Step(proof, early),
+    "depth": Step(depth, both),
+    "redrive": Step(redrive, letters, in_queue, sorted(LETTERS)),
+    "dead_letter": Step(dead_letter, both, in_dead_letters, LETTERS[:1]),
+    "delete_queue": Step(delete, both, names_of_queues, ["dead"]),
+    "found": Step(names_of_queues, both),
+    "subscribe": Step(subscribe, queue, subscriptions, [KEY]),
+    "repair": Step(subscribe, subscribed_to_another, subscriptions, [KEY]),
+    "unsubscribe": Step(unsubscribe, Bench.subscribe, subscriptions, []),
+    "publish": Step(publish),
+    "send_canary": Step(canary),
+    "found_subscriptions": Step(subscriptions, Bench.subscribe),
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def benches(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Benches]:
+    async with open_benches("moto", tmp_path_factory.mktemp("moto")) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counters of moto are exact: nobody has to wait for what is not there."""
+    monkeypatch.setattr(redriving_module, "HIDDEN_SECONDS", 2)
+    monkeypatch.setattr(redriving_module, "POLL_SECONDS", 0)
+    monkeypatch.setattr(queues_module, "LOOK_SECONDS", 0)
+
+
+@dataclass(frozen=True)
+class Said:
+    """One call of a step, and what came of it."""
+
+    service: str
+    operation: str
+    answer: Any
+
+
+@contextmanager
+def taped(bench: Bench) -> Iterator[list[Said]]:
+    """Listen to the calls of both clients."""
+    assert isinstance(bench, AwsBench)
+    tape: list[Said] = []
+    with ExitStack() as stack:
+        for service, client in services(bench.clients):
+
+            def listen(model: Any, parsed: Any, service: str = service, **_: Any) -> None:
+                tape.append(Said(service, model.name, copy.deepcopy(parsed)))
+
+            client.meta.events.register("after-call", listen)
+            stack.callback(client.meta.events.unregister, "after-call", listen)
+        yield tape
+
+
+def services(clients: AwsClients) -> list[tuple[str, Any]]:
+    return [("sqs", clients.sqs), ("sns", clients.sns)]
+
+
+async def tape_of(benches: Benches, step: Step) -> tuple[Bench, list[Said]]:
+    """The calls that a step makes, found by letting it work, and where it did."""
+    bench = await benches()
+    await step.needs(bench)
+    with taped(bench) as tape:
+        await step.call(bench)
+    assert tape
+    return bench, tape
+
+
+@contextmanager
+def replayed(bench: Bench, tape: Sequence[Said]) -> Iterator[dict[str, Answers]]:
+    """Answer from a tape, with nobody behind it."""
+    assert isinstance(bench, AwsBench)
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(answers(client, alone=True))
+            for name, client in services(bench.clients)
+        }
+
+
+def play(standing: dict[str, Answers], tape: Sequence[Said]) -> None:
+    """Let the next calls be answered as they were once."""
+    for said in tape:
+        if "Error" in said.answer:
+            status = said.answer["ResponseMetadata"]["HTTPStatusCode"]
+            standing[said.service].refuse(said.operation, said.answer["Error"]["Code"], status)
+        else:
+            rest = {name: it for name, it in said.answer.items() if name != "ResponseMetadata"}
+            standing[said.service].say(said.operation, **copy.deepcopy(rest))
+
+
+async def outcomes(
+    bench: Bench, step: Step, tape: Sequence[Said], spoil: Callable[[Answers, str], None]
+) -> AsyncIterator[tuple[str, Any]]:
+    """Let each call of a step fail in turn, the others being answered as they were once."""
+    for failing, said in enumerate(tape):
+        with replayed(bench, tape) as standing:
+            play(standing, tape[:failing])
+            spoil(standing[said.service], said.operation)
+            play(standing, tape[failing:])
+            for _ in (*LETTERS, LETTERS[0]):
+                standing["sqs"].say("ChangeMessageVisibility")
+            try:
+                outcome = await step.call(bench)
+            except PortError as error:
+                outcome = error
+        yield said.operation, outcome
+
+
+@pytest.mark.parametrize("name", STEPS)
+async def test_every_error_at_any_call_is_told_apart(benches: Benches, name: str) -> None:
+    step = STEPS[name]
+    bench, tape = await tape_of(benches, step)
+    for code, status, kind in CODES:
+        spoil = partial(Answers.refuse, code=code, status=status)
+        async for operation, outcome in outcomes(bench, step, tape, spoil):
+            # What SQS cannot move, or not now, is moved one by one.
+            moved = operation == "ListMessageMoveTasks" and status >= 500
+            wanted = Redriven if moved else kind
+            assert type(outcome) is wanted, f"{code} at {operation}: {outcome!r}"
+
+
+@pytest.mark.parametrize("name", STEPS)
+async def test_silence_at_any_call_is_told(benches: Benches, name: str) -> None:
+    step = STEPS[name]
+    bench, tape = await tape_of(benches, step)
+    for error in LOST:
+        async for operation, outcome in outcomes(
+            bench, step, tape, partial(Answers.lose, error=error)
+        ):
+            assert type(outcome) is Unavailable, f"{error} at {operation}: {outcome!r}"
+
+
+FINE_WHEN_GONE = {
+    "depth": {"GetQueueUrl", "GetQueueAttributes"},
+    "delete_queue": {"GetQueueUrl", "DeleteQueue"},
+    "found": {"GetQueueAttributes", "ListQueueTags"},
+    "redrive": {"GetQueueUrl", "GetQueueAttributes"},
+    "repair": {"GetSubscriptionAttributes", "SetSubscriptionAttributes", "Subscribe"},
+    "unsubscribe": {"GetQueueUrl", "GetQueueAttributes", "ListSubscriptionsByTopic", "Unsubscribe"},
+}
+"""Calls of a step that may find that there is nothing any more."""
+
+
+@pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "NotFound"])
+@pytest.mark.parametrize("name", STEPS)
+async def test_what_is_gone_is_refused_unless_the_step_can_do_without(
+    benches: Benches, name: str, code: str
+) -> None:
+    step = STEPS[name]
+    bench, tape = await tape_of(benches, step)
+    if name == "repair":
+        # It subscribes again, then.
+        tape = [*tape, Said("sns", "Subscribe", {"SubscriptionArn": "arn:aws:sns:again"})]
+    spoil = partial(Answers.refuse, code=code, status=400)
+    seen: set[str] = set()
+    async for operation, outcome in outcomes(bench, step, tape, spoil):
+        is_fine = operation in FINE_WHEN_GONE.get(name, ())
+        if name == "redrive" and operation in seen:
+            # The second time it asks for the queue that they come from.
+            is_fine = False
+        seen.add(operation)
+        assert isinstance(outcome, Denied) is not is_fine, f"{operation}: {outcome!r}"
+
+
+@contextmanager
+def broken(bench: Bench, operation: str, before: int, *, done: bool) -> Iterator[None]:
+    """Let one call find nobody, or, when it is done all the same, lose its answer."""
+    assert isinstance(bench, AwsBench)
+    left = before
+
+    def lose(model: Any, **_: Any) -> None:
+        nonlocal left
+        left -= model.name == operation
+        if left < 0 and model.name == operation:
+            left = 1_000
+            raise ReadTimeoutError(endpoint_url="http://aws")
+
+    event = "after-call" if done else "before-call"
+    with ExitStack() as stack:
+        for _, client in services(bench.clients):
+            client.meta.events.register(event, lose)
+            stack.callback(client.meta.events.unregister, event, lose)
+        yield
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["not done", "answer lost"])
+@pytest.mark.parametrize("name", STEPS)
+async def test_a_second_attempt_does_the_work_wherever_the_first_one_broke(
+    benches: Benches, name: str, done: bool
+) -> None:
+    step = STEPS[name]
+    _, tape = await tape_of(benches, step)
+    operations = [said.operation for said in tape]
+    for failing, operation in enumerate(operations):
+        bench = await benches()
+        await step.needs(bench)
+        with broken(bench, operation, operations[:failing].count(operation), done=done):
+            with pytest.raises(Unavailable):
+                await step.call(bench)
+            await ready(lambda bench=bench: step.call(bench))
+        assert await step.left(bench) == step.leaves, operation
+
+
+async def test_throttling_that_passes_is_ridden_out_by_the_client(benches: Benches) -> None:
+    bench = await benches()
+    assert isinstance(bench, AwsBench)
+    names = await bench.build()
+    settings = AwsSettings("eu-central-1", bench.clients.sqs.meta.endpoint_url, "test", "test")
+    async with open_aws(settings) as clients:
+        refusals = iter([refused(403, "RequestThrottled"), refused(503, "ServiceUnavailable")])
+        clients.sqs.meta.events.register(
+            "before-send.sqs.GetQueueUrl", lambda **_: next(refusals, None)
+        )
+        assert await AwsQueues(clients.sqs).depth(names.queue) is not None
+        assert next(refusals, None) is None
+
+
+def refused(status: int, code: str) -> AWSResponse:
+    body = json.dumps({"__type": code, "message": "no"}).encode()
+    return Silence("http://sqs", status, {"content-type": "application/x-amz-json-1.0"}, body)
+
+
+class Silence(AWSResponse):
+    """An answer that came over no wire."""
+
+    def __init__(self, url: str, status: int, headers: dict[str, str], body: bytes) -> None:
+        super().__init__(url, status, headers, None)
+        self._body = body
+
+    @property
+    async def content(self) -> bytes:
+        return self._body

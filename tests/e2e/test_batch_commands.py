@@ -1,0 +1,259 @@
+"""`docflow batches`, on a real server, with the real worker and database and a cloud in memory."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
+from typer.testing import Result
+
+from adapters.database import upgrade
+from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.files.texts.texts import FileTexts
+from adapters.memory.cloud import MemoryCloud
+from adapters.temporal.open_runs import TemporalOpenRuns
+from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
+from tests.support.cli import run_docflow_aside
+from tests.support.waiting import eventually
+from workers.batch_resources import BatchResources
+from workers.catalogue import CATALOGUE
+from workers.cli.surroundings import Surroundings
+from workers.plugin import docflow_plugin
+from workers.process import build_worker
+from workers.resources import open_resources
+from workers.stack.temporal import TUNING, temporal_binary
+from workflows import attributes
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PLAN = BatchPlan(
+    prefix="commands",
+    topic_arn="arn:aws:sns:eu-central-1:123456789012:documents",
+    source_function="docflow_document_loader",
+)
+QUICK = {
+    "DOCFLOW_BATCH_SETTLE_SECONDS": "0",
+    "DOCFLOW_BATCH_POLL_SECONDS": "1",
+    "DOCFLOW_BATCH_HOLD_SECONDS": "0",
+}
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A person with the settings of an installation."""
+
+    environment: Mapping[str, str]
+    cloud: MemoryCloud
+    store: SqlBatchStore
+    client: Client
+
+    async def try_docflow(self, *arguments: str) -> Result:
+        """Run `docflow batches ...`."""
+        surroundings = Surroundings(self.environment)
+        return await run_docflow_aside("batches", *arguments, surroundings=surroundings)
+
+    async def docflow(self, *arguments: str) -> str:
+        """Run a command that works."""
+        done = await self.try_docflow(*arguments)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    async def refused(self, *arguments: str) -> str:
+        """Run a command that is refused, in one line."""
+        done = await self.try_docflow(*arguments)
+        assert done.exit_code != 0, done.output
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        return done.stderr
+
+    async def json(self, *arguments: str) -> Any:
+        """What a command prints for programs."""
+        return json.loads(await self.docflow(*arguments, "--json"))
+
+    async def until(self, key: BatchKey, status: LoaderStatus, phase: str) -> dict[str, Any]:
+        """Wait until `show` says so; what it says."""
+        seen: dict[str, Any] = {}
+
+        async def reached() -> bool:
+            nonlocal seen
+            done = await self.try_docflow("show", str(key.case_id), str(key.batch_id), "--json")
+            if done.exit_code != 0:
+                return False
+            seen = json.loads(done.stdout)
+            in_run = seen["run"] and seen["run"]["phase"]
+            return (seen["batch"]["status"], in_run) == (status, phase)
+
+        await eventually(reached, seconds=30, pause=0.1)
+        return seen
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Terminal]:
+    folder = tmp_path_factory.mktemp("commands")
+    tuning = [word for value in TUNING for word in ("--dynamic-config-value", value)]
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=tuning,
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    settings = {
+        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+        "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        "TEMPORAL_UI_ADDRESS": "http://ui:8233",
+        "USER": "ada",
+        **QUICK,
+    }
+    await upgrade(settings["DATABASE_URL"])
+    cloud = MemoryCloud()
+    with pytest.MonkeyPatch.context() as patch:
+        async with environment, open_resources(settings) as resources, FileTexts() as texts:
+            client = environment.client
+            patch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
+            store = SqlBatchStore(resources.database)
+            batches = BatchResources(
+                plan=PLAN,
+                queues=cloud.queues,
+                topic=cloud.topic,
+                functions=cloud.functions,
+                grants=cloud.grants,
+                store=store,
+                loads=SqlLoadStore(resources.database),
+                texts=texts,
+                runs=TemporalOpenRuns(client),
+            )
+            opened = replace(resources, batches=batches)
+            async with build_worker(client, CATALOGUE["batches"], opened):
+                yield Terminal(settings, cloud, store, client)
+
+
+async def test_a_batch_from_its_start_to_its_end(terminal: Terminal) -> None:
+    key = BatchKey(case_id=1, batch_id=4)
+    said = await terminal.docflow("start", "1", "4")
+    assert "JOB_STARTED of batch 4 of case 1 is taken" in said
+    await terminal.until(key, LoaderStatus.PROCESSING, "loading")
+    shown = await terminal.docflow("show", "1", "4")
+    assert "http://ui:8233/namespaces/default/workflows/batch%2F1%2F4" in shown
+    assert "event source mapping" in shown and "visible" in shown
+
+    await terminal.docflow("finish", "1", "4")
+    await terminal.until(key, LoaderStatus.PROCESSING, "ending")
+    ended = await terminal.json("end", "1", "4")
+    assert (ended["event_type"], ended["taken_by"]) == ("BATCH_END_FINISHED", "case/1")
+    seen = await terminal.until(key, LoaderStatus.COMPLETE, "done")
+    assert {row["state"] for row in seen["run"]["resources"]} == {"gone"}
+    assert names_of(PLAN.prefix, key).queue not in terminal.cloud.queues_by_name
+
+    (listed,) = await terminal.json("list", "--case", "1")
+    assert (listed["batch_id"], listed["status"]) == (4, "complete")
+    assert "complete" in await terminal.docflow("list", "--case", "1")
+
+
+@pytest.mark.parametrize(("options", "case"), [([], 2), (["--partial"], 3)])
+async def test_a_batch_is_cancelled(terminal: Terminal, options: list[str], case: int) -> None:
+    key = BatchKey(case_id=case, batch_id=1)
+    await terminal.docflow("start", str(case), "1")
+    await terminal.until(key, LoaderStatus.PROCESSING, "loading")
+    await terminal.docflow("cancel", str(case), "1", *options)
+    seen = await terminal.until(key, LoaderStatus.CANCELLED, "done")
+    assert seen["run"]["cancelled"] == ("partial" if options else "full")
+
+
+async def test_an_expected_batch_goes_first(terminal: Terminal) -> None:
+    said = await terminal.docflow("expect", "4", "2", "1", "2")
+    assert said == "case 4 expects batch 1, 2\n"
+    await terminal.docflow("start", "4", "2")
+    waiting = await terminal.json("list", "--case", "4")
+    assert [row["status"] for row in waiting] == ["waiting", "waiting"]
+    await terminal.docflow("cancel", "4", "1")
+    await terminal.until(BatchKey(case_id=4, batch_id=2), LoaderStatus.PROCESSING, "loading")
+    assert "none is known" in await terminal.docflow("show", "4", "1")
+    await terminal.docflow("cancel", "4", "2")
+
+
+async def test_a_parked_batch_is_answered(terminal: Terminal) -> None:
+    key = BatchKey(case_id=5, batch_id=1)
+    await terminal.docflow("start", "5", "1", "--end", "0")
+    await terminal.docflow("finish", "5", "1")
+    seen = await terminal.until(key, LoaderStatus.PROCESSING, "parked")
+    assert seen["run"]["next_steps"] == "retry, skip or fail"
+    assert "docflow batches retry | skip | fail 5 1" in await terminal.docflow("show", "5", "1")
+    assert "501 characters" in await terminal.refused("retry", "5", "1", "--reason", "x" * 501)
+    assert "retry taken" in await terminal.docflow("retry", "5", "1")
+    await terminal.until(key, LoaderStatus.PROCESSING, "parked")
+    answered = await terminal.json("skip", "5", "1", "--reason", "nothing follows")
+    assert answered["answer"] == "skip"
+    await terminal.until(key, LoaderStatus.COMPLETE, "done")
+
+
+async def test_a_parked_batch_is_given_up(terminal: Terminal) -> None:
+    key = BatchKey(case_id=6, batch_id=1)
+    await terminal.docflow("start", "6", "1", "--end", "0")
+    await terminal.docflow("finish", "6", "1")
+    await terminal.until(key, LoaderStatus.PROCESSING, "parked")
+    await terminal.docflow("fail", "6", "1", "--reason", "the case was closed")
+    seen = await terminal.until(key, LoaderStatus.FAILED, "done")
+    assert "BATCH_END_FINISHED has not come" in seen["batch"]["reason"]
+
+
+async def test_an_event_said_twice_is_taken_twice(terminal: Terminal) -> None:
+    await terminal.docflow("start", "7", "1")
+    handle = terminal.client.get_workflow_handle("case/7")
+    before = (await handle.query("status"))["events"]
+    for _ in range(2):
+        await terminal.docflow("finish", "7", "1")
+    assert (await handle.query("status"))["events"] == before + 2
+    await terminal.docflow("cancel", "7", "1")
+
+
+async def test_dead_letters_are_redriven_after_the_end(terminal: Terminal) -> None:
+    key = BatchKey(case_id=8, batch_id=1)
+    await terminal.store.expect([key])
+    assert "there is no batch 2 of case 8" in await terminal.refused("redrive", "8", "2")
+    await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
+    assert "kept no dead letters" in await terminal.refused("redrive", "8", "1")
+    await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE, dead_letters=2))
+    taken = await terminal.json("redrive", "8", "1")
+    assert taken["event_type"] == "REDRIVE_REQUESTED"
+    await terminal.until(key, LoaderStatus.PROCESSING, "ending")
+    await terminal.docflow("end", "8", "1")
+    await terminal.until(key, LoaderStatus.COMPLETE, "done")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("show", "99", "1"), "there is no batch 1 of case 99; `docflow batches list`"),
+        (("retry", "99", "1"), "there is no open run batch/99/1"),
+        (("expect", "99", "1", "0"), "0 is no batch"),
+        (("resources", "99", "1"), "AWS_REGION"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_one_line(
+    terminal: Terminal, arguments: tuple[str, ...], says: str
+) -> None:
+    assert says in await terminal.refused(*arguments)
+
+
+async def test_an_empty_list_says_how_to_begin(terminal: Terminal) -> None:
+    assert "docflow batches start CASE BATCH" in await terminal.docflow("list", "--case", "99")
+
+
+async def test_a_table_that_is_cut_says_so(terminal: Terminal) -> None:
+    done = await terminal.try_docflow("list", "--limit", "1")
+    assert (done.exit_code, done.stderr) == (0, "the newest 1; --limit shows more\n")
+
+
+async def test_a_batch_is_shown_although_temporal_is_away(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await terminal.store.expect([BatchKey(case_id=9, batch_id=1)])
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
+    done = await terminal.try_docflow("show", "9", "1")
+    assert (done.exit_code, "waiting" in done.stdout) == (0, True)
+    assert "TEMPORAL_ADDRESS" in done.stderr
+    assert "TEMPORAL_ADDRESS" in await terminal.refused("start", "9", "1")

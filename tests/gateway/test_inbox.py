@@ -1,0 +1,124 @@
+"""Batches in the inbox: those that wait, and those that ended and left something."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio import workflow
+from temporalio.client import WorkflowHandle
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from contracts.batches import LARGEST_ID, BatchKey
+from tests.support.gateway import TOKENS, Stack, build_app, token
+from tests.support.waiting import eventually
+from workers.gateway.auth import Tokens
+from workers.gateway.pages.routes import pages_router
+from workers.gateway.pages.site import COOKIE
+from workflows import attributes
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TASK_QUEUE = "batches-of-the-inbox"
+TEMPORAL_UI = "https://temporal.example.com"
+OPERATOR = token("olga", 1, "operator")
+
+
+@workflow.defn(name="BatchLifecycle")
+class Batch:
+    """As far as the inbox sees one."""
+
+    @workflow.run
+    async def run(self, state: str, waits: bool, ends: bool) -> None:
+        workflow.upsert_search_attributes(
+            attributes.waiting(state, workflow.now(), attributes.OPERATORS)
+            if waits
+            else attributes.going_on(state)
+        )
+        await workflow.wait_condition(lambda: ends)
+
+
+@dataclass
+class Batches:
+    """Runs of batches, and what an operator's inbox says of them."""
+
+    stack: Stack
+    open: list[WorkflowHandle[Any, Any]] = field(default_factory=list[WorkflowHandle[Any, Any]])
+
+    async def run(
+        self, key: BatchKey, state: str, *, waits: bool = True, ends: bool = True
+    ) -> None:
+        handle = await self.stack.client.start_workflow(
+            Batch.run,
+            args=[state, waits, ends],
+            id=key.workflow_id,
+            task_queue=TASK_QUEUE,
+            search_attributes=attributes.at_start("batches", "load", str(key.case_id)),
+        )
+        if ends:
+            await handle.result()
+        else:
+            self.open.append(handle)
+
+    async def shown(self, bearer: str = OPERATOR) -> dict[str, str]:
+        """Workflow id to state."""
+        async with self.stack.browser(bearer) as somebody:
+            answer = await somebody.get("/api/inbox")
+            assert answer.status_code == 200, answer.text
+            return {each["workflowId"]: each["state"] for each in answer.json()}
+
+    async def page(self) -> str:
+        """The inbox as a browser shows it."""
+        app, desk = build_app(self.stack.client, self.stack.resources, temporal_ui=TEMPORAL_UI)
+        app.include_router(pages_router(desk, Tokens(TOKENS)))
+        async with self.stack.browser(app=app) as olga:
+            olga.cookies.set(COOKIE, OPERATOR)
+            return (await olga.get("/")).text
+
+    async def until_shown(self, case_id: int, expected: Mapping[int, str]) -> None:
+        """Wait until exactly these batches of a case are there: id to state."""
+        wanted = {f"batch/{case_id}/{id}": state for id, state in expected.items()}
+
+        async def there() -> bool:
+            found = (await self.shown()).items()
+            return {id: said for id, said in found if id.startswith(f"batch/{case_id}/")} == wanted
+
+        await eventually(there)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def batches(stack: Stack) -> AsyncIterator[Batches]:
+    worker = Worker(
+        stack.client,
+        task_queue=TASK_QUEUE,
+        workflows=[Batch],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+    )
+    async with worker:
+        started = Batches(stack)
+        yield started
+        for handle in started.open:
+            await handle.terminate()
+
+
+async def test_a_batch_that_is_parked_is_shown_to_operators(batches: Batches) -> None:
+    parked, loading = BatchKey(case_id=7, batch_id=1), BatchKey(case_id=7, batch_id=2)
+    await batches.run(parked, "parked", ends=False)
+    await batches.run(loading, "loading", waits=False, ends=False)
+    await batches.until_shown(7, {1: "parked"})
+    assert parked.workflow_id not in await batches.shown(token("anna", 1))
+    page = await batches.page()
+    assert "Batch 1 of case 7" in page and "Batch · Load" in page
+    assert f"{TEMPORAL_UI}/namespaces/default/workflows/batch%2F7%2F1/" in page
+
+
+async def test_what_a_batch_left_is_shown_until_it_runs_again(batches: Batches) -> None:
+    kept, redriven = BatchKey(case_id=8, batch_id=1), BatchKey(case_id=8, batch_id=LARGEST_ID)
+    for key in (kept, redriven):
+        await batches.run(key, "complete")
+    await batches.until_shown(8, {1: "complete", LARGEST_ID: "complete"})
+    await batches.run(redriven, "complete", waits=False)
+    await batches.run(kept, "failed")
+    await batches.until_shown(8, {1: "failed"})
+    assert "Failed, not all removed" in await batches.page()
