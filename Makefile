@@ -9,7 +9,7 @@ NODE_STAMP := node_modules/.package-lock.json
 # Test processes side by side, each with whole files; 0 runs everything in one, for a debugger.
 PROCESSES ?= 2
 
-.PHONY: install demo dev test lint bench bench-spreadsheets lock clean
+.PHONY: install demo dev test lint bench bench-spreadsheets bench-batches lock clean
 
 install: $(STAMP)
 
@@ -53,6 +53,9 @@ bench: $(DEV_STAMP)
 
 bench-spreadsheets: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks.spreadsheets $(ARGS)
+
+bench-batches: $(DEV_STAMP)
+	$(BIN)/python -m benchmarks.batches $(ARGS)
 
 # Lock files name versions and hashes and no index; whoever installs says where from.
 lock: | $(BIN)/python

@@ -1,0 +1,88 @@
+"""Cases: many events for one, and many cases whose events come in any order."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from temporalio.worker import Worker
+
+from benchmarks.report import Table
+from contracts.batches import BatchKey, Timings
+from tests.support.batches import started
+from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
+from tests.support.waiting import eventually
+from workers.connect import connect
+from workers.stack.temporal import temporal_server
+from workflows.batches import BatchLifecycle, CaseQueue
+
+EVENTS = 10_000
+BATCHES = 3
+AT_ONCE = 8
+"""A run takes at most ten updates at a time."""
+PATIENCE = 3_600.0
+UNPOLLED = Timings(settle=0, poll=24 * 3600, hold=0)
+"""A batch that waits for its end looks at its queue once a day: nothing polls."""
+
+
+@asynccontextmanager
+async def _world(folder: Path) -> AsyncGenerator[CaseWorld]:
+    async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
+        client = await connect(server.address)
+        async with (
+            case_world(client, folder, "batches", timings=UNPOLLED) as world,
+            Worker(
+                client,
+                task_queue="batches",
+                workflows=[CaseQueue, BatchLifecycle],
+                activities=world.activities(),
+                max_cached_workflows=2_000,
+            ),
+        ):
+            yield world
+
+
+async def events(folder: Path) -> Table:
+    """One case takes thousands of events while its batch loads."""
+    table = Table("One case, many events", ("events", "events/s", "runs", "longest history"))
+    key = BatchKey(case_id=1, batch_id=1)
+    async with _world(folder) as world:
+        await world.tell(started(key))
+        began = time.monotonic()
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def tell() -> None:
+            async with room:
+                await world.tell(started(key))
+
+        await asyncio.gather(*(tell() for _ in range(EVENTS)))
+        took = time.monotonic() - began
+        lengths: list[int] = []
+        query = f'WorkflowId = "{key.case_workflow_id}"'
+        async for run in world.client.list_workflows(query):
+            handle = world.client.get_workflow_handle(run.id, run_id=run.run_id)
+            lengths.append(len((await handle.fetch_history()).events))
+    table.add(f"{EVENTS:,}", f"{EVENTS / took:.0f}", f"{len(lengths)}", f"{max(lengths):,} events")
+    table.notes.append("Temporal ends a run at 51,200 events of history.")
+    return table
+
+
+async def orders(folder: Path, cases: int) -> Table:
+    """Every batch is loaded once, in its order, whatever order its events come in."""
+    columns = ("cases", "batches", "cases in order", "functions made", "s", "batches/s")
+    table = Table("Events in any order, a third of them twice", columns)
+    async with _world(folder) as world:
+        began = time.monotonic()
+        keys = await tell_shuffled(world, random.Random(7), cases=cases, batches=BATCHES)
+        await eventually(lambda: all_complete(world, keys), seconds=PATIENCE, pause=0.5)
+        took = time.monotonic() - began
+        in_order = sum(
+            [key for key in world.order if key.case_id == case] == keys_of(case, BATCHES)
+            for case in {key.case_id for key in keys}
+        )
+        made = world.cloud.calls["clone"]
+    figures = (cases, len(keys), in_order, made)
+    table.add(*(f"{figure:,}" for figure in figures), f"{took:.0f}", f"{len(keys) / took:.1f}")
+    return table
