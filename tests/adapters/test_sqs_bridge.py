@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from tests.support.sqs import Pair, pair_of_queues
 from tests.support.waiting import eventually
 from workers.bridges.patience import Accept, Patience
 from workers.bridges.sqs import Polling, SqsBridge
-from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
+from workers.bridges.sqs_queue import Received, RedriveTarget, SqsQueue
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.health import Health
@@ -63,8 +63,9 @@ def bridge_of(
     lane: Callable[[bytes], Hashable | None] | None = None,
     ready: Callable[[], Awaitable[bool]] | None = None,
     health: Health | None = None,
+    queue: SqsQueue | None = None,
 ) -> SqsBridge:
-    queue = SqsQueue(queues.client, queues.url)
+    queue = queue or SqsQueue(queues.client, queues.url)
     return SqsBridge(
         queue,
         accept,
@@ -182,11 +183,15 @@ async def test_a_queue_of_dead_letters_that_is_replaced_is_found(queues: Pair) -
 
 async def test_no_more_are_in_hand_than_asked_for(queues: Pair) -> None:
     at_once = most = 0
+    full = asyncio.Event()
 
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
+        if at_once == 4:
+            full.set()
+        await full.wait()
         await asyncio.sleep(0.05)
         at_once -= 1
         return Settle("x")
@@ -285,6 +290,44 @@ async def test_what_is_behind_a_message_that_is_given_back_does_not_overtake_it(
         totals = await stopped()
     assert order == ["0", "1"]
     assert totals == BridgeTotals(received=4, settled=2, abandoned=2)
+
+
+async def test_what_comes_again_before_all_behind_it_are_given_back_is_taken_first(
+    queues: Pair,
+) -> None:
+    refused, order, first = 0, list[str](), list[Received]()
+    again = asyncio.Event()
+
+    class Behind(SqsQueue):
+        """Gives back what waits for the first message only when that one has come again."""
+
+        async def receive(self, most: int, wait: int, hidden: int) -> Sequence[Received]:
+            messages = await super().receive(most, wait, hidden)
+            first.extend(message for message in messages if message.text == "0")
+            if len(first) > 1:
+                again.set()
+            return messages
+
+        async def hide(self, message: Received, seconds: int) -> None:
+            if message.text == "1":
+                await again.wait()
+            await super().hide(message, seconds)
+
+    async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
+        nonlocal refused
+        if raw == b"0" and not refused:
+            refused += 1
+            return Abandon("not now")
+        order.append(raw.decode())
+        return Settle("x")
+
+    await queues.send(["0", "1"])
+    patience = Patience(first_pause=0.01, longest_pause=0.01, hold=0)
+    queue = Behind(queues.client, queues.url)
+    bridge = bridge_of(queues, accept, patience=patience, lane=lambda _raw: "one", queue=queue)
+    async with running(bridge):
+        await eventually(queues.is_empty)
+    assert order == ["0", "1"]
 
 
 async def test_a_slow_acceptance_stays_hidden_from_others(queues: Pair) -> None:

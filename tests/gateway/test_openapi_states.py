@@ -102,8 +102,12 @@ def _ask(
         if "uuid" in case.path_parameters:
             case.path_parameters["uuid"] = uuid
         if fits and isinstance(case.body, dict) and "importType" in case.body:
-            # No chance finds a type and an event that there are.
-            case.body |= {"importType": "EVENT_PARTICIPANT", "contextId": EVENT}
+            # No chance finds a type, an event and an organisation that there are.
+            case.body = {
+                "importType": "EVENT_PARTICIPANT",
+                "contextId": EVENT,
+                "file": sheet(HEADER, *GOOD),
+            }
         answer = case.call_and_validate(base_url=address, headers=headers, checks=CHECKS)
         seen.add(answer.status_code)
 

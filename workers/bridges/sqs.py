@@ -93,6 +93,16 @@ class SqsBridge:
         return shift.totals
 
 
+@dataclass(frozen=True)
+class _GivenBack:
+    """A message that is to come again."""
+
+    first: str
+    """The message of its lane that could not be taken in; its own id, or of one before it."""
+    pause: int
+    """Seconds that it is hidden for."""
+
+
 class _Shift:
     """One run of the bridge."""
 
@@ -107,9 +117,9 @@ class _Shift:
         self._pauses = bridge.patience.pauses()
         self._opened = False
         self._away = False
-        self._hands: set[asyncio.Task[int | None]] = set()
+        self._hands: set[asyncio.Task[_GivenBack | None]] = set()
         self._freed = asyncio.Event()
-        self._lanes: dict[Hashable, asyncio.Task[int | None]] = {}
+        self._lanes: dict[Hashable, asyncio.Task[_GivenBack | None]] = {}
         """The last message of each lane that is in hand."""
 
     async def work(self) -> None:
@@ -191,30 +201,28 @@ class _Shift:
             self._lanes[lane] = hand
         hand.add_done_callback(partial(self._done, lane))
 
-    def _done(self, lane: Hashable | None, hand: asyncio.Task[int | None]) -> None:
+    def _done(self, lane: Hashable | None, hand: asyncio.Task[_GivenBack | None]) -> None:
         self._hands.discard(hand)
         self._freed.set()
         if self._lanes.get(lane) is hand:
             del self._lanes[lane]
 
     async def _handle(
-        self, message: Received, before: asyncio.Task[int | None] | None
-    ) -> int | None:
-        """Take a message in, after the one before it.
-
-        Returns:
-            Seconds that it was given back for; None: it is settled.
-        """
+        self, message: Received, before: asyncio.Task[_GivenBack | None] | None
+    ) -> _GivenBack | None:
+        """Take a message in, after the one before it; None: it is settled."""
         async with self._kept_hidden(message):
             behind = None if before is None else await before
-            if behind is None:
+            # What all of them wait for may be back before the last of them is given back.
+            if behind is None or behind.first == message.message_id:
+                behind = None
                 verdict = await self._decide(message)
                 if await self._settle(message, verdict):
                     return None
         # It must not be seen again before the one that it has to wait for.
-        pause = 0 if self._stop.came else _pause(message) if behind is None else behind + 1
+        pause = 0 if self._stop.came else _pause(message) if behind is None else behind.pause + 1
         await self._give_back(message, pause)
-        return pause
+        return _GivenBack(message.message_id if behind is None else behind.first, pause)
 
     async def _decide(self, message: Received) -> Verdict:
         bridge, clock = self._bridge, asyncio.get_running_loop().time
