@@ -311,12 +311,16 @@ class BatchStore(Protocol):
         """Set a batch to `processing` and others of its case from there to `in-complete`.
 
         Returns:
-            False, and nothing changed: another batch than these is in `processing` by now.
+            False, and nothing changed: another batch than these is in `processing` by now, or
+            this one has been cancelled.
         """
         ...
 
     async def skip(self, key: BatchKey, reason: str) -> None:
-        """Note that a waiting batch holds its case up no more."""
+        """Note that a batch holds its case up no more, and forget what was asked for.
+
+        One that is in `processing` or final keeps the reason that it has.
+        """
         ...
 
     async def start_pass(self, key: BatchKey, number: int, final: bool) -> None:

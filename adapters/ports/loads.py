@@ -109,7 +109,8 @@ class LoadStore(Protocol):
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
         """The checkpoint `dedupe`: who else of the case has the same bytes?
 
-        The first to come keeps them; a failed document keeps none.
+        The first to come keeps them; a failed document keeps none, nor does one of an earlier
+        batch that was never loaded.
 
         Args:
             event: The document.
@@ -139,5 +140,9 @@ class LoadStore(Protocol):
         ...
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a document could not be loaded, for good."""
+        """Record that a document could not be loaded, for good.
+
+        One that failed because of its relations or attachments fails no more once a message of
+        that kind has been loaded.
+        """
         ...

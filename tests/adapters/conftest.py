@@ -18,6 +18,8 @@ from adapters.database.spreadsheets import (
     sample_club,
 )
 from adapters.database.tasks import SqlImportTasks
+from adapters.ports import BatchStore, LoadStore
+from tests.support.batch_tables import BatchTables, MemoryTables, SqlTables
 from workers.stack.postgres import postgres_server
 
 
@@ -110,6 +112,34 @@ def views(database: Database) -> SqlSpreadsheetViews:
 @pytest.fixture
 async def club(database: Database) -> SampleClub:
     return await sample_club(database)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def tables_url(request: pytest.FixtureRequest) -> str | None:
+    """URL of an empty database at the newest schema; None: in memory."""
+    if request.param == "memory":
+        return None
+    return request.getfixturevalue(f"{request.param}_database_url")
+
+
+@pytest.fixture
+async def tables(tables_url: str | None) -> AsyncGenerator[BatchTables]:
+    """Empty tables of batches, and in memory what behaves like them."""
+    if tables_url is None:
+        yield MemoryTables()
+        return
+    async with open_database(tables_url) as database:
+        yield SqlTables(database)
+
+
+@pytest.fixture
+def batches(tables: BatchTables) -> BatchStore:
+    return tables.batches
+
+
+@pytest.fixture
+def loads(tables: BatchTables) -> LoadStore:
+    return tables.loads
 
 
 @pytest.fixture

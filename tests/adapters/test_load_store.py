@@ -1,19 +1,20 @@
-"""Documents of batches in their tables, on SQLite and PostgreSQL."""
+"""Documents of batches in their tables: in memory, on SQLite and on PostgreSQL."""
 
 import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from adapters.database import Database
-from adapters.database.batches import SqlBatchStore, SqlLoadStore
-from adapters.database.models import batches as models
-from adapters.ports import Attached, Extracted
+from adapters.database.batches import SqlLoadStore
+from adapters.database.models.batches import documents
+from adapters.ports import Attached, Extracted, LoadStore
 from contracts.batches import (
     AttachedFile,
-    BatchKey,
     DocumentAttachments,
     DocumentCounts,
     DocumentProcessed,
@@ -23,78 +24,89 @@ from contracts.batches import (
     Relation,
     RelationKind,
 )
-from contracts.blobs import BlobRef
+from tests.support.batch_tables import (
+    FIRST,
+    PLAIN,
+    SECOND,
+    THIRD,
+    BatchTables,
+    SqlTables,
+    document,
+    load,
+    source,
+)
 
-BATCH = BatchKey(case_id=7, batch_id=1)
-NEXT = BatchKey(case_id=7, batch_id=2)
-
-
-@pytest.fixture
-def loads(database: Database) -> SqlLoadStore:
-    return SqlLoadStore(database)
-
-
-def document(id: str, key: BatchKey = BATCH) -> DocumentProcessed:
-    return DocumentProcessed(
-        case_id=key.case_id, batch_id=key.batch_id, document_id=id, blob_name=f"in/{id}"
-    )
-
-
-def source(content: str) -> BlobRef:
-    return BlobRef(name=f"in/{content}", size=9, sha256=content * 64, etag="1")
-
-
-async def _load(loads: SqlLoadStore, event: DocumentProcessed, extracted: Extracted) -> None:
-    assert await loads.save_source(event, source(event.document_id)) is None
-    await loads.save_text(event, extracted)
-    await loads.save_tags(event, [])
-    await loads.save_relations(event, event.relations)
-    await loads.save_attachments(event, [])
-
-
-async def _rows(database: Database, table: Any, *columns: str) -> list[tuple[Any, ...]]:
-    query = select(*(table.c[name] for name in columns)).order_by(*table.primary_key.columns)
-    async with database.reading() as connection:
-        return [tuple(row) for row in await connection.execute(query)]
+WHERE = {"case_id": 7, "batch_id": 1, "document_id": "a"}
+RELATED = DocumentRelations(**WHERE, relations=(Relation(related_id="b"),))
+ATTACHED = DocumentAttachments(
+    **WHERE, attachments=(AttachedFile(blob_name="in/x", filename="x.txt"),)
+)
+FILES = [Attached("x.txt", source("x"))]
 
 
 async def test_every_step_leaves_its_checkpoint_and_is_done_once(
-    loads: SqlLoadStore, database: Database
+    tables: BatchTables, loads: LoadStore
 ) -> None:
     event = document("a")
     assert (await loads.facts(event)).state is None
-    assert await loads.save_source(event, source("a")) is None
-    assert await loads.save_source(event, source("a")) is None
+    for content in ("a", "b"):
+        assert await loads.save_source(event, source(content)) is None
     for text in ("first", "a second run must not write this"):
         await loads.save_text(event, Extracted("text/plain", text))
     for tags in (["One"], ["Two"]):
         await loads.save_tags(event, tags)
-    await loads.save_relations(event, [Relation(related_id="b")])
-    await loads.save_relations(event, [Relation(related_id="c")])
-    before = await loads.facts(event)
-    assert before.state is DocumentState.LOADING
-    await loads.save_attachments(event, [Attached("x.txt", source("x"))])
+    for related in ("b", "c"):
+        await loads.save_relations(event, [Relation(related_id=related)])
+    assert (await loads.facts(event)).state is DocumentState.LOADING
+    for files in (FILES, [Attached("y.txt", source("y"))]):
+        await loads.save_attachments(event, files)
     facts = await loads.facts(event)
     assert facts.done == frozenset(LoadStep)
     assert (facts.state, facts.source) == (DocumentState.LOADED, source("a"))
-    assert await _rows(database, models.document_texts, "text") == [("first",)]
-    assert await _rows(database, models.document_tags, "tag") == [("One",)]
-    assert await _rows(database, models.document_relations, "related_id") == [("b",)]
-    assert await _rows(database, models.attachments, "filename") == [("x.txt",)]
+    assert await tables.text("a") == "first"
+    assert await tables.tags() == [("a", "One")]
+    assert await tables.relations() == [("a", "b", RelationKind.RELATED)]
+    assert await tables.attachments() == [("a", "in/x", "x.txt")]
 
 
-async def test_the_same_bytes_are_kept_once_in_a_case(loads: SqlLoadStore) -> None:
+async def test_a_late_second_attempt_at_the_source_takes_nothing_back(loads: LoadStore) -> None:
+    assert await load(loads, document("a"), source("f")) is None
     assert await loads.save_source(document("a"), source("f")) is None
+    assert (await loads.facts(document("a"))).state is DocumentState.LOADED
+    assert await load(loads, document("b"), source("f")) == "a"
     assert await loads.save_source(document("b"), source("f")) == "a"
+
+
+async def test_the_same_bytes_are_kept_once_in_a_case(loads: LoadStore) -> None:
+    assert await load(loads, document("a"), source("f")) is None
+    assert await load(loads, document("b"), source("f")) == "a"
     # Also for what comes in a later batch, and for a copy of the copy there.
-    assert await loads.save_source(document("c", NEXT), source("f")) == "a"
-    assert await loads.save_source(document("d", NEXT), source("f")) == "a"
+    assert await load(loads, document("c", SECOND), source("f")) == "a"
+    assert await load(loads, document("d", SECOND), source("f")) == "a"
     other = DocumentProcessed(case_id=8, batch_id=1, document_id="e", blob_name="in/e")
-    assert await loads.save_source(other, source("f")) is None
-    assert (await loads.facts(document("b"))).duplicate_of == "a"
+    assert await load(loads, other, source("f")) is None
+    facts = await loads.facts(document("b"))
+    assert (facts.state, facts.duplicate_of) == (DocumentState.DUPLICATE, "a")
 
 
-async def test_loads_of_the_same_moment_agree_who_was_first(loads: SqlLoadStore) -> None:
+async def test_bytes_of_a_document_that_never_got_loaded_are_not_relied_on(
+    loads: LoadStore,
+) -> None:
+    """Its batch was cancelled halfway: nobody would ever see the text of its copies."""
+    assert await loads.save_source(document("a"), source("f")) is None
+    assert await load(loads, document("b", SECOND), source("f")) is None
+    assert await load(loads, document("c", THIRD), source("f")) == "b"
+
+
+async def test_a_document_is_no_duplicate_of_its_own_copy(loads: LoadStore) -> None:
+    assert await load(loads, document("a"), source("f")) is None
+    assert await load(loads, document("copy", SECOND), source("f")) == "a"
+    assert await load(loads, document("a", SECOND), source("f")) is None
+    facts = await loads.facts(document("a", SECOND))
+    assert (facts.state, facts.duplicate_of) == (DocumentState.LOADED, None)
+
+
+async def test_loads_of_the_same_moment_agree_who_was_first(loads: LoadStore) -> None:
     events = [document(f"d{number}") for number in range(8)]
     firsts = await asyncio.gather(*(loads.save_source(event, source("f")) for event in events))
     (winner,) = (
@@ -103,60 +115,81 @@ async def test_loads_of_the_same_moment_agree_who_was_first(loads: SqlLoadStore)
     assert set(firsts) == {None, winner}
 
 
-async def test_a_failed_document_keeps_no_bytes(loads: SqlLoadStore, database: Database) -> None:
+async def test_a_failed_document_keeps_no_bytes(tables: BatchTables, loads: LoadStore) -> None:
     assert await loads.save_source(document("a"), source("f")) is None
-    await loads.fail(document("a"), "it cannot be read\x00")
-    await loads.fail(document("a"), "it cannot be read")
-    assert await loads.save_source(document("b"), source("f")) is None
-    counts = await SqlBatchStore(database).counts(BATCH)
-    assert counts == DocumentCounts(failed=1, loading=1)
-    assert (await loads.facts(document("a"))).state is DocumentState.FAILED
+    for _ in range(2):
+        await loads.fail(document("a"), "it cannot be read")
+    assert await load(loads, document("b"), source("f")) is None
+    assert await tables.batches.counts(FIRST) == DocumentCounts(failed=1, loaded=1)
+    assert await tables.state("a") == (DocumentState.FAILED, "it cannot be read")
+    # Should it come again after all, it asks anew who has them.
+    assert await load(loads, document("a"), source("f")) == "b"
+    assert await tables.state("a") == (DocumentState.DUPLICATE, None)
 
 
-async def test_a_document_of_a_later_batch_begins_anew(loads: SqlLoadStore) -> None:
-    await _load(loads, document("a"), Extracted("text/plain", "old"))
-    later = document("a", NEXT)
+@pytest.mark.parametrize("event", [RELATED, ATTACHED], ids=lambda event: event.event_type)
+@pytest.mark.parametrize("fails_first", [False, True])
+async def test_what_failed_beside_a_document_is_told_until_it_is_there(
+    tables: BatchTables,
+    loads: LoadStore,
+    event: DocumentRelations | DocumentAttachments,
+    fails_first: bool,
+) -> None:
+    if fails_first:
+        await loads.fail(event, "in/x is not there")
+    await load(loads, document("a"), source("a"))
+    if not fails_first:
+        await loads.fail(event, "in/x is not there")
+    assert await tables.state("a") == (DocumentState.FAILED, "in/x is not there")
+    await _bring(loads, event)
+    assert await tables.state("a") == (DocumentState.LOADED, None)
+
+
+async def test_what_failed_beside_a_duplicate_leaves_it_one(
+    tables: BatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("0"), source("f"))
+    await load(loads, document("a"), source("f"))
+    await loads.fail(ATTACHED, "in/x is not there")
+    await _bring(loads, ATTACHED)
+    assert await tables.state("a") == (DocumentState.DUPLICATE, None)
+
+
+async def test_one_thing_that_is_there_does_not_excuse_another(
+    tables: BatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("a"), source("a"))
+    await loads.fail(ATTACHED, "in/x is not there")
+    await _bring(loads, RELATED)
+    assert await tables.state("a") == (DocumentState.FAILED, "in/x is not there")
+
+
+async def _bring(loads: LoadStore, event: DocumentRelations | DocumentAttachments) -> None:
+    if isinstance(event, DocumentRelations):
+        await loads.save_relations(event, event.relations)
+    else:
+        await loads.save_attachments(event, FILES)
+
+
+async def test_a_document_of_a_later_batch_begins_anew(
+    tables: BatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("a"), source("a"), replace(PLAIN, text="old"))
+    later = document("a", SECOND)
     facts = await loads.facts(later)
     assert (facts.state, facts.done) == (None, frozenset())
-    await _load(loads, later, Extracted("text/plain", "new"))
+    await load(loads, later, source("b"), replace(PLAIN, text="new"))
     assert (await loads.facts(later)).state is DocumentState.LOADED
+    assert await tables.text("a") == "new"
+    assert await tables.batches.counts(FIRST) == DocumentCounts()
+    assert await tables.batches.counts(SECOND) == DocumentCounts(loaded=1)
 
 
-async def test_what_a_document_says_of_itself_is_kept(
-    loads: SqlLoadStore, database: Database
-) -> None:
-    made = datetime(2024, 3, 4, 5, 6, tzinfo=UTC)
-    extracted = Extracted(
-        "application/pdf",
-        "page\x00 one",
-        truncated=True,
-        title="Plan",
-        author="Ann",
-        created_at=made,
-        pages=3,
-        metadata={"producer": "x\x00"},
-        notes=["a picture was not read"],
-    )
-    await _load(loads, document("a"), extracted)
-    columns = ("title", "author", "created_at", "pages", "truncated", "notes")
-    (row,) = await _rows(database, models.documents, *columns)
-    assert row == ("Plan", "Ann", made, 3, True, "a picture was not read")
-    ((text,),) = await _rows(database, models.document_texts, "text")
-    assert "\x00" not in text
-
-
-async def test_twenty_megabytes_of_text_go_in(loads: SqlLoadStore, database: Database) -> None:
-    long = "lorem ipsum " * (20_000_000 // 12)
-    await _load(loads, document("a"), Extracted("text/plain", long))
-    ((text,),) = await _rows(database, models.document_texts, "text")
-    assert len(text) == len(long)
-
-
-async def test_the_same_tag_is_written_in_one_way(loads: SqlLoadStore, database: Database) -> None:
+async def test_the_same_tag_is_written_in_one_way(tables: BatchTables, loads: LoadStore) -> None:
     for id, tags in (("a", ["Site  Diary", "urgent"]), ("b", ["site diary", "URGENT ", "URGENT"])):
         await loads.save_source(document(id), source(id))
         await loads.save_tags(document(id), tags)
-    assert await _rows(database, models.document_tags, "document_id", "tag") == [
+    assert await tables.tags() == [
         ("a", "Site  Diary"),
         ("a", "urgent"),
         ("b", "Site  Diary"),
@@ -166,44 +199,126 @@ async def test_the_same_tag_is_written_in_one_way(loads: SqlLoadStore, database:
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 async def test_mails_that_answer_each_other_are_related_whichever_comes_first(
-    loads: SqlLoadStore, database: Database, order: tuple[str, str]
+    tables: BatchTables, loads: LoadStore, order: Sequence[str]
 ) -> None:
     threads = {"a": ["<1@x>"], "b": ["<2@x>", "<1@x>"]}
     for id in order:
-        await loads.save_source(document(id), source(id))
-        mail = Extracted("message/rfc822", "", thread=threads[id])
-        await loads.save_text(document(id), mail)
-        await loads.save_relations(document(id), [])
-    columns = ("document_id", "related_id", "kind")
-    assert await _rows(database, models.document_relations, *columns) == [
-        ("b", "a", RelationKind.REPLY)
+        await load(loads, document(id), source(id), replace(PLAIN, thread=threads[id]))
+    assert await tables.relations() == [("b", "a", RelationKind.REPLY)]
+
+
+async def test_mails_of_the_same_moment_are_related(tables: BatchTables, loads: LoadStore) -> None:
+    ids = [f"<{number}@x>" for number in range(6)]
+
+    async def bring(number: int) -> None:
+        mail = replace(PLAIN, thread=[ids[number], *ids[:number]])
+        await load(loads, document(f"{number}"), source(f"{number}"), mail)
+
+    await asyncio.gather(*(bring(number) for number in range(len(ids))))
+    assert await tables.relations() == [
+        (f"{mail}", f"{answered}", RelationKind.REPLY)
+        for mail in range(len(ids))
+        for answered in range(mail)
     ]
 
 
 async def test_relations_and_attachments_of_their_own_messages_are_added(
-    loads: SqlLoadStore, database: Database
+    tables: BatchTables, loads: LoadStore
 ) -> None:
-    await _load(loads, document("a"), Extracted("text/plain", ""))
-    where = {"case_id": 7, "batch_id": 1, "document_id": "a"}
-    related = DocumentRelations(**where, relations=(Relation(related_id="b"),))
-    file = AttachedFile(blob_name="in/x", filename="x.txt")
-    attached = DocumentAttachments(**where, attachments=(file,))
+    await load(loads, document("a"), source("a"))
     for _ in range(2):
-        await loads.save_relations(related, related.relations)
-        await loads.save_attachments(attached, [Attached("x.txt", source("x"))])
-    assert await _rows(database, models.document_relations, "related_id") == [("b",)]
-    assert await _rows(database, models.attachments, "filename") == [("x.txt",)]
-    assert (await loads.facts(related)).done == {LoadStep.RELATIONS}
+        await loads.save_relations(RELATED, RELATED.relations)
+        await loads.save_attachments(ATTACHED, FILES)
+    assert await tables.relations() == [("a", "b", RelationKind.RELATED)]
+    assert await tables.attachments() == [("a", "in/x", "x.txt")]
+    assert (await loads.facts(RELATED)).done == {LoadStep.RELATIONS}
     assert (await loads.facts(document("a"))).state is DocumentState.LOADED
 
 
 async def test_what_a_batch_no_longer_needs_is_forgotten(
-    loads: SqlLoadStore, database: Database
+    tables: BatchTables, loads: LoadStore
 ) -> None:
-    store = SqlBatchStore(database)
-    for event in (document("a"), document("b", NEXT)):
-        await _load(loads, event, Extracted("text/plain", ""))
-    assert await store.truncate(BATCH) == 1 + len(LoadStep)
-    assert await store.truncate(BATCH) == 0
+    for event in (document("a"), document("b", SECOND)):
+        await load(loads, event.model_copy(update={"tags": ("x",)}), source(event.document_id))
+    assert await tables.batches.truncate(FIRST) == 1 + 1 + len(LoadStep)
+    assert await tables.batches.truncate(FIRST) == 0
     assert (await loads.facts(document("a"))).state is DocumentState.LOADED
-    assert (await loads.facts(document("b", NEXT))).done == frozenset(LoadStep)
+    assert (await loads.facts(document("b", SECOND))).done == frozenset(LoadStep)
+
+
+async def test_what_a_document_says_of_itself_is_kept(database: Database) -> None:
+    made = datetime(2024, 3, 4, 5, 6, tzinfo=UTC)
+    extracted = Extracted(
+        "application/pdf",
+        "page\x00 one",
+        truncated=True,
+        title="Plan\ud800",
+        author="Ann",
+        created_at=made,
+        pages=3,
+        metadata={"producer": "x\x00"},
+        notes=["a picture was not read"],
+    )
+    tables = SqlTables(database)
+    await load(tables.loads, document("a"), source("a"), extracted)
+    names = ("title", "author", "created_at", "pages", "truncated", "notes", "metadata")
+    async with database.reading() as connection:
+        query = select(*(documents.c[name] for name in names))
+        row = (await connection.execute(query)).one()
+    metadata = '{"producer": "x\\ufffd"}'
+    assert tuple(row) == (
+        *("Plan\ufffd", "Ann", made, 3, True),
+        *("a picture was not read", metadata),
+    )
+    assert await tables.text("a") == "page\ufffd one"
+    await tables.loads.fail(document("a"), "cut off\x00")
+    assert await tables.state("a") == (DocumentState.FAILED, "cut off\ufffd")
+
+
+async def test_twenty_megabytes_of_text_go_in(database: Database) -> None:
+    long = "lorem ipsum " * (20_000_000 // 12)
+    tables = SqlTables(database)
+    await load(tables.loads, document("a"), source("a"), replace(PLAIN, text=long))
+    assert await tables.text("a") == long
+
+
+async def test_names_as_long_as_they_may_be_fit_into_every_key(database: Database) -> None:
+    dice = random.Random(4)
+
+    def name(characters: int) -> str:
+        # Four bytes each, which no index can compress.
+        return "".join(chr(dice.randint(0x20000, 0x2A6D0)) for _ in range(characters))
+
+    tables, ids, blob, message = SqlTables(database), [name(200), name(200)], name(1024), name(500)
+    for id, thread in zip(ids, ([message], [name(500), message]), strict=True):
+        event = document("a").model_copy(update={"document_id": id, "tags": (name(100),)})
+        mail = Extracted("message/rfc822", "", thread=thread)
+        await load(tables.loads, event, source(str(len(thread))), mail)
+        files = [Attached(name(255), source("x").model_copy(update={"name": blob}))]
+        attached = ATTACHED.model_copy(update={"document_id": id})
+        for _ in range(2):
+            await tables.loads.save_attachments(attached, files)
+    assert await tables.relations() == [(ids[1], ids[0], RelationKind.REPLY)]
+    assert sorted(row[:2] for row in await tables.attachments()) == sorted((id, blob) for id in ids)
+
+
+async def test_writers_of_the_same_documents_and_tags_do_not_wait_for_each_other_forever(
+    database: Database,
+) -> None:
+    store, names = SqlLoadStore(database), [f"tag {number}" for number in range(20)]
+
+    async def bring(number: int) -> None:
+        dice = random.Random(number)
+        event = document(f"{number}")
+        await store.save_source(event, source(f"{number % 3}"))
+        await store.save_text(event, PLAIN)
+        await store.save_tags(event, dice.sample(names, len(names)))
+        await store.save_relations(
+            event, [Relation(related_id=f"{other}") for other in dice.sample(range(8), 8)]
+        )
+        await store.save_attachments(event, [])
+
+    await asyncio.gather(*(bring(number % 8) for number in range(24)))
+    tables = SqlTables(database)
+    assert len(await tables.tags()) == 8 * len(names)
+    assert len(await tables.relations()) == 8 * 8

@@ -1,13 +1,14 @@
 """Settings of batches are named when they are missing or make no sense."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import pytest
 
 from adapters.aws.session import AwsSettings
 from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
 from workers.batch_settings import BatchSettings, read_timings
-from workers.process import run_worker
+from workers.process import run_jobs, run_loader, run_worker
 from workers.settings import SettingsError
 
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:documents"
@@ -83,11 +84,27 @@ def test_a_jobs_queue_is_asked_for_by_those_who_receive_from_it() -> None:
         BatchSettings.read(NEEDED).jobs_queue()
 
 
-async def test_a_worker_says_what_it_misses_before_it_opens_anything() -> None:
-    with pytest.raises(SettingsError, match="DOCFLOW_BATCH_TOPIC_ARN"):
-        await run_worker(["batches"], {"AWS_REGION": "eu-central-1"})
-    with pytest.raises(SettingsError, match="DOCFLOW_JOBS_QUEUE_URL"):
-        await run_worker(["batches"], NEEDED, with_bridge=True)
+JOBS = {**NEEDED, "DOCFLOW_JOBS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/1/jobs"}
+
+
+@pytest.mark.parametrize(
+    ("process", "settings", "missing"),
+    [
+        (partial(run_worker, ["batches"]), {"AWS_REGION": "x"}, "DOCFLOW_BATCH_TOPIC_ARN"),
+        (partial(run_worker, ["batches"], with_bridge=True), NEEDED, "DOCFLOW_JOBS_QUEUE_URL"),
+        (partial(run_worker, ["batches"]), NEEDED, "AZURE_STORAGE_CONNECTION_STRING"),
+        (run_jobs, NEEDED, "DOCFLOW_JOBS_QUEUE_URL"),
+        (run_jobs, JOBS, "AZURE_STORAGE_CONNECTION_STRING"),
+        (run_loader, {}, "AWS_REGION"),
+    ],
+)
+async def test_a_process_says_what_it_misses_before_it_opens_anything(
+    process: Callable[[Mapping[str, str]], Awaitable[object]],
+    settings: Mapping[str, str],
+    missing: str,
+) -> None:
+    with pytest.raises(SettingsError, match=f"^missing setting: {missing};"):
+        await process(settings)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,16 @@
 
 import json
 import unicodedata
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, delete, select, update
+from sqlalchemy import and_, case, delete, not_, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.batches import threads
+from adapters.database.batches.keys import key_text
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.batches import (
@@ -35,8 +36,6 @@ from contracts.batches import (
     Relation,
 )
 from contracts.blobs import BlobRef
-
-_WITHOUT_BYTES = (DocumentState.FAILED.value, DocumentState.DUPLICATE.value)
 
 
 class SqlLoadStore:
@@ -65,6 +64,8 @@ class SqlLoadStore:
         """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
         assert source.sha256 is not None
         async with self._database.transaction() as connection:
+            if not await self._check(connection, event, LoadStep.DEDUPE):
+                return await connection.scalar(select(documents.c.duplicate_of).where(_is(event)))
             first = await self._claim(connection, event, source.sha256)
             state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
             values: dict[str, Any] = {
@@ -76,11 +77,9 @@ class SqlLoadStore:
                 "sha256": source.sha256,
                 "size": source.size,
                 "duplicate_of": first,
-                "reason": None,
                 "updated_at": datetime.now(UTC),
             }
-            await self._upsert_document(connection, event, values)
-            await self._check(connection, event, LoadStep.DEDUPE)
+            await self._upsert_document(connection, event, values, _failures_of_others(event))
         return first
 
     async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
@@ -138,6 +137,7 @@ class SqlLoadStore:
         async def write(connection: AsyncConnection) -> None:
             for file in files:
                 values = {
+                    "blob_name": file.blob.name,
                     "filename": clean(file.filename),
                     "size": file.blob.size,
                     "sha256": file.blob.sha256,
@@ -147,18 +147,20 @@ class SqlLoadStore:
                     .values(
                         case_id=event.case_id,
                         document_id=event.document_id,
-                        blob_name=file.blob.name,
+                        blob_key=key_text(file.blob.name),
                         **values,
                     )
                     .on_conflict_do_update(
-                        index_elements=["case_id", "document_id", "blob_name"], set_=values
+                        index_elements=["case_id", "document_id", "blob_key"], set_=values
                     )
                 )
             if STEPS[event.event_type] == tuple(LoadStep):
+                failed = documents.c.failed_event.is_not(None)
+                state = case((failed, DocumentState.FAILED.value), else_=DocumentState.LOADED.value)
                 await connection.execute(
                     update(documents)
                     .where(_is(event))
-                    .values(state=DocumentState.LOADED.value, updated_at=datetime.now(UTC))
+                    .values(state=state, updated_at=datetime.now(UTC))
                 )
 
         await self._once(event, LoadStep.ATTACHMENTS, write)
@@ -169,15 +171,17 @@ class SqlLoadStore:
             "batch_id": event.batch_id,
             "state": DocumentState.FAILED.value,
             "reason": clean(reason),
+            "failed_event": event.event_type,
             "updated_at": datetime.now(UTC),
         }
         async with self._database.transaction() as connection:
-            # Whoever comes with the same bytes is no duplicate of this.
+            # Whoever comes with the same bytes is no duplicate of this; it would have to claim
+            # them again.
+            dedupe = process_checkpoints.c.step == LoadStep.DEDUPE.value
+            await connection.execute(delete(process_checkpoints).where(_checkpoints(event), dedupe))
             await connection.execute(
                 delete(doc_dedupe).where(
-                    doc_dedupe.c.case_id == event.case_id,
-                    doc_dedupe.c.batch_id == event.batch_id,
-                    doc_dedupe.c.document_id == event.document_id,
+                    _belongs(doc_dedupe, event), doc_dedupe.c.batch_id == event.batch_id
                 )
             )
             await self._upsert_document(connection, event, values)
@@ -204,21 +208,21 @@ class SqlLoadStore:
             )
         )
         if first != event.document_id:
-            # It may be a duplicate itself, of a document of an earlier batch.
+            # It may be a duplicate itself, of a document of an earlier batch: even of this one.
             original = await connection.scalar(
                 select(documents.c.duplicate_of).where(
                     documents.c.case_id == event.case_id, documents.c.document_id == first
                 )
             )
-            return original or first
-        # Documents of earlier batches of the case.
+            return None if original == event.document_id else original or first
+        # Documents of earlier batches of the case; what never got loaded there has no text.
         return await connection.scalar(
             select(documents.c.document_id)
             .where(
                 documents.c.case_id == event.case_id,
                 documents.c.sha256 == sha256,
                 documents.c.document_id != event.document_id,
-                documents.c.state.not_in(_WITHOUT_BYTES),
+                documents.c.state == DocumentState.LOADED.value,
             )
             .order_by(documents.c.document_id)
             .limit(1)
@@ -243,12 +247,18 @@ class SqlLoadStore:
         )
 
     async def _upsert_document(
-        self, connection: AsyncConnection, event: DocumentEvent, values: dict[str, Any]
+        self,
+        connection: AsyncConnection,
+        event: DocumentEvent,
+        values: Mapping[str, Any],
+        updates: Mapping[str, Any] | None = None,
     ) -> None:
         await connection.execute(
             self._insert(documents)
             .values(case_id=event.case_id, document_id=event.document_id, **values)
-            .on_conflict_do_update(index_elements=["case_id", "document_id"], set_=values)
+            .on_conflict_do_update(
+                index_elements=["case_id", "document_id"], set_={**values, **(updates or {})}
+            )
         )
 
     async def _once(
@@ -261,6 +271,26 @@ class SqlLoadStore:
         async with self._database.transaction() as connection:
             if await self._check(connection, event, step):
                 await write(connection)
+                await self._recover(connection, event)
+
+    async def _recover(self, connection: AsyncConnection, event: DocumentEvent) -> None:
+        """A document that failed because of its relations or attachments does so no more."""
+        if isinstance(event, DocumentProcessed):
+            return
+        failed = documents.c.state == DocumentState.FAILED.value
+        state = case(
+            (not_(failed), documents.c.state),
+            (documents.c.duplicate_of.is_not(None), DocumentState.DUPLICATE.value),
+            else_=DocumentState.LOADED.value,
+        )
+        is_there = or_(
+            not_(failed), documents.c.duplicate_of.is_not(None), documents.c.media_type.is_not(None)
+        )
+        await connection.execute(
+            update(documents)
+            .where(_is(event), documents.c.failed_event == event.event_type, is_there)
+            .values(state=state, reason=None, failed_event=None)
+        )
 
     async def _check(
         self, connection: AsyncConnection, event: DocumentEvent, step: LoadStep
@@ -297,8 +327,19 @@ def _checkpoints(event: DocumentEvent) -> Any:
     )
 
 
+def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:
+    """What stays said of relations or attachments that failed in this very batch."""
+    forgotten = or_(
+        documents.c.batch_id != event.batch_id, documents.c.failed_event == event.event_type
+    )
+    return {
+        column.name: case((forgotten, None), else_=column)
+        for column in (documents.c.reason, documents.c.failed_event)
+    }
+
+
 def _tag_key(tag: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", clean(tag)).casefold().split())
+    return key_text(" ".join(unicodedata.normalize("NFKC", tag).casefold().split()))
 
 
 def _columns_of(extracted: Extracted) -> dict[str, Any]:

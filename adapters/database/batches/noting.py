@@ -1,9 +1,9 @@
 """What an event of a case changes in its batch's row."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from adapters.database.models.batches import batches
 from contracts.batches import (
     BatchEndFinished,
     ImportCancelled,
@@ -37,7 +37,22 @@ def new_row(case_id: int, batch_id: int, now: datetime) -> dict[str, Any]:
     }
 
 
-def changes_of(event: JobEvent, row: Any, now: datetime) -> dict[str, Any]:
+def ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
+    """Columns of a batch that begins clean when it is started again."""
+    return {
+        **_become(status, now),
+        "purpose": None,
+        "timings": None,
+        "job_finished_at": None,
+        "end_finished_at": None,
+        "cancelled_mode": None,
+        "skipped": False,
+        "redrive_pass": 0,
+        "final_pass": False,
+    }
+
+
+def changes_of(event: JobEvent, row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Columns that an event changes; none when it says nothing new.
 
     Args:
@@ -45,26 +60,29 @@ def changes_of(event: JobEvent, row: Any, now: datetime) -> dict[str, Any]:
         row: The batch as it is.
         now: UTC.
     """
-    status = LoaderStatus(row.loader_status)
+    status = LoaderStatus(row["loader_status"])
     match event:
         case JobStarted():
             return _started(event, row, status, now)
         case JobFinished():
-            known = status.terminal or row.job_finished_at is not None
+            known = status.terminal or row["job_finished_at"] is not None
             return {} if known else {"job_finished_at": now}
         case BatchEndFinished():
-            known = status.terminal or row.end_finished_at is not None
+            known = status.terminal or row["end_finished_at"] is not None
             return {} if known else {"end_finished_at": now}
         case ImportCancelled():
-            return _cancelled(event, status, now)
+            return _cancelled(event, row, status, now)
         case RedriveRequested():
-            if not status.terminal or not row.dead_letters:
+            if not status.terminal or not row["dead_letters"]:
                 return {}
-            return {**_become(LoaderStatus.WAITING, now), "purpose": Purpose.REDRIVE.value}
+            purpose = {"purpose": Purpose.REDRIVE.value, "reason": None}
+            return {**ended(LoaderStatus.WAITING, now), **purpose}
 
 
-def _started(event: JobStarted, row: Any, status: LoaderStatus, now: datetime) -> dict[str, Any]:
-    if status not in STARTABLE or row.purpose is not None:
+def _started(
+    event: JobStarted, row: Mapping[str, Any], status: LoaderStatus, now: datetime
+) -> dict[str, Any]:
+    if status not in STARTABLE or row["purpose"] is not None:
         return {}
     changes: dict[str, Any] = {
         "purpose": Purpose.LOAD.value,
@@ -75,22 +93,21 @@ def _started(event: JobStarted, row: Any, status: LoaderStatus, now: datetime) -
     return {**_become(LoaderStatus.WAITING, now), **changes} if status.terminal else changes
 
 
-def _cancelled(event: ImportCancelled, status: LoaderStatus, now: datetime) -> dict[str, Any]:
+def _cancelled(
+    event: ImportCancelled, row: Mapping[str, Any], status: LoaderStatus, now: datetime
+) -> dict[str, Any]:
+    mode = event.mode.value
     if status.terminal:
         return {}
     if status is LoaderStatus.PROCESSING:
         # Its run does the rest.
-        return {"cancelled_mode": event.mode.value}
+        return {} if row["cancelled_mode"] == mode else {"cancelled_mode": mode}
     return {
-        **_become(LoaderStatus.CANCELLED, now),
-        "cancelled_mode": event.mode.value,
-        "purpose": None,
+        **ended(LoaderStatus.CANCELLED, now),
+        "cancelled_mode": mode,
         "reason": "cancelled before it was built",
     }
 
 
 def _become(status: LoaderStatus, now: datetime) -> dict[str, Any]:
-    return {
-        batches.c.loader_status.name: status.value,
-        batches.c.loader_status_updated_at.name: now,
-    }
+    return {"loader_status": status.value, "loader_status_updated_at": now}

@@ -1,14 +1,15 @@
 """Cases and batches."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, and_, delete, func, select, update
+from sqlalchemy import CursorResult, Select, and_, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches.noting import changes_of, new_row
+from adapters.database.batches.noting import changes_of, ended, new_row
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.batches import TEMPORARY, batches, cases, documents
@@ -38,10 +39,8 @@ class SqlBatchStore:
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
         """Make rows of batches that will be started, so that their order is kept."""
-        now = datetime.now(UTC)
         async with self._database.transaction() as connection:
-            for key in sorted(set(keys), key=lambda one: (one.case_id, one.batch_id)):
-                await self._ensure(connection, key.case_id, key.batch_id, now)
+            await self._ensure(connection, keys, datetime.now(UTC))
 
     async def set_concurrency(self, case_id: int, most: int) -> None:
         """Set `max_processing_daemons` of a case."""
@@ -56,10 +55,16 @@ class SqlBatchStore:
     async def note(self, case_id: int, events: Sequence[JobEvent]) -> Line:
         """Write events down, in one transaction, and read who waits; writing twice is once."""
         now = datetime.now(UTC)
+        changed: dict[BatchKey, dict[str, Any]] = {}
         async with self._database.transaction() as connection:
+            rows = await self._locked(connection, case_id, events, now)
             for event in events:
-                await self._ensure(connection, case_id, event.batch_id, now)
-                await self._apply(connection, event, now)
+                changes = changes_of(event, rows[event.key], now)
+                if changes:
+                    rows[event.key].update(changes)
+                    changed.setdefault(event.key, {}).update(changes)
+            for key, changes in changed.items():
+                await self._set(connection, key, now, **changes)
             return await _line(connection, case_id)
 
     async def facts(self, key: BatchKey) -> BatchFacts | None:
@@ -85,17 +90,20 @@ class SqlBatchStore:
         """Set a batch to `processing` and others of its case from there to `in-complete`.
 
         Returns:
-            False, and nothing changed: another batch than these is in `processing` by now.
+            False, and nothing changed: another batch than these is in `processing` by now, or
+            this one has been cancelled.
         """
         now = datetime.now(UTC)
         async with self._database.transaction() as connection:
             # Whoever claims another batch of the case waits here.
-            await connection.execute(
-                select(batches.c.batch_id)
+            locked = await connection.execute(
+                select(batches.c.batch_id, batches.c.loader_status)
                 .where(batches.c.case_id == key.case_id)
                 .order_by(batches.c.batch_id)
                 .with_for_update()
             )
+            if (key.batch_id, LoaderStatus.CANCELLED.value) in {tuple(row) for row in locked}:
+                return False
             others = {other for other, _ in await _others_in_processing(connection, key)}
             if others - set(orphans):
                 return False
@@ -104,7 +112,7 @@ class SqlBatchStore:
                     connection,
                     BatchKey(case_id=key.case_id, batch_id=orphan),
                     now,
-                    **_ended(LoaderStatus.INCOMPLETE, now),
+                    **ended(LoaderStatus.INCOMPLETE, now),
                     reason="its run and its function were gone",
                 )
             await self._set(
@@ -122,16 +130,15 @@ class SqlBatchStore:
         return True
 
     async def skip(self, key: BatchKey, reason: str) -> None:
-        """Note that a batch holds its case up no more, and forget what was asked for."""
+        """Note that a batch holds its case up no more, and forget what was asked for.
+
+        One that is in `processing` or final keeps the reason that it has.
+        """
+        open_batch = update(batches).where(_is(key), batches.c.loader_status.in_(_OPEN))
+        waiting = open_batch.where(batches.c.loader_status == LoaderStatus.WAITING.value)
         async with self._database.transaction() as connection:
-            await self._set(
-                connection,
-                key,
-                datetime.now(UTC),
-                skipped=True,
-                purpose=None,
-                reason=clean(reason),
-            )
+            await connection.execute(open_batch.values(purpose=None, updated_at=datetime.now(UTC)))
+            await connection.execute(waiting.values(skipped=True, reason=clean(reason)))
 
     async def start_pass(self, key: BatchKey, number: int, final: bool) -> None:
         """Note which pass over the dead letters is under way."""
@@ -149,7 +156,7 @@ class SqlBatchStore:
         now = datetime.now(UTC)
         async with self._database.transaction() as connection:
             changes = {
-                **_ended(closing.status, now),
+                **ended(closing.status, now),
                 "reason": None if closing.reason is None else clean(closing.reason),
                 "dead_letters": closing.dead_letters,
             }
@@ -180,34 +187,49 @@ class SqlBatchStore:
 
     async def list(self, case_id: int | None = None, limit: int = 100) -> Sequence[BatchView]:
         """Batches, the newest change first."""
-        query = select(batches).order_by(batches.c.updated_at.desc(), batches.c.batch_id.desc())
+        chosen = select(batches).limit(limit)
         if case_id is not None:
-            query = query.where(batches.c.case_id == case_id)
+            chosen = chosen.where(batches.c.case_id == case_id)
+        newest = (
+            batches.c.updated_at.desc(),
+            batches.c.case_id.desc(),
+            batches.c.batch_id.desc(),
+        )
         async with self._database.reading() as connection:
-            rows = (await connection.execute(query.limit(limit))).all()
-            return [await _view(connection, row) for row in rows]
+            return await _views(connection, chosen.order_by(*newest))
 
     async def get(self, key: BatchKey) -> BatchView | None:
         """One batch."""
         async with self._database.reading() as connection:
-            row = (await connection.execute(select(batches).where(_is(key)))).one_or_none()
-            return None if row is None else await _view(connection, row)
+            views = await _views(connection, select(batches).where(_is(key)))
+        return views[0] if views else None
 
     async def _ensure(
-        self, connection: AsyncConnection, case_id: int, batch_id: int, now: datetime
+        self, connection: AsyncConnection, keys: Iterable[BatchKey], now: datetime
     ) -> None:
-        await connection.execute(
-            self._insert(batches)
-            .values(**new_row(case_id, batch_id, now))
-            .on_conflict_do_nothing(index_elements=["case_id", "batch_id"])
-        )
+        # In one order for all, so that no two writers wait for each other.
+        rows = [new_row(*pair, now) for pair in sorted({(k.case_id, k.batch_id) for k in keys})]
+        if rows:
+            await connection.execute(self._insert(batches).on_conflict_do_nothing(), rows)
 
-    async def _apply(self, connection: AsyncConnection, event: JobEvent, now: datetime) -> None:
-        locked = select(batches).where(_is(event.key)).with_for_update()
-        row = (await connection.execute(locked)).one()
-        changes = changes_of(event, row, now)
-        if changes:
-            await self._set(connection, event.key, now, **changes)
+    async def _locked(
+        self, connection: AsyncConnection, case_id: int, events: Sequence[JobEvent], now: datetime
+    ) -> dict[BatchKey, dict[str, Any]]:
+        """Rows of the batches that events are about, made where there is none, by key."""
+        if not events:
+            return {}
+        await self._ensure(connection, (event.key for event in events), now)
+        query = (
+            select(batches)
+            .where(
+                batches.c.case_id == case_id,
+                batches.c.batch_id.in_({event.batch_id for event in events}),
+            )
+            .order_by(batches.c.batch_id)
+            .with_for_update()
+        )
+        rows = (await connection.execute(query)).mappings()
+        return {BatchKey(case_id=case_id, batch_id=row["batch_id"]): dict(row) for row in rows}
 
     async def _set(
         self, connection: AsyncConnection, key: BatchKey, now: datetime, **changes: Any
@@ -217,22 +239,6 @@ class SqlBatchStore:
 
 def _is(key: BatchKey) -> Any:
     return and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
-
-
-def _ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
-    """A batch that begins clean when it is started again."""
-    return {
-        "loader_status": status.value,
-        "loader_status_updated_at": now,
-        "purpose": None,
-        "timings": None,
-        "job_finished_at": None,
-        "end_finished_at": None,
-        "cancelled_mode": None,
-        "skipped": False,
-        "redrive_pass": 0,
-        "final_pass": False,
-    }
 
 
 async def _others_in_processing(
@@ -254,10 +260,12 @@ async def _line(connection: AsyncConnection, case_id: int) -> Line:
     query = (
         select(batches)
         .where(batches.c.case_id == case_id, batches.c.loader_status.in_(_OPEN))
-        .order_by(batches.c.batch_id)
+        # Those that hold nobody up must not fill the line.
+        .order_by(batches.c.skipped, batches.c.batch_id)
         .limit(OPEN_BATCHES)
     )
-    return Line(batches=tuple(_waiting(row) for row in await connection.execute(query)))
+    waiting = [_waiting(row) for row in await connection.execute(query)]
+    return Line(batches=tuple(sorted(waiting, key=lambda one: one.batch_id)))
 
 
 def _waiting(row: Any) -> WaitingBatch:
@@ -280,13 +288,30 @@ async def _counts(connection: AsyncConnection, key: BatchKey) -> DocumentCounts:
     return DocumentCounts(**{state: number for state, number in await connection.execute(query)})
 
 
-async def _view(connection: AsyncConnection, row: Any) -> BatchView:
+async def _views(connection: AsyncConnection, chosen: Select[Any]) -> list[BatchView]:
+    rows = (await connection.execute(chosen)).all()
+    ours = chosen.subquery()
+    query = (
+        select(documents.c.case_id, documents.c.batch_id, documents.c.state, func.count())
+        .join(
+            ours,
+            and_(ours.c.case_id == documents.c.case_id, ours.c.batch_id == documents.c.batch_id),
+        )
+        .group_by(documents.c.case_id, documents.c.batch_id, documents.c.state)
+    )
+    counts: dict[BatchKey, dict[str, int]] = defaultdict(dict)
+    for case_id, batch_id, state, number in await connection.execute(query):
+        counts[BatchKey(case_id=case_id, batch_id=batch_id)][state] = number
+    return [_view(row, counts) for row in rows]
+
+
+def _view(row: Any, counts: Mapping[BatchKey, dict[str, int]]) -> BatchView:
     key = BatchKey(case_id=row.case_id, batch_id=row.batch_id)
     return BatchView(
         key=key,
         status=LoaderStatus(row.loader_status),
         reason=row.reason,
         updated_at=row.updated_at,
-        documents=await _counts(connection, key),
+        documents=DocumentCounts(**counts.get(key, {})),
         dead_letters=row.dead_letters,
     )

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import and_, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.codec import clean
+from adapters.database.batches.keys import key_text
 from adapters.database.models.batches import document_messages
 from contracts.batches import DocumentEvent, RelationKind
 
@@ -30,12 +30,12 @@ async def save(
         document_messages.c.document_id == event.document_id,
     )
     await connection.execute(delete(document_messages).where(mine))
-    for place, message_id in enumerate(dict.fromkeys(map(clean, thread))):
+    for place, key in enumerate(dict.fromkeys(map(key_text, thread))):
         await connection.execute(
             insert(document_messages).values(
                 case_id=event.case_id,
                 document_id=event.document_id,
-                message_id=message_id,
+                message_key=key,
                 own=place == 0,
             )
         )
@@ -55,7 +55,7 @@ async def relations(
             theirs,
             and_(
                 theirs.c.case_id == ours.c.case_id,
-                theirs.c.message_id == ours.c.message_id,
+                theirs.c.message_key == ours.c.message_key,
                 theirs.c.document_id != ours.c.document_id,
                 theirs.c.own != ours.c.own,
             ),

@@ -65,13 +65,16 @@ documents = Table(
     Column("size", BigInteger),
     *_moments("created_at", "modified_at"),
     Column("pages", Integer),
-    *_texts("metadata", "notes", "reason", "duplicate_of"),
+    *_texts("metadata", "notes", "reason", "failed_event", "duplicate_of"),
     _flag("truncated"),
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "case_id", "batch_id", "state"),
     Index(None, "case_id", "sha256"),
 )
-"""A document id stands for one document of its case, whatever batch brings it."""
+"""A document id stands for one document of its case, whatever batch brings it.
+
+`failed_event` is the type of the message that could not be loaded.
+"""
 
 document_texts = Table(
     "document_texts",
@@ -95,9 +98,9 @@ document_messages = Table(
     metadata,
     _key("case_id", BigInteger),
     _key("document_id"),
-    _key("message_id"),
+    _key("message_key"),
     _flag("own"),
-    Index(None, "case_id", "message_id"),
+    Index(None, "case_id", "message_key"),
 )
 """Message ids of mails: their own, and those that they answer."""
 
@@ -115,7 +118,8 @@ attachments = Table(
     metadata,
     _key("case_id", BigInteger),
     _key("document_id"),
-    _key("blob_name"),
+    _key("blob_key"),
+    Column("blob_name", Text, nullable=False),
     Column("filename", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("sha256", Text),

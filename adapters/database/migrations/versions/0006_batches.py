@@ -82,7 +82,7 @@ def create_documents() -> None:
         sa.Column("size", sa.BigInteger(), nullable=True),
         *moments("created_at", "modified_at"),
         sa.Column("pages", sa.Integer(), nullable=True),
-        *texts("metadata", "notes", "reason", "duplicate_of"),
+        *texts("metadata", "notes", "reason", "failed_event", "duplicate_of"),
         flag("truncated"),
         *moments("updated_at", nullable=False),
     )
@@ -91,13 +91,14 @@ def create_documents() -> None:
     text = sa.Column("text", sa.Text(), nullable=False)
     table("document_texts", case_and(key("document_id")), text)
     table("document_relations", case_and(key("document_id"), key("related_id"), key("kind")))
-    table("document_messages", case_and(key("document_id"), key("message_id")), flag("own"))
-    index("document_messages", "case_id", "message_id")
+    table("document_messages", case_and(key("document_id"), key("message_key")), flag("own"))
+    index("document_messages", "case_id", "message_key")
     tag = sa.Column("tag", sa.Text(), nullable=False)
     table("document_tags", case_and(key("document_id"), key("tag_key")), tag)
     table(
         "attachments",
-        case_and(key("document_id"), key("blob_name")),
+        case_and(key("document_id"), key("blob_key")),
+        sa.Column("blob_name", sa.Text(), nullable=False),
         sa.Column("filename", sa.Text(), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         *texts("sha256"),

@@ -1,0 +1,257 @@
+"""Cases and batches in memory, for tests."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from adapters.memory.loads import MemoryLoadStore
+from adapters.ports import BatchFacts, BatchView, Unavailable
+from contracts.batches import (
+    OPEN_BATCHES,
+    BatchEndFinished,
+    BatchKey,
+    Closing,
+    DocumentCounts,
+    ImportCancelled,
+    JobEvent,
+    JobFinished,
+    JobStarted,
+    Line,
+    LoaderStatus,
+    Purpose,
+    RedriveRequested,
+    Timings,
+    WaitingBatch,
+)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class _Batch:
+    key: BatchKey
+    status: LoaderStatus = LoaderStatus.WAITING
+    since: datetime = field(default_factory=_now)
+    updated_at: datetime = field(default_factory=_now)
+    reason: str | None = None
+    purpose: Purpose | None = None
+    timings: Timings | None = None
+    job_finished: bool = False
+    end_finished: bool = False
+    skipped: bool = False
+    final_pass: bool = False
+    dead_letters: int = 0
+
+    def become(self, status: LoaderStatus, reason: str | None = None) -> None:
+        self.status, self.reason = status, reason
+        self.since = self.updated_at = _now()
+
+    def begin_clean(self, status: LoaderStatus, reason: str | None = None) -> None:
+        """Forget everything but its dead letters."""
+        fresh = _Batch(self.key, dead_letters=self.dead_letters)
+        vars(self).update(vars(fresh))
+        self.become(status, reason)
+
+    def take(self, event: JobEvent) -> None:
+        match event:
+            case JobStarted():
+                self._start(event)
+            case JobFinished():
+                self.job_finished |= not self.status.terminal
+            case BatchEndFinished():
+                self.end_finished |= not self.status.terminal
+            case ImportCancelled():
+                if self.status is LoaderStatus.WAITING:
+                    self.begin_clean(LoaderStatus.CANCELLED, "cancelled before it was built")
+            case RedriveRequested():
+                if self.status.terminal and self.dead_letters:
+                    self.begin_clean(LoaderStatus.WAITING)
+                    self.purpose = Purpose.REDRIVE
+
+    def _start(self, event: JobStarted) -> None:
+        over = self.status in (LoaderStatus.COMPLETE, LoaderStatus.CANCELLED)
+        if over or self.purpose is not None:
+            return
+        if self.status.terminal:
+            self.become(LoaderStatus.WAITING)
+        self.purpose, self.timings = Purpose.LOAD, event.timings
+        self.skipped, self.reason = False, None
+
+
+class MemoryBatchStore:
+    """Keeps cases and batches as the database does, as long as the process lives.
+
+    Args:
+        loads: Documents of the batches.
+
+    Attributes:
+        away: Behave like a database that cannot be reached.
+    """
+
+    def __init__(self, loads: MemoryLoadStore | None = None) -> None:
+        self.away = False
+        self._loads = loads or MemoryLoadStore()
+        self._concurrency: dict[int, int] = {}
+        self._batches: dict[int, dict[int, _Batch]] = {}
+
+    async def expect(self, keys: Sequence[BatchKey]) -> None:
+        """Make rows of batches that will be started, so that their order is kept."""
+        self._check()
+        for key in keys:
+            self._ensure(key)
+
+    async def set_concurrency(self, case_id: int, most: int) -> None:
+        """Set `max_processing_daemons` of a case."""
+        self._check()
+        self._concurrency[case_id] = most
+
+    async def note(self, case_id: int, events: Sequence[JobEvent]) -> Line:
+        """Write events down, and read who waits; writing twice is once."""
+        self._check()
+        for event in events:
+            batch = self._ensure(event.key)
+            before = replace(batch)
+            batch.take(event)
+            if batch != before:
+                batch.updated_at = _now()
+        waiting = [batch for batch in self._case(case_id) if not batch.status.terminal]
+        waiting.sort(key=lambda batch: (batch.skipped, batch.key.batch_id))
+        shown = sorted(waiting[:OPEN_BATCHES], key=lambda batch: batch.key.batch_id)
+        return Line(
+            batches=tuple(
+                WaitingBatch(
+                    batch_id=batch.key.batch_id,
+                    status=batch.status,
+                    purpose=batch.purpose,
+                    timings=batch.timings,
+                    since=batch.since,
+                    skipped=batch.skipped,
+                )
+                for batch in shown
+            )
+        )
+
+    async def facts(self, key: BatchKey) -> BatchFacts | None:
+        """Everything that validation looks at; None: there is no such batch."""
+        self._check()
+        batch = self._get(key)
+        if batch is None:
+            return None
+        return BatchFacts(
+            status=batch.status,
+            reason=batch.reason,
+            job_finished=batch.job_finished,
+            end_finished=batch.end_finished,
+            dead_letters=batch.dead_letters,
+            concurrency=self._concurrency.get(key.case_id),
+            processing=[(other.key.batch_id, other.since) for other in self._others(key)],
+        )
+
+    async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
+        """Set a batch to `processing` and others of its case from there to `in-complete`."""
+        self._check()
+        batch = self._get(key)
+        if batch is not None and batch.status is LoaderStatus.CANCELLED:
+            return False
+        others = list(self._others(key))
+        if any(other.key.batch_id not in orphans for other in others):
+            return False
+        for other in others:
+            other.begin_clean(LoaderStatus.INCOMPLETE, "its run and its function were gone")
+        if batch is not None:
+            batch.become(LoaderStatus.PROCESSING)
+            batch.purpose, batch.skipped = None, False
+        return True
+
+    async def skip(self, key: BatchKey, reason: str) -> None:
+        """Note that a batch holds its case up no more, and forget what was asked for."""
+        self._check()
+        batch = self._get(key)
+        if batch is None or batch.status.terminal:
+            return
+        batch.purpose, batch.updated_at = None, _now()
+        if batch.status is LoaderStatus.WAITING:
+            batch.skipped, batch.reason = True, reason
+
+    async def start_pass(self, key: BatchKey, number: int, final: bool) -> None:
+        """Note which pass over the dead letters is under way."""
+        self._check()
+        batch = self._get(key)
+        if batch is not None:
+            batch.final_pass = final
+
+    async def is_final_pass(self, key: BatchKey) -> bool:
+        """Whether a document that fails now is recorded as failed."""
+        self._check()
+        batch = self._get(key)
+        return batch is not None and batch.final_pass
+
+    async def close(self, closing: Closing) -> None:
+        """Give a batch its final status, and forget what was noted for this run of it."""
+        self._check()
+        batch = self._get(closing.key)
+        if batch is None:
+            return
+        if closing.only_processing and batch.status is not LoaderStatus.PROCESSING:
+            return
+        batch.begin_clean(closing.status, closing.reason)
+        batch.dead_letters = closing.dead_letters
+
+    async def truncate(self, key: BatchKey) -> int:
+        """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
+        self._check()
+        return self._loads.truncate(key)
+
+    async def counts(self, key: BatchKey) -> DocumentCounts:
+        """Documents of a batch by state."""
+        self._check()
+        return self._loads.counts(key)
+
+    async def list(self, case_id: int | None = None, limit: int = 100) -> Sequence[BatchView]:
+        """Batches, the newest change first."""
+        self._check()
+        chosen = self._batches if case_id is None else (case_id,)
+        found = [batch for case in chosen for batch in self._case(case)]
+        found.sort(key=lambda batch: (batch.updated_at, *_place(batch.key)), reverse=True)
+        return [self._view(batch) for batch in found[:limit]]
+
+    async def get(self, key: BatchKey) -> BatchView | None:
+        """One batch."""
+        self._check()
+        batch = self._get(key)
+        return None if batch is None else self._view(batch)
+
+    def _check(self) -> None:
+        if self.away:
+            raise Unavailable("the tables of batches are away")
+
+    def _ensure(self, key: BatchKey) -> _Batch:
+        return self._batches.setdefault(key.case_id, {}).setdefault(key.batch_id, _Batch(key))
+
+    def _case(self, case_id: int) -> Sequence[_Batch]:
+        return list(self._batches.get(case_id, {}).values())
+
+    def _get(self, key: BatchKey) -> _Batch | None:
+        return self._batches.get(key.case_id, {}).get(key.batch_id)
+
+    def _others(self, key: BatchKey) -> Iterator[_Batch]:
+        """Others of the case in `processing`, lowest id first."""
+        for batch in sorted(self._case(key.case_id), key=lambda batch: batch.key.batch_id):
+            if batch.key != key and batch.status is LoaderStatus.PROCESSING:
+                yield batch
+
+    def _view(self, batch: _Batch) -> BatchView:
+        return BatchView(
+            key=batch.key,
+            status=batch.status,
+            reason=batch.reason,
+            updated_at=batch.updated_at,
+            documents=self._loads.counts(batch.key),
+            dead_letters=batch.dead_letters,
+        )
+
+
+def _place(key: BatchKey) -> tuple[int, int]:
+    return key.case_id, key.batch_id

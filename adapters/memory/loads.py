@@ -1,0 +1,215 @@
+"""Documents of batches in memory, for tests."""
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from adapters.ports import Attached, Extracted, LoadFacts, Unavailable
+from contracts.batches import (
+    BatchKey,
+    DocumentAttachments,
+    DocumentCounts,
+    DocumentEvent,
+    DocumentId,
+    DocumentProcessed,
+    DocumentState,
+    LoadStep,
+    Relation,
+    RelationKind,
+)
+from contracts.blobs import BlobRef
+
+Place = tuple[int, str]
+"""Case and document id."""
+
+
+@dataclass
+class MemoryDocument:
+    """What is known of a document."""
+
+    batch_id: int
+    state: DocumentState
+    source: BlobRef | None = None
+    extracted: Extracted | None = None
+    duplicate_of: DocumentId | None = None
+    reason: str | None = None
+    failed_event: str | None = None
+
+
+class MemoryLoadStore:
+    """Keeps documents as the database does, as long as the process lives.
+
+    Attributes:
+        away: Behave like a database that cannot be reached.
+        documents: By case and document id, as are `tags` (as they are written) and `attachments`
+            (these by the name of their blob).
+        relations: Case, document, related document, kind.
+    """
+
+    def __init__(self) -> None:
+        self.away = False
+        self.documents: dict[Place, MemoryDocument] = {}
+        self.tags: dict[Place, dict[str, str]] = {}
+        self.relations: set[tuple[int, str, str, RelationKind]] = set()
+        self.attachments: dict[Place, dict[str, Attached]] = defaultdict(dict)
+        self._first: dict[tuple[BatchKey, str], str] = {}
+        self._spelling: dict[tuple[BatchKey, str], str] = {}
+        self._done: set[tuple[BatchKey, str, str, LoadStep]] = set()
+
+    async def facts(self, event: DocumentEvent) -> LoadFacts:
+        """How far a load is."""
+        self._check()
+        done = frozenset(step for step in LoadStep if _mark(event, step) in self._done)
+        document = self.documents.get(_place(event))
+        if document is None or document.batch_id != event.batch_id:
+            return LoadFacts(None, done)
+        return LoadFacts(document.state, done, document.source, document.duplicate_of)
+
+    async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
+        """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
+        assert source.sha256 is not None
+        if not self._begin(event, LoadStep.DEDUPE):
+            return self.documents[_place(event)].duplicate_of
+        first = self._claim(event, source.sha256)
+        document = self.documents.setdefault(
+            _place(event), MemoryDocument(event.batch_id, DocumentState.LOADING)
+        )
+        if document.batch_id != event.batch_id or document.failed_event == event.event_type:
+            document.reason = document.failed_event = None
+        document.batch_id, document.source = event.batch_id, source
+        document.duplicate_of = first
+        document.state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
+        return first
+
+    async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
+        """The checkpoint `extract`: document, text, and the mail's message ids."""
+        if self._begin(event, LoadStep.EXTRACT):
+            self.documents[_place(event)].extracted = extracted
+
+    async def save_tags(self, event: DocumentProcessed, tags: Sequence[str]) -> None:
+        """The checkpoint `tags`; the same tag in other cases or spaces is the same tag."""
+        if self._begin(event, LoadStep.TAGS):
+            mine = self.tags[_place(event)] = {}
+            for tag in tags:
+                key = " ".join(unicodedata.normalize("NFKC", tag).casefold().split())
+                mine[key] = self._spelling.setdefault((event.key, key), tag)
+
+    async def save_relations(self, event: DocumentEvent, relations: Sequence[Relation]) -> None:
+        """The checkpoint `relations`; mails that answer each other are found by message id."""
+        if self._begin(event, LoadStep.RELATIONS):
+            case, mine = _place(event)
+            self.relations |= {(case, mine, one.related_id, one.kind) for one in relations}
+            self.relations |= set(self._replies(case, mine))
+            self._recover(event)
+
+    async def save_attachments(
+        self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
+    ) -> None:
+        """The checkpoint `attachments`; the document is `loaded` when it is its last step."""
+        if not self._begin(event, LoadStep.ATTACHMENTS):
+            return
+        self.attachments[_place(event)] |= {file.blob.name: file for file in files}
+        if isinstance(event, DocumentProcessed):
+            document = self.documents[_place(event)]
+            failed = document.failed_event is not None
+            document.state = DocumentState.FAILED if failed else DocumentState.LOADED
+        self._recover(event)
+
+    async def fail(self, event: DocumentEvent, reason: str) -> None:
+        """Record that a document could not be loaded, for good."""
+        self._check()
+        self._done.discard(_mark(event, LoadStep.DEDUPE))
+        for claim, first in list(self._first.items()):
+            if claim[0] == event.key and first == event.document_id:
+                del self._first[claim]
+        document = self.documents.setdefault(
+            _place(event), MemoryDocument(event.batch_id, DocumentState.FAILED)
+        )
+        document.batch_id, document.state = event.batch_id, DocumentState.FAILED
+        document.reason, document.failed_event = reason, event.event_type
+
+    def truncate(self, key: BatchKey) -> int:
+        """Forget what is only needed while a batch loads; how much that was."""
+        before = len(self._first) + len(self._spelling) + len(self._done)
+        self._first = {claim: first for claim, first in self._first.items() if claim[0] != key}
+        self._spelling = {tag: text for tag, text in self._spelling.items() if tag[0] != key}
+        self._done = {mark for mark in self._done if mark[0] != key}
+        return before - len(self._first) - len(self._spelling) - len(self._done)
+
+    def counts(self, key: BatchKey) -> DocumentCounts:
+        """Documents of a batch by state."""
+        states = Counter(
+            document.state.value
+            for (case_id, _), document in self.documents.items()
+            if (case_id, document.batch_id) == (key.case_id, key.batch_id)
+        )
+        return DocumentCounts(**states)
+
+    def _check(self) -> None:
+        if self.away:
+            raise Unavailable("the tables of documents are away")
+
+    def _begin(self, event: DocumentEvent, step: LoadStep) -> bool:
+        """Leave a checkpoint; False: it is there already."""
+        self._check()
+        known = _mark(event, step) in self._done
+        self._done.add(_mark(event, step))
+        return not known
+
+    def _claim(self, event: DocumentProcessed, sha256: str) -> DocumentId | None:
+        first = self._first.setdefault((event.key, sha256), event.document_id)
+        if first != event.document_id:
+            original = self.documents[event.case_id, first].duplicate_of or first
+            return None if original == event.document_id else original
+        loaded = [
+            document_id
+            for (case_id, document_id), other in self.documents.items()
+            if case_id == event.case_id
+            and document_id != event.document_id
+            and other.state is DocumentState.LOADED
+            and other.source is not None
+            and other.source.sha256 == sha256
+        ]
+        return min(loaded, default=None)
+
+    def _replies(self, case: int, mine: str) -> Iterator[tuple[int, str, str, RelationKind]]:
+        """Who answers whom, as far as a document is part of it."""
+        own, answered = self._thread(case, mine)
+        for other_case, other in self.documents:
+            if other_case != case or other == mine:
+                continue
+            theirs, answered_there = self._thread(case, other)
+            if own in answered_there:
+                yield case, other, mine, RelationKind.REPLY
+            if theirs in answered:
+                yield case, mine, other, RelationKind.REPLY
+
+    def _thread(self, case: int, document_id: str) -> tuple[str | None, Sequence[str]]:
+        document = self.documents.get((case, document_id))
+        thread = document.extracted.thread if document and document.extracted else ()
+        return (thread[0], thread[1:]) if thread else (None, ())
+
+    def _recover(self, event: DocumentEvent) -> None:
+        """A document that failed because of its relations or attachments does so no more."""
+        document = self.documents.get(_place(event))
+        if document is None or isinstance(event, DocumentProcessed):
+            return
+        if document.failed_event != event.event_type:
+            return
+        if document.state is DocumentState.FAILED:
+            if document.duplicate_of is not None:
+                document.state = DocumentState.DUPLICATE
+            elif document.extracted is not None:
+                document.state = DocumentState.LOADED
+            else:
+                return
+        document.reason = document.failed_event = None
+
+
+def _place(event: DocumentEvent) -> Place:
+    return event.case_id, event.document_id
+
+
+def _mark(event: DocumentEvent, step: LoadStep) -> tuple[BatchKey, str, str, LoadStep]:
+    return event.key, event.document_id, event.event_type, step

@@ -1,0 +1,154 @@
+"""Tables of batches, in a database and in memory, and a look at what stands in them."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from sqlalchemy import select
+
+from adapters.database import Database
+from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.database.models import batches as models
+from adapters.memory.batches import MemoryBatchStore
+from adapters.memory.loads import MemoryLoadStore
+from adapters.ports import BatchStore, Extracted, LoadStore
+from contracts.batches import (
+    BatchKey,
+    DocumentId,
+    DocumentProcessed,
+    DocumentState,
+    Relation,
+    RelationKind,
+)
+from contracts.blobs import BlobRef
+
+CASE = 7
+FIRST, SECOND, THIRD = (BatchKey(case_id=CASE, batch_id=number) for number in (1, 2, 3))
+PLAIN = Extracted("text/plain", "words")
+
+
+class BatchTables(Protocol):
+    """Both stores over the same tables; what is looked at is of case 7 unless told otherwise."""
+
+    @property
+    def batches(self) -> BatchStore: ...
+
+    @property
+    def loads(self) -> LoadStore: ...
+
+    async def text(self, document_id: str) -> str | None:
+        """Text of a document."""
+        ...
+
+    async def state(self, document_id: str) -> tuple[DocumentState, str | None]:
+        """State of a document, and why it failed."""
+        ...
+
+    async def tags(self, case: int = CASE) -> Sequence[tuple[str, str]]:
+        """Document and tag, in order."""
+        ...
+
+    async def relations(self, case: int = CASE) -> Sequence[tuple[str, str, RelationKind]]:
+        """Document, related document and kind, in order."""
+        ...
+
+    async def attachments(self, case: int = CASE) -> Sequence[tuple[str, str, str]]:
+        """Document, blob and filename, in order."""
+        ...
+
+
+class MemoryTables:
+    """In memory."""
+
+    def __init__(self) -> None:
+        self.loads = MemoryLoadStore()
+        self.batches = MemoryBatchStore(self.loads)
+
+    async def text(self, document_id: str) -> str | None:
+        extracted = self.loads.documents[CASE, document_id].extracted
+        return extracted and extracted.text
+
+    async def state(self, document_id: str) -> tuple[DocumentState, str | None]:
+        document = self.loads.documents[CASE, document_id]
+        return document.state, document.reason
+
+    async def tags(self, case: int = CASE) -> Sequence[tuple[str, str]]:
+        return sorted(
+            (id, tag)
+            for (of, id), tags in self.loads.tags.items()
+            if of == case
+            for tag in tags.values()
+        )
+
+    async def relations(self, case: int = CASE) -> Sequence[tuple[str, str, RelationKind]]:
+        return sorted(row[1:] for row in self.loads.relations if row[0] == case)
+
+    async def attachments(self, case: int = CASE) -> Sequence[tuple[str, str, str]]:
+        return sorted(
+            (id, name, file.filename)
+            for (of, id), files in self.loads.attachments.items()
+            if of == case
+            for name, file in files.items()
+        )
+
+
+class SqlTables:
+    """In a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.loads = SqlLoadStore(database)
+        self.batches = SqlBatchStore(database)
+
+    async def text(self, document_id: str) -> str | None:
+        rows = await self._rows(CASE, models.document_texts, "document_id", "text")
+        return dict(rows).get(document_id)
+
+    async def state(self, document_id: str) -> tuple[DocumentState, str | None]:
+        rows = await self._rows(CASE, models.documents, "document_id", "state", "reason")
+        return {id: (DocumentState(state), reason) for id, state, reason in rows}[document_id]
+
+    async def tags(self, case: int = CASE) -> Sequence[tuple[str, str]]:
+        return await self._rows(case, models.document_tags, "document_id", "tag")
+
+    async def relations(self, case: int = CASE) -> Sequence[tuple[str, str, RelationKind]]:
+        rows = await self._rows(
+            case, models.document_relations, "document_id", "related_id", "kind"
+        )
+        return [(document, related, RelationKind(kind)) for document, related, kind in rows]
+
+    async def attachments(self, case: int = CASE) -> Sequence[tuple[str, str, str]]:
+        return await self._rows(case, models.attachments, "document_id", "blob_name", "filename")
+
+    async def _rows(self, case: int, table: Any, *columns: str) -> list[Any]:
+        query = select(*(table.c[name] for name in columns)).where(table.c.case_id == case)
+        async with self.database.reading() as connection:
+            return sorted(tuple(row) for row in await connection.execute(query))
+
+
+def document(id: str, key: BatchKey = FIRST) -> DocumentProcessed:
+    """DOCUMENT_PROCESSED."""
+    return DocumentProcessed(
+        case_id=key.case_id, batch_id=key.batch_id, document_id=id, blob_name=f"in/{id}"
+    )
+
+
+def source(content: str) -> BlobRef:
+    """A file; its content is one hexadecimal digit."""
+    return BlobRef(name=f"in/{content}", size=9, sha256=content * 64, etag="1")
+
+
+async def load(
+    store: LoadStore,
+    event: DocumentProcessed,
+    content: BlobRef,
+    extracted: Extracted = PLAIN,
+    relations: Sequence[Relation] = (),
+) -> DocumentId | None:
+    """Take a document through all its steps; whose bytes it has, when somebody has them."""
+    first = await store.save_source(event, content)
+    if first is None:
+        await store.save_text(event, extracted)
+        await store.save_tags(event, event.tags)
+        await store.save_relations(event, relations)
+        await store.save_attachments(event, [])
+    return first
