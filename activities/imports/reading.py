@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
+from activities.closing import Closing
 from activities.failures import InvalidDocument
 from activities.imports.matching import HEADER_WITHIN, find_header
 from activities.imports.seen import SeenKeys
@@ -24,7 +24,7 @@ _REFUSING: Final = frozenset({Strategy.UPDATE_ONLY, Strategy.APPEND})
 """Strategies under which the store refuses rows, and needs their cells for the report."""
 
 
-class TableReading:
+class TableReading(Closing):
     """Reads the table that a message names, chunk by chunk.
 
     The same file gives the same chunks whenever it is read.
@@ -68,14 +68,6 @@ class TableReading:
     def __enter__(self) -> Self:
         self.open()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def open(self) -> None:
         """Open the file, find its header and settle how it is written.

@@ -3,15 +3,16 @@
 import json
 import sqlite3
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
+
+from activities.closing import Closing
 
 KEYS_IN_MEMORY: Final = 100_000
 """About 20 MB; further keys go to a temporary database that spills to disk."""
 _PAGE_CACHE_KIB: Final = 16_000
 
 
-class SeenKeys:
+class SeenKeys(Closing):
     """Counts the occurrences of keys, batch by batch.
 
     A context manager; may be handed from thread to thread, one at a time.
@@ -25,17 +26,6 @@ class SeenKeys:
         self._first: dict[str, int] = {}
         self._repeats: dict[str, int] = {}
         self._disk: sqlite3.Connection | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give memory and disk back."""

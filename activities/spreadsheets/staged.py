@@ -8,11 +8,11 @@ cell is what JSON makes of it, so that each comes back as it was read.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from activities.closing import Closing
 from activities.spreadsheets.sifting import SourceRow
 from adapters.ports import Cell
 
@@ -59,7 +59,7 @@ def _untagged(cell: Any) -> Cell:
     return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
 
 
-class StagedRows:
+class StagedRows(Closing):
     """Reads rows that were put aside; blocking, and bounded in memory.
 
     A context manager; may be handed from thread to thread, one at a time.
@@ -74,17 +74,6 @@ class StagedRows:
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb", buffering=_BUFFER)
         self.position = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""

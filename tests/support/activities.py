@@ -1,7 +1,6 @@
 """A store in memory, and what else the activities of the imports pipeline need around them."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from activities.imports.registry import REGISTRY
+from adapters.files.documents import FileDocuments
 from adapters.files.report import XlsxReportWriter
-from adapters.files.tables import open_table, sheets_of
+from adapters.files.tables import open_table
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import LoadMark, RejectedRow, RowChunk, TableSource, TaskKey
+from adapters.ports import LoadMark, RejectedRow, RowChunk, TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import (
     IMPORT_MESSAGE,
@@ -203,29 +203,6 @@ class MemoryStore:
         return counts
 
 
-class FileTables:
-    """The real readers, without schedules."""
-
-    def open_table(
-        self,
-        path: Path,
-        *,
-        filename: str | None = None,
-        sheet: str | None = None,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-    ) -> AbstractContextManager[TableSource]:
-        return open_table(
-            path, filename=filename, sheet=sheet, encoding=encoding, delimiter=delimiter
-        )
-
-    def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
-        return sheets_of(path, filename=filename)
-
-    def open_schedule(self, path: Path, **named: Any) -> Any:
-        raise NotImplementedError
-
-
 @dataclass
 class World:
     """Everything that activities ask for, in one folder."""
@@ -233,7 +210,7 @@ class World:
     folder: Path
     store: MemoryStore = field(default_factory=MemoryStore)
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
-    documents: FileTables = field(default_factory=FileTables)
+    documents: FileDocuments = field(default_factory=FileDocuments)
     reports: XlsxReportWriter = field(default_factory=XlsxReportWriter)
 
     @property

@@ -12,12 +12,12 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
+from adapters.files.documents import FileDocuments
 from adapters.ports import LoadMark, RejectedRow, Unavailable
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import PROBLEMS_IN_RESULT, Counts, HandlerOutcome
 from tests.support.activities import (
     KEY,
-    FileTables,
     Killed,
     World,
     environment,
@@ -292,7 +292,7 @@ async def test_big_documents_are_read_beside_the_event_loop(world: World) -> Non
     assert len(rows) > INLINE_BYTES
     threads: set[threading.Thread] = set()
 
-    class Watched(FileTables):
+    class Watched(FileDocuments):
         def open_table(self, path: Path, **named: Any) -> Any:
             threads.add(threading.current_thread())
             return super().open_table(path, **named)

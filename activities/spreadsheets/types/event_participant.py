@@ -7,13 +7,12 @@ from activities.spreadsheets.types.base import (
     ContextSpec,
     SheetField,
     SheetType,
-    Target,
-    surroundings,
 )
 from activities.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
     check_person,
+    of_person,
     person_keys,
 )
 from activities.spreadsheets.types.shared import bib, category, notes
@@ -48,15 +47,7 @@ TYPE: Final = SheetType(
         ),
         notes(_TABLE),
     ),
-    targets=(
-        PERSONS,
-        Target(
-            _TABLE,
-            ("event_id", "person_id"),
-            made={"event_id": surroundings},
-            references={"person_id": PERSONS.table},
-        ),
-    ),
+    targets=(PERSONS, of_person(_TABLE, "event_id")),
     main=_TABLE,
     keys=person_keys,
     check=check_person,

@@ -11,13 +11,12 @@ from activities.spreadsheets.types.base import (
     SheetField,
     SheetRows,
     SheetType,
-    Target,
-    surroundings,
 )
 from activities.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
     check_person,
+    of_person,
     person_keys,
 )
 from activities.spreadsheets.types.shared import notes
@@ -102,15 +101,7 @@ TYPE: Final = SheetType(
         ),
         notes(_TABLE),
     ),
-    targets=(
-        PERSONS,
-        Target(
-            _TABLE,
-            ("membership_period_id", "person_id"),
-            made={"membership_period_id": surroundings},
-            references={"person_id": PERSONS.table},
-        ),
-    ),
+    targets=(PERSONS, of_person(_TABLE, "membership_period_id")),
     main=_TABLE,
     keys=person_keys,
     check=_check,

@@ -12,6 +12,7 @@ from activities.spreadsheets.types.base import (
     SheetRows,
     Target,
     organisation,
+    surroundings,
 )
 
 FIRST_NAME: Final = SheetField(
@@ -165,6 +166,21 @@ PERSONS: Final = Target(
     ("organisation_id", "person_key"),
     made={"organisation_id": organisation, "person_key": made_keys},
 )
+
+
+def of_person(table: str, context: str) -> Target:
+    """What a person has once in an event, period or race.
+
+    Args:
+        table: Where it goes.
+        context: Column of the event, period or race.
+    """
+    return Target(
+        table,
+        (context, "person_id"),
+        made={context: surroundings},
+        references={"person_id": PERSONS.table},
+    )
 
 
 def check_person(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:

@@ -11,13 +11,12 @@ from activities.spreadsheets.types.base import (
     SheetField,
     SheetRows,
     SheetType,
-    Target,
-    surroundings,
 )
 from activities.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
     check_person,
+    of_person,
     person_keys,
 )
 from activities.spreadsheets.types.shared import bib, category
@@ -83,15 +82,7 @@ TYPE: Final = SheetType(
         ),
         _STATUS,
     ),
-    targets=(
-        PERSONS,
-        Target(
-            _TABLE,
-            ("race_id", "person_id"),
-            made={"race_id": surroundings},
-            references={"person_id": PERSONS.table},
-        ),
-    ),
+    targets=(PERSONS, of_person(_TABLE, "race_id")),
     main=_TABLE,
     keys=person_keys,
     check=_check,
