@@ -176,39 +176,3 @@ async def test_the_world_hears_announcements(bench: Bench) -> None:
         "caseId": ("Number", "7"),
         "batchId": ("Number", "3"),
     }
-
-
-async def test_a_topic_has_room_for_two_hundred_filter_policies(bench: Bench) -> None:
-    if bench.name == "aws":
-        # A quota that all of an account's installations share is not used up for a test.
-        return
-    await bench.subscribe(OTHER)
-    names = await bench.build()
-    if isinstance(bench, MemoryBench):
-        bench.cloud.filter_policies = 1
-    else:
-        assert isinstance(bench, AwsBench)
-        await fill(bench, 198, '{"caseId": [{"numeric": ["=", 1]}]}')
-        await fill(bench, 3, None)
-        await bench.topic.subscribe(names, bench.plan, KEY)
-        await bench.topic.unsubscribe(names, bench.plan)
-        await fill(bench, 1, '{"caseId": [{"numeric": ["=", 2]}]}')
-    with pytest.raises(Denied, match="has no room for another filter policy"):
-        await bench.topic.subscribe(names, bench.plan, KEY)
-    # Who is subscribed already needs no more room.
-    await bench.subscribe(OTHER)
-    assert await bench.subscriptions() == [OTHER]
-
-
-async def fill(bench: AwsBench, count: int, policy: str | None) -> None:
-    """Subscribe queues of others."""
-    queue = f"{bench.plan.prefix}-{'other' if policy is None else policy[-6:-4].strip()}"
-    account = bench.plan.topic_arn.rpartition(":")[0].replace(":sns:", ":sqs:")
-    attributes = {} if policy is None else {"FilterPolicy": policy}
-    for number in range(count):
-        await bench.clients.sns.subscribe(
-            TopicArn=bench.plan.topic_arn,
-            Protocol="sqs",
-            Endpoint=f"{account}:{queue}-{number}",
-            Attributes=attributes,
-        )

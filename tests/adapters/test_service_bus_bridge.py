@@ -5,7 +5,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 from temporalio.client import Client
 
 from adapters.memory.rejected import MemoryRejectedMessages
+from tests.support.bridges import running
 from workers.bridges.imports import ImportDoor
 from workers.bridges.patience import Accept, Patience
 from workers.bridges.service_bus import BridgeError, BridgeTotals, ServiceBusBridge
@@ -69,27 +69,13 @@ def is_empty(emulator: ServiceBusEmulator) -> bool:
     return counts.active == counts.locked == 0
 
 
-@asynccontextmanager
-async def running(
+def bridge_of(
     emulator: ServiceBusEmulator,
     accept: Accept,
     *,
     ready: Callable[[], Awaitable[bool]] | None = None,
-    patience: Patience = QUICK,
-) -> AsyncIterator[Callable[[], Awaitable[BridgeTotals]]]:
-    """A bridge at work; the yielded call stops it."""
-    stop = asyncio.Event()
-    bridge = ServiceBusBridge(queue_of(emulator, wait=30), accept, ready=ready, patience=patience)
-    run = asyncio.create_task(bridge.run(stop))
-
-    async def stopped() -> BridgeTotals:
-        stop.set()
-        return await run
-
-    try:
-        yield stopped
-    finally:
-        await stopped()
+) -> ServiceBusBridge:
+    return ServiceBusBridge(queue_of(emulator, wait=30), accept, ready=ready, patience=QUICK)
 
 
 async def settle(raw: bytes, _deliveries: int, _message_id: str | None) -> Verdict:
@@ -235,7 +221,7 @@ async def test_lost_links_and_connections_are_survived(
         await asyncio.sleep(0.01)
         return Settle("x")
 
-    async with running(emulator, accept) as stopped:
+    async with running(bridge_of(emulator, accept)) as stopped:
         for _ in range(3):
             await send(emulator, numbered(50))
             await until(lambda: emulator.counts(QUEUE).active < 40)
@@ -247,7 +233,7 @@ async def test_lost_links_and_connections_are_survived(
 
 
 async def test_an_idle_link_that_was_closed_is_opened_again(emulator: ServiceBusEmulator) -> None:
-    async with running(emulator, settle):
+    async with running(bridge_of(emulator, settle)):
         await send(emulator, numbered(1))
         await until(lambda: is_empty(emulator))
         await emulator.drop_links(QUEUE)
@@ -301,7 +287,7 @@ async def test_a_long_outage_spends_one_delivery(emulator: ServiceBusEmulator) -
         return not away
 
     await send(emulator, numbered(30))
-    async with running(emulator, accept, ready=ready) as stopped:
+    async with running(bridge_of(emulator, accept, ready=ready)) as stopped:
         await until(lambda: probes >= 20)
         counts = emulator.counts(QUEUE)
         assert (counts.active, counts.locked, counts.dead_letter) == (30, 0, 0)

@@ -5,7 +5,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,7 @@ class Bench(ABC):
 class MemoryBench(Bench):
     """In memory."""
 
-    cloud: MemoryCloud = None  # pyright: ignore[reportAssignmentType]
+    cloud: MemoryCloud = field(kw_only=True)
 
     async def send(self, queue: str, body: str, delay: int = 0) -> None:
         here = self._queue(queue)
@@ -188,7 +188,7 @@ class MemoryBench(Bench):
 class AwsBench(Bench):
     """On what speaks as AWS does."""
 
-    clients: AwsClients = None  # pyright: ignore[reportAssignmentType]
+    clients: AwsClients = field(kw_only=True)
 
     async def send(self, queue: str, body: str, delay: int = 0) -> None:
         await self.clients.sqs.send_message(
@@ -313,7 +313,7 @@ async def open_benches(name: str, folder: Path) -> AsyncIterator[Benches]:
         try:
             yield on_aws
         finally:
-            for bench in opened:
+            for bench in opened if name == "aws" else ():
                 await bench.remove()
 
 

@@ -77,6 +77,7 @@ async def run_batch_loader(
     loader = _Loader(
         client, sqs, queues, prefix, polling, patience or Patience(), health or Health()
     )
+    logger.info("looking for queues called %s_doc_loader_*", prefix)
     await loader.run(stop, drain=drain, look_seconds=look_seconds)
     return loader.totals
 

@@ -1,6 +1,7 @@
 """The bridge of the jobs queue: events -> the runs of their cases."""
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 from temporalio.client import Client
@@ -16,6 +17,8 @@ from workers.health import Health
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient
+
+logger = logging.getLogger(__name__)
 
 ONE_BY_ONE: Final = Polling(ask=1)
 """A receive of several says nothing about the order in which they were sent."""
@@ -67,4 +70,5 @@ async def run_jobs_bridge(
         patience=patience or Patience(),
         health=health or Health(),
     )
+    logger.info("receiving from %s", queue.name)
     return await bridge.run(stop, drain=drain)

@@ -226,7 +226,7 @@ class _Shift:
 
     async def _decide(self, message: Received) -> Verdict:
         bridge, clock = self._bridge, asyncio.get_running_loop().time
-        until = clock() + LONGEST_HOLD
+        until, was_ready = clock() + LONGEST_HOLD, False
         while True:
             verdict = await bridge.patience.decide(
                 bridge.accept,
@@ -237,13 +237,16 @@ class _Shift:
             )
             if not isinstance(verdict, Abandon) or self._stop.came:
                 return verdict
-            if bridge.ready is None or await bridge.ready():
-                # The trouble is its own: others go on.
+            is_ready = bridge.ready is None or await bridge.ready()
+            if is_ready and (was_ready or bridge.ready is None):
+                # Everything answered before it was tried and after: the trouble is its own.
                 return verdict
-            bridge.health.ready = False
-            if self._drain or clock() > until:
+            if not is_ready:
+                bridge.health.ready = False
+            if clock() > until or (self._drain and not is_ready):
                 self._away = True
                 return verdict
+            was_ready = is_ready
 
     async def _settle(self, message: Received, verdict: Verdict) -> bool:
         """Take a message off the queue; False: give it back."""
