@@ -30,7 +30,7 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Pat
     demo = await _start(tmp_path / "demo")
     seen: dict[int, psutil.Process] = {}
     ended = asyncio.create_task(demo.communicate())
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(180):
         while not ended.done():
             # It may end between the two looks.
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -40,6 +40,9 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Pat
         output, errors = await ended
     assert demo.returncode == 0, (output + errors).decode()[-3000:]
     assert "documents ended as expected" in output.decode()
+    for poison in ("cut-off.pdf", "locked.docx"):
+        assert f"{poison} was not loaded: " in output.decode()
+    assert not (tmp_path / "demo" / "ministack").exists()
     assert len(seen) >= 3
     assert await _left(list(seen.values())) == []
 

@@ -3,9 +3,7 @@
 import asyncio
 import os
 import signal
-import sys
 import urllib.request
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from adapters.database import upgrade
+from tests.support.processes import says, start
 from workers.stack.children import free_port
 from workers.stack.embedded import service_bus
 from workers.stack.temporal import temporal_server
@@ -55,23 +54,6 @@ async def settings(
         }
 
 
-async def _start(settings: Mapping[str, str], *arguments: str) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.cli", *arguments),
-        cwd=Path(__file__).parents[2],
-        env=dict(settings),
-        stdout=PIPE,
-        stderr=PIPE,
-    )
-
-
-async def _says(process: Process, text: bytes) -> None:
-    assert process.stderr is not None
-    async with asyncio.timeout(30):
-        while text not in (line := await process.stderr.readline()):
-            assert line, f"ended with {await process.wait()} before it said {text!r}"
-
-
 async def _fetch(url: str) -> str:
     def fetch() -> str:
         with urllib.request.urlopen(url, timeout=5) as response:
@@ -85,8 +67,8 @@ async def _fetch(url: str) -> str:
 async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
     settings: Mapping[str, str], command: tuple[str, ...], number: signal.Signals
 ) -> None:
-    process = await _start(settings, *command)
-    await _says(process, READY[command])
+    process = await start(settings, *command)
+    await says(process, READY[command])
     process.send_signal(number)
     _, errors = await asyncio.wait_for(process.communicate(), 10)
     assert process.returncode == 0, errors.decode()
@@ -94,18 +76,18 @@ async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
 
 
 async def test_a_drained_bridge_ends_by_itself(settings: Mapping[str, str]) -> None:
-    process = await _start({**settings, "MAX_WAIT_TIME_SECONDS": "1"}, *BRIDGE, "--drain")
+    process = await start({**settings, "MAX_WAIT_TIME_SECONDS": "1"}, *BRIDGE, "--drain")
     output, errors = await asyncio.wait_for(process.communicate(), 30)
     assert (process.returncode, b"0 received" in output) == (0, True), errors.decode()
 
 
 async def test_health_and_metrics_are_served(settings: Mapping[str, str]) -> None:
     health, metrics = free_port(), free_port()
-    process = await _start(
+    process = await start(
         settings, *WORKER, "--health-port", str(health), "--metrics-port", str(metrics)
     )
     try:
-        await _says(process, b"receiving from queue")
+        await says(process, b"receiving from queue")
         assert await _fetch(f"http://127.0.0.1:{health}/health/ready") == '{"status":"ready"}'
         assert "temporal_num_pollers" in await _fetch(f"http://127.0.0.1:{metrics}/metrics")
     finally:
@@ -114,9 +96,9 @@ async def test_health_and_metrics_are_served(settings: Mapping[str, str]) -> Non
 
 
 async def test_a_worker_makes_the_schedules_of_its_pipeline(settings: Mapping[str, str]) -> None:
-    process = await _start(settings, *SPREADSHEETS)
+    process = await start(settings, *SPREADSHEETS)
     try:
-        await _says(process, READY[SPREADSHEETS])
+        await says(process, READY[SPREADSHEETS])
         client = await Client.connect(settings["TEMPORAL_ADDRESS"])
         made = await client.get_schedule_handle("spreadsheet-retention").describe()
         assert made.info.next_action_times[0].hour == 2
@@ -127,7 +109,7 @@ async def test_a_worker_makes_the_schedules_of_its_pipeline(settings: Mapping[st
 
 async def test_a_gateway_without_a_key_does_not_start(settings: Mapping[str, str]) -> None:
     without = {name: value for name, value in settings.items() if "JWT" not in name}
-    process = await _start(without, *GATEWAY)
+    process = await start(without, *GATEWAY)
     _, errors = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 1
     assert b"DOCFLOW_JWT_KEY" in errors and len(errors.splitlines()) == 1
@@ -146,7 +128,7 @@ async def test_a_missing_setting_is_named_before_anything_starts(
     settings: Mapping[str, str], command: tuple[str, ...], setting: str, named: bytes
 ) -> None:
     without = {name: value for name, value in settings.items() if name != setting}
-    process = await _start(without, *command)
+    process = await start(without, *command)
     _, errors = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 1
     assert named in errors
@@ -157,7 +139,7 @@ async def test_a_worker_refuses_a_schema_that_is_behind(
     settings: Mapping[str, str], tmp_path: Path
 ) -> None:
     behind = {**settings, "DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"}
-    process = await _start(behind, *WORKER)
+    process = await start(behind, *WORKER)
     _, errors = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 1
     assert b"docflow db upgrade" in errors
@@ -165,7 +147,7 @@ async def test_a_worker_refuses_a_schema_that_is_behind(
 
 
 async def test_a_temporal_that_is_not_there_is_named(settings: Mapping[str, str]) -> None:
-    process = await _start({**settings, "TEMPORAL_ADDRESS": "127.0.0.1:1"}, *WORKER)
+    process = await start({**settings, "TEMPORAL_ADDRESS": "127.0.0.1:1"}, *WORKER)
     _, errors = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 1
     assert b"TEMPORAL_ADDRESS" in errors

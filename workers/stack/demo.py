@@ -41,7 +41,14 @@ from workers.connect import connect
 from workers.resources import open_resources
 from workers.settings import QueueSettings
 from workers.stack import demo_batch
-from workers.stack.demo_batch import ExpectedBatch, OutsideWorld, judge, left_behind, run_batch
+from workers.stack.demo_batch import (
+    ExpectedBatch,
+    OutsideWorld,
+    failed_documents,
+    judge,
+    left_behind,
+    run_batch,
+)
 from workers.stack.demo_spreadsheet import Answers, ApiError, SpreadsheetPerson
 from workers.stack.embedded import EmbeddedStack, embedded_stack
 from workflows.imports import DocumentImport
@@ -87,6 +94,8 @@ class Run:
     began: float = 0.0
     uuid: str | None = None
     """Of a spreadsheet, once it is uploaded."""
+    notes: Sequence[str] = ()
+    """What a person wants to know beside it."""
 
     @property
     def workflow_id(self) -> str:
@@ -143,6 +152,8 @@ async def run_demo(samples: Path, folder: Path, console: Console, *, keep: bool 
 
 def _report(runs: Sequence[Run], ui_url: str | None, console: Console) -> int:
     console.print(_table(runs, ui_url, links=True, wide=console.width >= WIDE))
+    for note in (note for run in runs for note in run.notes):
+        console.print(note, markup=False, highlight=False)
     wrong = [run for run in runs if run.wrong]
     for run in wrong:
         console.print(f"[red]{run.task_id}: {run.wrong}[/red]")
@@ -273,6 +284,10 @@ async def _load_batch(
     try:
         async with asyncio.timeout(PATIENCE):
             result = await run_batch(outside, client, stack.folder / "documents", show)
+        run.notes = [
+            f"{name} was not loaded: {reason}"
+            for name, reason in await failed_documents(database, demo_batch.KEY)
+        ]
         settings = BatchSettings.read(stack.settings)
         left = await left_behind(settings, outside.clients, database, client)
     except TimeoutError:

@@ -2,17 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sqlalchemy import select
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.batches.sweeping import BatchSweeping
 from adapters.aws.session import AwsClients
 from adapters.database import Database
+from adapters.database.models.batches import documents
 from adapters.ports import Blobs
 from contracts.base import Contract
 from contracts.batches import (
@@ -22,6 +25,7 @@ from contracts.batches import (
     BatchResult,
     BatchStatus,
     DocumentCounts,
+    DocumentState,
     JobFinished,
     JobStarted,
     LoaderStatus,
@@ -69,11 +73,11 @@ class OutsideWorld:
             MessageBody=event.model_dump_json(by_alias=True, exclude_none=True),
         )
 
-    async def send(self, document: SampleDocument) -> None:
+    async def send(self, document: SampleDocument, key: BatchKey) -> None:
         """Put a document's file into the blob store, then publish that it is there."""
-        name = f"batches/incoming/{document.path.name}"
+        name = f"batches/incoming/{key.case_id}/{document.path.name}"
         await self.blobs.upload(document.path, name)
-        event = document.event(KEY, name)
+        event = document.event(key, name)
         await self.clients.sns.publish(
             TopicArn=self.installed.topic_arn,
             Message=event.model_dump_json(by_alias=True),
@@ -84,7 +88,17 @@ class OutsideWorld:
             },
         )
 
-    async def listen(self) -> str:
+    @asynccontextmanager
+    async def answering(self) -> AsyncGenerator[None]:
+        """End every batch that asks for it, as long as the block runs."""
+        answering = asyncio.create_task(self._answer(await self._listen()))
+        try:
+            yield
+        finally:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
+
+    async def _listen(self) -> str:
         """Subscribe a queue of its own to what docflow announces; its URL."""
         queue = await self.clients.sqs.create_queue(QueueName=OUTSIDE)
         got = await self.clients.sqs.get_queue_attributes(
@@ -101,8 +115,7 @@ class OutsideWorld:
         )
         return queue["QueueUrl"]
 
-    async def answer(self, queue: str) -> None:
-        """End every batch that asks for it, until cancelled."""
+    async def _answer(self, queue: str) -> None:
         while True:
             got = await self.clients.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=2)
             for message in got.get("Messages", []):
@@ -130,19 +143,13 @@ async def run_batch(
         folder: Takes the documents while they are sent.
         show: Told each phase, and at the end what became of the documents.
     """
-    queue = await world.listen()
-    answering = asyncio.create_task(world.answer(queue))
-    try:
+    async with world.answering():
         await world.tell(JobStarted(case_id=KEY.case_id, batch_id=KEY.batch_id, timings=QUICK))
         await _reach(client, Phase.LOADING, show)
-        folder.mkdir(parents=True, exist_ok=True)
         for document in await asyncio.to_thread(sample_documents, folder):
-            await world.send(document)
+            await world.send(document, KEY)
         await world.tell(JobFinished(case_id=KEY.case_id, batch_id=KEY.batch_id))
         await _reach(client, Phase.DONE, show)
-    finally:
-        answering.cancel()
-        await asyncio.gather(answering, return_exceptions=True)
     handle = client.get_workflow_handle(KEY.workflow_id, result_type=BatchResult)
     result = await handle.result()
     show(result.status.value, result.documents)
@@ -176,6 +183,18 @@ async def left_behind(
         cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
     )
     return [f"{found.resource} {found.name}" async for found in sweeping.everything()]
+
+
+async def failed_documents(database: Database, key: BatchKey) -> Sequence[tuple[str, str]]:
+    """Documents that could not be loaded, and why."""
+    query = (
+        select(documents.c.filename, documents.c.reason)
+        .where(documents.c.case_id == key.case_id, documents.c.batch_id == key.batch_id)
+        .where(documents.c.state == DocumentState.FAILED)
+        .order_by(documents.c.document_id)
+    )
+    async with database.reading() as connection:
+        return [(row.filename, row.reason) for row in await connection.execute(query)]
 
 
 def judge(result: BatchResult, expected: ExpectedBatch, left: list[str]) -> str | None:

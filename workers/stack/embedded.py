@@ -189,6 +189,7 @@ async def embedded_stack(
     worker for every pipeline and a gateway.
 
     Everything durable lies in `folder`; a stack that is started there again goes on with it.
+    Messages, and whatever is built on MiniStack, live in memory.
 
     Args:
         folder: Created when missing.
@@ -205,11 +206,20 @@ async def embedded_stack(
     folder.mkdir(parents=True, exist_ok=True)
     gateway_port, health_port = gateway_port or free_port(), free_port()
     async with AsyncExitStack() as stack:
-        temporal = await stack.enter_async_context(
-            temporal_server(folder / "temporal", port=temporal_port, ui_port=ui_port)
+        starts = (
+            asyncio.create_task(
+                stack.enter_async_context(
+                    temporal_server(folder / "temporal", port=temporal_port, ui_port=ui_port)
+                )
+            ),
+            asyncio.create_task(
+                stack.enter_async_context(service_bus(folder, [f"{QUEUE}:lock=30,max=10"]))
+            ),
+            asyncio.create_task(stack.enter_async_context(ministack(folder))),
         )
-        queue = await stack.enter_async_context(service_bus(folder, [f"{QUEUE}:lock=30,max=10"]))
-        aws = await stack.enter_async_context(ministack(folder))
+        # When one fails, none is still on its way: all that are up are stopped.
+        await asyncio.gather(*starts, return_exceptions=True)
+        temporal, queue, aws = starts[0].result(), starts[1].result(), starts[2].result()
         installed = await install_on(aws, temporal.address)
         pointers = {
             "TEMPORAL_ADDRESS": temporal.address,

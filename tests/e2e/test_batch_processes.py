@@ -1,0 +1,99 @@
+"""The processes of batches as an operator starts and stops them."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+
+from adapters.database import upgrade
+from tests.support.processes import says, start
+from workers.stack.embedded import batch_pointers, install_on
+from workers.stack.ministack import ministack
+from workers.stack.temporal import temporal_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WORKER = ("worker", "batches")
+WITH_BRIDGE = (*WORKER, "--with-bridge")
+JOBS = ("bridge", "jobs")
+LOADER = ("bridge", "batch-loader")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def settings(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Mapping[str, str]]:
+    folder = tmp_path_factory.mktemp("processes")
+    async with (
+        temporal_server(folder, ui=False, in_memory=True) as temporal,
+        ministack(folder) as aws,
+    ):
+        url = f"sqlite:///{folder / 'docflow.db'}"
+        await upgrade(url)
+        yield {
+            "PATH": os.environ["PATH"],
+            "TEMPORAL_ADDRESS": temporal.address,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DATABASE_URL": url,
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            **batch_pointers(aws, await install_on(aws, temporal.address)),
+        }
+
+
+@pytest.mark.parametrize(
+    ("command", "number", "ready"),
+    [
+        (WITH_BRIDGE, signal.SIGTERM, b"working on batches"),
+        (WITH_BRIDGE, signal.SIGINT, b"working on batches"),
+        (JOBS, signal.SIGTERM, b"receiving from docflow_jobs"),
+        (LOADER, signal.SIGTERM, b"looking for queues"),
+    ],
+    ids=["worker", "interrupted worker", "jobs", "loader"],
+)
+async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
+    settings: Mapping[str, str], command: tuple[str, ...], number: signal.Signals, ready: bytes
+) -> None:
+    process = await start(settings, *command)
+    await says(process, ready)
+    process.send_signal(number)
+    _, errors = await asyncio.wait_for(process.communicate(), 10)
+    assert process.returncode == 0, errors.decode()
+    assert b"Traceback" not in errors
+
+
+@pytest.mark.parametrize("command", [JOBS, LOADER], ids=["jobs", "loader"])
+async def test_a_drained_bridge_ends_by_itself(
+    settings: Mapping[str, str], command: tuple[str, ...]
+) -> None:
+    process = await start(settings, *command, "--drain")
+    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert (process.returncode, b"0 received" in output) == (0, True), errors.decode()
+
+
+async def test_a_worker_makes_the_schedule_of_the_sweeper(settings: Mapping[str, str]) -> None:
+    process = await start(settings, *WORKER)
+    try:
+        await says(process, b"working on batches")
+        client = await Client.connect(settings["TEMPORAL_ADDRESS"])
+        made = await client.get_schedule_handle("batch-sweeper").describe()
+        first, second, *_ = made.info.next_action_times
+        assert (second - first).total_seconds() == 15 * 60
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+@pytest.mark.parametrize("command", [WITH_BRIDGE, JOBS], ids=["worker", "jobs"])
+async def test_a_jobs_queue_that_is_not_there_ends_the_process(
+    settings: Mapping[str, str], command: tuple[str, ...]
+) -> None:
+    other = f"{settings['DOCFLOW_JOBS_QUEUE_URL']}_of_nobody"
+    process = await start({**settings, "DOCFLOW_JOBS_QUEUE_URL": other}, *command)
+    _, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 1, errors.decode()
+    assert b"docflow_jobs_of_nobody" in errors.splitlines()[-1]
+    assert b"Traceback" not in errors

@@ -1,0 +1,251 @@
+"""Batches on the whole stack: what kills, cancels and poisons them on the way."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+
+from adapters.aws.session import AwsClients, open_aws
+from adapters.database import Database
+from contracts.batches import (
+    BatchKey,
+    BatchResult,
+    BatchStatus,
+    DocumentState,
+    JobFinished,
+    JobStarted,
+    LoaderStatus,
+    Phase,
+    names_of,
+)
+from tests.support.cli import run_docflow_aside
+from tests.support.waiting import eventually
+from workers.batch_settings import BatchSettings
+from workers.cli.surroundings import Surroundings
+from workers.connect import connect
+from workers.resources import open_resources
+from workers.stack.children import child
+from workers.stack.demo_batch import OutsideWorld, failed_documents, left_behind
+from workers.stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
+from workers.stack.sample_documents import SampleDocument, sample_documents
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATIENCE = 90
+QUICK = {
+    "DOCFLOW_BATCH_SETTLE_SECONDS": "1",
+    "DOCFLOW_BATCH_POLL_SECONDS": "1",
+    "DOCFLOW_BATCH_HOLD_SECONDS": "2",
+    "DOCFLOW_BATCH_MAX_REDRIVES": "1",
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A stack, and who works with it."""
+
+    stack: EmbeddedStack
+    client: Client
+    clients: AwsClients
+    database: Database
+    outside: OutsideWorld
+    samples: Sequence[SampleDocument]
+    said: Sequence[str]
+    """Told by whoever starts a worker again that has died."""
+
+    async def docflow(self, *arguments: str) -> Any:
+        """What `docflow batches ... --json` prints."""
+        surroundings = Surroundings(self.stack.settings)
+        done = await run_docflow_aside("batches", *arguments, "--json", surroundings=surroundings)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    async def start(self, key: BatchKey, *, max_redrives: int = 1) -> None:
+        """Start a batch and wait until documents may be sent."""
+        timings = BatchSettings.read(self.stack.settings).timings
+        own = timings.model_copy(update={"max_redrives": max_redrives})
+        await self.outside.tell(JobStarted(case_id=key.case_id, batch_id=key.batch_id, timings=own))
+        await self.reach(key, Phase.LOADING)
+
+    async def send(self, key: BatchKey, documents: Sequence[SampleDocument]) -> None:
+        """Send documents and say that these were all."""
+        for document in documents:
+            await self.outside.send(document, key)
+        await self.outside.tell(JobFinished(case_id=key.case_id, batch_id=key.batch_id))
+
+    async def status(self, key: BatchKey) -> BatchStatus | None:
+        """Where the run of a batch stands; None: nobody knows."""
+        shown = await run_docflow_aside(
+            *("batches", "show", str(key.case_id), str(key.batch_id), "--json"),
+            surroundings=Surroundings(self.stack.settings),
+        )
+        run = json.loads(shown.stdout)["run"] if shown.exit_code == 0 else None
+        return None if run is None else BatchStatus.model_validate(run)
+
+    async def reach(self, key: BatchKey, phase: Phase) -> None:
+        """Wait until the run of a batch is there."""
+
+        async def reached() -> bool:
+            status = await self.status(key)
+            assert status is None or status.phase is not Phase.PARKED, status
+            return status is not None and status.phase is phase
+
+        await eventually(reached, seconds=PATIENCE, pause=0.1)
+
+    async def result(self, key: BatchKey) -> BatchResult:
+        """How a batch has ended."""
+        await self.reach(key, Phase.DONE)
+        handle = self.client.get_workflow_handle(key.workflow_id, result_type=BatchResult)
+        return await handle.result()
+
+    async def left(self, key: BatchKey) -> list[str]:
+        """What exists of a batch in the cloud."""
+        settings = BatchSettings.read(self.stack.settings)
+        stem = names_of(settings.plan.prefix, key).queue
+        found = await left_behind(settings, self.clients, self.database, self.client)
+        return [each for each in found if stem in each]
+
+
+@asynccontextmanager
+async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterator[Site]:
+    async with AsyncExitStack() as opened:
+        stack = await opened.enter_async_context(
+            embedded_stack(folder / "stack", settings={**QUICK, **settings})
+        )
+        clients = await opened.enter_async_context(open_aws(stack.aws))
+        resources = await opened.enter_async_context(open_resources(stack.environment))
+        outside = OutsideWorld(clients, stack.installed, resources.blobs)
+        await opened.enter_async_context(outside.answering())
+        address = stack.settings["TEMPORAL_ADDRESS"]
+        opened.enter_context(pytest.MonkeyPatch.context()).setenv("TEMPORAL_ADDRESS", address)
+        client = await connect(address)
+        samples = sample_documents(folder / "documents")
+        said = await opened.enter_async_context(_kept_working(stack))
+        yield Site(stack, client, clients, resources.database, outside, samples, said)
+
+
+@asynccontextmanager
+async def _kept_working(stack: EmbeddedStack) -> AsyncIterator[Sequence[str]]:
+    said: list[str] = []
+    keeping = asyncio.create_task(stack.keep_working(said.append))
+    try:
+        yield said
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    async with running_site(tmp_path_factory.mktemp("batches"), {}) as running:
+        yield running
+
+
+def _process(runs: Callable[[Sequence[str]], bool]) -> psutil.Process:
+    (found,) = (each for each in psutil.Process().children() if runs(each.cmdline()))
+    return found
+
+
+async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: Site) -> None:
+    key = BatchKey(case_id=1, batch_id=1)
+    await site.start(key)
+    await site.send(key, site.samples)
+
+    async def halfway() -> bool:
+        (seen,) = await site.docflow("list", "--case", "1")
+        return seen["documents"]["loaded"] >= len(site.samples) // 4
+
+    await eventually(halfway, seconds=PATIENCE, pause=0.05)
+    _process(lambda command: "worker" in command).kill()
+    result = await site.result(key)
+    assert site.said == ["the worker ended with -9; starting it again"]
+    ends = [document.ends for document in site.samples]
+    assert result.status is LoaderStatus.COMPLETE
+    assert result.documents.model_dump() == {
+        "loading": 0,
+        **{state: ends.count(state) for state in DocumentState if state in ends},
+    }
+    assert [name for name, reason in await failed_documents(site.database, key) if reason] == [
+        document.path.name for document in site.samples if document.ends is DocumentState.FAILED
+    ]
+    assert await site.left(key) == []
+
+
+async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: Site) -> None:
+    key = BatchKey(case_id=2, batch_id=1)
+    cloud = _process(lambda command: "ministack" in command)
+    await site.docflow("start", "2", "1")
+    names = names_of(BatchSettings.read(site.stack.settings).plan.prefix, key)
+
+    async def begun() -> bool:
+        found = await site.clients.sqs.list_queues(QueueNamePrefix=names.queue)
+        return bool(found.get("QueueUrls"))
+
+    await eventually(begun, seconds=PATIENCE, pause=0.001)
+    # Nothing more can be built from here on, until the cloud turns again.
+    cloud.send_signal(signal.SIGSTOP)
+    try:
+        status = await site.status(key)
+        assert status is not None and status.phase is Phase.PROVISIONING
+        await site.docflow("cancel", "2", "1")
+
+        async def cancelled() -> bool:
+            now = await site.status(key)
+            return now is not None and now.cancelled is not None
+
+        await eventually(cancelled, seconds=PATIENCE, pause=0.1)
+    finally:
+        cloud.send_signal(signal.SIGCONT)
+    result = await site.result(key)
+    assert (result.status, result.left) == (LoaderStatus.CANCELLED, ())
+    assert await site.left(key) == []
+
+
+async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: Site) -> None:
+    key = BatchKey(case_id=3, batch_id=1)
+    await site.start(key, max_redrives=0)
+    poison = [document for document in site.samples if document.ends is DocumentState.FAILED]
+    await site.send(key, [*site.samples[:3], *poison])
+    result = await site.result(key)
+    assert (result.status, result.dead_letters) == (LoaderStatus.COMPLETE, len(poison))
+    kept = await site.docflow("resources", "3", "1")
+    assert (kept["state"], [one["resource"] for one in kept["resources"]]) == (
+        "kept",
+        ["dead-letter queue"],
+    )
+
+    await site.docflow("redrive", "3", "1")
+
+    async def tried_again() -> bool:
+        return len(await failed_documents(site.database, key)) == len(poison)
+
+    await eventually(tried_again, seconds=PATIENCE, pause=0.1)
+    again = await site.result(key)
+    assert (again.status, again.dead_letters) == (LoaderStatus.COMPLETE, 0)
+    assert (await site.docflow("resources", "3", "1"))["state"] == "gone"
+    assert await site.left(key) == []
+
+
+async def test_a_batch_without_a_function_is_loaded_by_the_bridge(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    key = BatchKey(case_id=4, batch_id=1)
+    folder = tmp_path_factory.mktemp("without")
+    async with running_site(folder, {"DOCFLOW_BATCH_WITH_FUNCTION": "false"}) as site:
+        log = folder / "loader.log"
+        command = [*DOCFLOW, "bridge", "batch-loader"]
+        async with child(command, log, site.stack.environment):
+            await site.start(key)
+            await site.send(key, site.samples[:5])
+            result = await site.result(key)
+        assert (result.status, result.documents.loaded) == (LoaderStatus.COMPLETE, 5)
+        assert await site.left(key) == []
