@@ -1,8 +1,8 @@
-"""What a batch is built from: made in groups of independent steps, removed one after the other."""
+"""What a batch is built from: made as soon as what it needs is there, removed one by one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
@@ -27,28 +27,37 @@ Step = Callable[[Any, StepInput], Awaitable[StepDone]]
 Trouble = Callable[[str], Awaitable[None]]
 """Told what failed for good; returns when it is to be tried again."""
 
-PROVISIONING: Final[Sequence[Mapping[Resource, Step]]] = (
-    {
-        Resource.QUEUE: BatchProvisioning.create_queue,
-        Resource.DEAD_LETTERS: BatchProvisioning.create_dead_letters,
-    },
-    {Resource.REDRIVE_POLICY: BatchProvisioning.set_redrive_policy},
-    {
-        Resource.QUEUE_POLICY: BatchProvisioning.set_queue_policy,
-        Resource.PERMISSIONS: BatchProvisioning.grant_permissions,
-    },
-    {
-        Resource.SUBSCRIPTION: BatchProvisioning.subscribe,
-        Resource.FUNCTION: BatchProvisioning.create_function,
-    },
-    {
-        # Nothing may take the canary out of the queue before it is seen: the mapping comes last.
-        Resource.DELIVERY: BatchProvisioning.prove_delivery,
-        Resource.CONCURRENCY: BatchProvisioning.reserve_concurrency,
-    },
-    {Resource.MAPPING: BatchProvisioning.attach_mapping},
-)
-"""Groups, one after the other; the steps of a group need nothing of each other."""
+
+class Making(NamedTuple):
+    """How a resource is made, and what has to be there before."""
+
+    step: Step
+    needs: Sequence[Resource] = ()
+
+
+PROVISIONING: Final[Mapping[Resource, Making]] = {
+    Resource.QUEUE: Making(BatchProvisioning.create_queue),
+    Resource.DEAD_LETTERS: Making(BatchProvisioning.create_dead_letters),
+    Resource.REDRIVE_POLICY: Making(
+        BatchProvisioning.set_redrive_policy, (Resource.QUEUE, Resource.DEAD_LETTERS)
+    ),
+    Resource.QUEUE_POLICY: Making(BatchProvisioning.set_queue_policy, (Resource.QUEUE,)),
+    Resource.SUBSCRIPTION: Making(BatchProvisioning.subscribe, (Resource.QUEUE_POLICY,)),
+    Resource.PERMISSIONS: Making(BatchProvisioning.grant_permissions),
+    Resource.FUNCTION: Making(BatchProvisioning.create_function),
+    Resource.CONCURRENCY: Making(BatchProvisioning.reserve_concurrency, (Resource.FUNCTION,)),
+    Resource.DELIVERY: Making(BatchProvisioning.prove_delivery, (Resource.SUBSCRIPTION,)),
+    Resource.MAPPING: Making(
+        BatchProvisioning.attach_mapping,
+        (
+            Resource.REDRIVE_POLICY,
+            Resource.PERMISSIONS,
+            Resource.CONCURRENCY,
+            # Nothing may take the canary out of the queue before it is seen.
+            Resource.DELIVERY,
+        ),
+    ),
+}
 
 TEARDOWN: Final[Mapping[Resource, Step]] = {
     Resource.SUBSCRIPTION: BatchTeardown.unsubscribe,
@@ -76,9 +85,16 @@ GOES_WITH: Final = {
 class Building:
     """The resources of one batch, and what became of each."""
 
-    def __init__(self, key: BatchKey, timings: Timings, rows: Sequence[ResourceRow] = ()) -> None:
+    def __init__(
+        self,
+        key: BatchKey,
+        timings: Timings,
+        rows: Sequence[ResourceRow] = (),
+        show: Callable[[], None] = lambda: None,
+    ) -> None:
         self._key = key
         self._timings = timings
+        self._show = show
         self._states = {row.resource: row.state for row in rows}
 
     @property
@@ -107,36 +123,42 @@ class Building:
 
     async def make(self, plan: BatchPlan, trouble: Trouble) -> None:
         """Make everything; a step that fails for good is tried again after `trouble` returns."""
-        for group in PROVISIONING:
-            steps = {
-                resource: step
-                for resource, step in group.items()
-                if plan.with_function or resource not in OF_FUNCTION
-            }
-            while steps:
-                failed = await self._make_group(plan, steps)
-                steps = {resource: steps[resource] for resource in failed}
-                if failed:
-                    await trouble("; ".join(f"{name}: {why}" for name, why in failed.items()))
+        missing = [
+            resource
+            for resource in PROVISIONING
+            if plan.with_function or resource not in OF_FUNCTION
+        ]
+        while missing:
+            failed = await self._make(plan, missing)
+            if failed:
+                await trouble("; ".join(f"{name}: {why}" for name, why in failed.items()))
 
-    async def _make_group(
-        self, plan: BatchPlan, steps: Mapping[Resource, Step]
-    ) -> dict[Resource, str]:
-        """Run steps side by side; what failed for good, and why."""
-        work = self._input(plan)
-        for resource in steps:
-            self._states[resource] = ResourceState.CREATING
-        outcomes = await asyncio.gather(
-            *(self._run(step, work, f"make {resource}") for resource, step in steps.items()),
-            return_exceptions=True,
-        )
-        failed: dict[Resource, str] = {}
-        for resource, outcome in zip(steps, outcomes, strict=True):
-            if isinstance(outcome, StepDone):
-                self._states[resource] = outcome.state
-            elif isinstance(outcome, FailureError) and not is_cancelled_exception(outcome):
-                failed[resource] = explain(outcome)
+    async def _make(self, plan: BatchPlan, missing: list[Resource]) -> dict[Resource, str]:
+        """Make what can be made, and take it off the list; what failed for good, and why."""
+        work, failed = self._input(plan), dict[Resource, str]()
+
+        async def make(resource: Resource) -> None:
+            making = PROVISIONING[resource]
+
+            def has_all() -> bool:
+                return not set(making.needs).intersection(missing)
+
+            await workflow.wait_condition(lambda: has_all() or bool(failed))
+            if not has_all():
+                return
+            self._note(resource, ResourceState.CREATING)
+            try:
+                done = await self._run(making.step, work, f"make {resource}")
+            except FailureError as error:
+                if is_cancelled_exception(error):
+                    raise
+                failed[resource] = explain(error)
             else:
+                missing.remove(resource)
+                self._note(resource, done.state)
+
+        for outcome in await asyncio.gather(*map(make, missing), return_exceptions=True):
+            if outcome is not None:
                 raise outcome
         return failed
 
@@ -169,20 +191,24 @@ class Building:
                     if is_cancelled_exception(error):
                         raise
                     if trouble is None:
-                        self._states[resource] = ResourceState.LEFT
+                        self._note(resource, ResourceState.LEFT)
                         break
                     try:
                         await trouble(f"{resource}: {explain(error)}")
                     except LeaveIt:
-                        self._states[resource] = ResourceState.LEFT
+                        self._note(resource, ResourceState.LEFT)
                         break
 
     async def _remove(self, resource: Resource, step: Step, work: StepInput) -> None:
-        self._states[resource] = ResourceState.DELETING
+        self._note(resource, ResourceState.DELETING)
         done = await self._run(step, work, f"remove {resource}")
         for name in (resource, *GOES_WITH.get(resource, ())):
             if name in self._states:
-                self._states[name] = done.state
+                self._note(name, done.state)
+
+    def _note(self, resource: Resource, state: ResourceState) -> None:
+        self._states[resource] = state
+        self._show()
 
     async def _run(self, step: Step, work: StepInput, summary: str) -> StepDone:
         return await workflow.execute_activity_method(

@@ -169,7 +169,7 @@ class BatchLifecycle(BatchPauses):
     async def _drain_and_redrive(self) -> None:
         if self._phase is not Phase.DRAINING:
             self._enter(Phase.DRAINING)
-            await workflow.sleep(timedelta(seconds=self._times.settle))
+            await self._rest(self._times.settle)
         while True:
             depth = await self._drain()
             most = self._passes
@@ -200,7 +200,7 @@ class BatchLifecycle(BatchPauses):
             elif workflow.now() - self._empty_since >= timedelta(seconds=self._times.hold):
                 return depth
             self._go_on_as_new_when_long()
-            await workflow.sleep(timedelta(seconds=pause))
+            await self._rest(pause)
 
     async def _redrive(self, *, final: bool) -> None:
         number = self._redrives + 1
@@ -208,7 +208,7 @@ class BatchLifecycle(BatchPauses):
         await self._do("redrive", lambda: self._steps.redrive(self._planned, number, final=final))
         self._redrives, self._empty_since = number, None
         self._enter(Phase.DRAINING, self._reason)
-        await workflow.sleep(timedelta(seconds=self._times.poll))
+        await self._rest(self._times.poll)
 
     async def _end(self) -> None:
         """Let the outside world do what follows a loaded batch."""
@@ -298,6 +298,11 @@ class BatchLifecycle(BatchPauses):
             dead_letters=kept,
             left=left,
         )
+
+    async def _rest(self, seconds: int) -> None:
+        # The server fires a timer of no time after a second.
+        if seconds:
+            await workflow.sleep(timedelta(seconds=seconds))
 
     async def _publish(self, event: Announcement) -> None:
         await self._do("announce", lambda: self._steps.announce(self._planned, event))

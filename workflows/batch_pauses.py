@@ -36,7 +36,8 @@ class BatchPauses:
     def __init__(self, order: BatchOrder) -> None:
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
-        self._building = Building(order.key, order.timings, before.resources if before else ())
+        built = before.resources if before else ()
+        self._building = Building(order.key, order.timings, built, self._show)
         self._depths = list(before.depths) if before else []
         self._phase = before.phase if before else Phase.VALIDATING
         self._reason: str | None = None

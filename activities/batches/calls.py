@@ -3,9 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from activities.heartbeat import Heartbeater
+from adapters.ports import NotYet
+
+PATIENCE: Final = 10.0
+"""Seconds that a step waits by itself for what the world is still busy with: a retry by the server
+comes after a second at the earliest."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -16,20 +21,32 @@ def to_its_end(run: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Awaitabl
 
     A request that was sent is carried out although nobody waits for its answer. If teardown began
     before, it would find nothing to delete, and the resource would be made behind its back. Calls
-    of ports are short, so this holds a cancel up for seconds.
+    of ports are short, so this holds a cancel up for seconds. What is not there yet is asked for
+    again; a cancel ends the pause between.
 
     Goes below `translate_failures`; heartbeats meanwhile.
     """
 
     @wraps(run)
     async def finished(*args: P.args, **kwargs: P.kwargs) -> R:
+        clock = asyncio.get_running_loop().time
+        patient_until = clock() + PATIENCE
         async with Heartbeater():
-            call = asyncio.create_task(run(*args, **kwargs))
-            try:
-                return await asyncio.shield(call)
-            except asyncio.CancelledError:
-                # Whatever it raised was about work that is given up.
-                await asyncio.gather(call, return_exceptions=True)
-                raise
+            while True:
+                try:
+                    return await _ended(asyncio.create_task(run(*args, **kwargs)))
+                except NotYet as busy:
+                    if clock() + busy.retry_after > patient_until:
+                        raise
+                    await asyncio.sleep(busy.retry_after)
 
     return finished
+
+
+async def _ended(call: asyncio.Task[R]) -> R:
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        # Whatever it raised was about work that is given up.
+        await asyncio.gather(call, return_exceptions=True)
+        raise

@@ -1,14 +1,14 @@
 """A worker of batches that dies right after one of its calls to AWS.
 
-Run as `python -m tests.crash.dying_worker FILE [NAME NUMBER]`: every call is written to the file by
-its name; after so many calls of that name, the process kills itself.
+Run as `python -m tests.crash.dying_worker FOLDER`: every call is written to the file `calls` in the
+folder by its name; after the call that the file `last` there names, as `NAME NUMBER`, the process
+kills itself.
 """
 
 import asyncio
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,14 +18,14 @@ from adapters.aws.session import AwsClients, AwsSettings, open_aws
 from workers import batch_resources
 from workers.process import run_worker
 
+CALLS, LAST = "calls", "last"
+
 
 class Calls:
-    """Counts the calls of every client, and ends the process after one of them."""
+    """Writes the calls of every client down, and ends the process after one of them."""
 
-    def __init__(self, file: Path, last: tuple[str, int] | None) -> None:
-        self._file = file
-        self._last = last
-        self._numbers = Counter[str]()
+    def __init__(self, folder: Path) -> None:
+        self._calls, self._last = folder / CALLS, folder / LAST
 
     def listen(self, clients: AwsClients) -> None:
         """Hear of every answer of AWS, before anybody else does."""
@@ -34,16 +34,16 @@ class Calls:
 
     def _answered(self, **call: Any) -> None:
         name = call["model"].name
-        self._numbers[name] += 1
-        with self._file.open("a") as file:
+        with self._calls.open("a") as file:
             file.write(f"{name}\n")
-        if (name, self._numbers[name]) == self._last:
+        number = self._calls.read_text().split().count(name)
+        if self._last.exists() and self._last.read_text() == f"{name} {number}":
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(file: Path, last: tuple[str, int] | None) -> None:
+def main(folder: Path) -> None:
     """Work until killed."""
-    calls = Calls(file, last)
+    calls = Calls(folder)
 
     @asynccontextmanager
     async def opened(settings: AwsSettings) -> AsyncGenerator[AwsClients]:
@@ -56,4 +56,4 @@ def main(file: Path, last: tuple[str, int] | None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), (sys.argv[2], int(sys.argv[3])) if len(sys.argv) > 2 else None)
+    main(Path(sys.argv[1]))

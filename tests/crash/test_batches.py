@@ -6,6 +6,7 @@ after each of them, and another one goes on.
 
 import asyncio
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
@@ -39,6 +40,7 @@ from contracts.batches import (
     Swept,
     Timings,
 )
+from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import Part, until
 from workers.batch_resources import batch_resources
 from workers.batch_settings import BatchSettings
@@ -51,7 +53,7 @@ from workflows.batches import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-LANES = 6
+LANES = 8
 """Installations side by side: most of the time is spent waiting for a dead worker's heartbeat."""
 QUICK = Timings(settle=0, poll=1, hold=0)
 ONE_OF_EACH = Counter(
@@ -85,18 +87,35 @@ class Lane:
     store: SqlBatchStore
     sweeping: BatchSweeping
     batches: int = 0
+    deaths: int = 0
 
-    def worker(self, last: Call | None) -> Part:
-        """A worker that dies after a call."""
-        command = [sys.executable, "-m", "tests.crash.dying_worker", str(self.calls)]
-        command += [] if last is None else [last[0], str(last[1])]
+    async def keep_working(self) -> None:
+        """Start a worker, and another one whenever it dies, until cancelled."""
+        command = [sys.executable, "-m", "tests.crash.dying_worker", str(self.folder)]
         environment = {**os.environ, **self.settings}
-        return Part(f"worker of {self.name}", command, self.folder / "worker.log", environment)
+        worker = Part(f"worker of {self.name}", command, self.folder / "worker.log", environment)
+        try:
+            while True:
+                await worker.start()
+                assert await worker.running().wait() == -signal.SIGKILL
+                self.deaths += 1
+        finally:
+            await worker.stop()
+
+    def kill_after(self, call: Call | None) -> None:
+        """Have the worker die after a call of the next batch."""
+        (self.folder / CALLS).unlink(missing_ok=True)
+        (self.folder / LAST).write_text("" if call is None else f"{call[0]} {call[1]}")
 
     @property
-    def calls(self) -> Path:
-        """Where workers write their calls down."""
-        return self.folder / "calls"
+    def calls(self) -> Sequence[Call]:
+        """The calls of the batch so far."""
+        seen = Counter[str]()
+        calls: list[Call] = []
+        for name in (self.folder / CALLS).read_text().split():
+            seen[name] += 1
+            calls.append((name, seen[name]))
+        return calls
 
     async def start_batch(self) -> BatchKey:
         """Start a batch of a case of its own, whose documents have all been sent."""
@@ -171,7 +190,13 @@ async def _lane(name: str, folder: Path, aws: AwsSettings) -> AsyncGenerator[Lan
         sweeping = BatchSweeping(
             cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
         )
-        yield Lane(name, folder, settings, client, SqlBatchStore(database), sweeping)
+        lane = Lane(name, folder, settings, client, SqlBatchStore(database), sweeping)
+        keeping = asyncio.create_task(lane.keep_working())
+        try:
+            yield lane
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -185,69 +210,29 @@ async def lanes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[list
         ]
 
 
-async def _calm(lane: Lane) -> Sequence[Call]:
-    """The calls of a batch that nothing happens to, up and down."""
-    worker = lane.worker(None)
-    await worker.start()
-    key = await lane.start_batch()
-    await lane.until_loaded(key)
-    assert Counter(found.resource for found in await lane.found()) == ONE_OF_EACH
-    await lane.end(key)
-    assert (await lane.result(key)).status is LoaderStatus.COMPLETE
-    await worker.stop()
-    assert await lane.found() == []
-    seen = Counter[str]()
-    calls: list[Call] = []
-    for name in lane.calls.read_text().split():
-        seen[name] += 1
-        calls.append((name, seen[name]))
-    return calls
-
-
-async def _killed_after(lane: Lane, call: Call) -> bool:
-    """One batch whose worker dies after a call, and is followed by another one.
-
-    Returns:
-        Whether it died; otherwise the batch was over before it came so far.
-    """
-    lane.calls.unlink(missing_ok=True)
-    worker = lane.worker(call)
-    await worker.start()
-    process = worker.running()
-    keeper = asyncio.create_task(_follow(lane, worker))
+async def _life(lane: Lane) -> None:
+    """A batch from its start to its end."""
     key = await lane.start_batch()
     await lane.until_loaded(key)
     assert Counter(found.resource for found in await lane.found()) == ONE_OF_EACH
     await lane.end(key)
     assert (await lane.result(key)).status is LoaderStatus.COMPLETE
     assert await lane.found() == []
-    died = process.returncode is not None
-    keeper.cancel()
-    await asyncio.gather(keeper, return_exceptions=True)
-    return died
-
-
-async def _follow(lane: Lane, worker: Part) -> None:
-    """Start another worker when this one has died; stop what works at the end."""
-    try:
-        await worker.running().wait()
-        worker = lane.worker(None)
-        await worker.start()
-        await asyncio.Event().wait()
-    finally:
-        await worker.stop()
 
 
 async def test_a_worker_killed_after_any_call_leaves_all_or_nothing(lanes: list[Lane]) -> None:
-    every = await _calm(lanes[0])
-    assert len(every) >= 30
-    left = list(every)
+    lanes[0].kill_after(None)
+    await _life(lanes[0])
+    left = list(lanes[0].calls)
+    assert len(left) >= 30
     survived: list[Call] = []
 
     async def work(lane: Lane) -> None:
         while left:
-            call = left.pop(0)
-            if not await _killed_after(lane, call):
+            call, deaths = left.pop(0), lane.deaths
+            lane.kill_after(call)
+            await _life(lane)
+            if lane.deaths == deaths:
                 survived.append(call)
 
     await asyncio.gather(*map(work, lanes))
@@ -258,9 +243,7 @@ async def test_a_worker_killed_after_any_call_leaves_all_or_nothing(lanes: list[
 
 async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(lanes: list[Lane]) -> None:
     lane = lanes[-1]
-    lane.calls.unlink(missing_ok=True)
-    worker = lane.worker(None)
-    await worker.start()
+    lane.kill_after(None)
     key = await lane.start_batch()
     await lane.until_loaded(key)
     await lane.client.get_workflow_handle(key.case_workflow_id).terminate()
@@ -273,4 +256,3 @@ async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(lanes: list[
     assert await lane.found() == []
     view = await lane.store.get(key)
     assert view is not None and view.status is LoaderStatus.INCOMPLETE
-    await worker.stop()

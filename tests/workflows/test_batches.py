@@ -205,8 +205,13 @@ async def test_times_can_be_other_ones_for_a_run(server: Any, batches: Batches) 
             return (await _status(handle)).phase is Phase.ENDING
 
         await eventually(ending, seconds=60, pause=0.2)
-        timers = await _timers(handle)
-    assert timers == [300, 600, 300, 1200, 4000]
+        # The last one begins when the announcement has been made.
+        await eventually(lambda: _has(handle, 5))
+        assert await _timers(handle) == [300, 600, 300, 1200, 4000]
+
+
+async def _has(handle: Handle, timers: int) -> bool:
+    return len(await _timers(handle)) == timers
 
 
 @pytest.mark.parametrize(
@@ -565,3 +570,27 @@ async def test_a_person_sees_resources_and_depths(batches: Batches) -> None:
         shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
     for line in ("**loading**", "| queue | ready |", "| event source mapping | ready |", "| 41 |"):
         assert line in shown.current_details
+
+
+async def test_a_person_sees_how_far_building_and_removing_are(batches: Batches) -> None:
+    world = BatchWorld()
+    world.hold("subscribe")
+    world.hold("delete_function")
+    async with batches.running(world) as handle:
+        await _tells(handle, "**provisioning**", "| queue | ready |", "| subscription | creating |")
+        world.held["subscribe"].set()
+        await handle.signal(BatchLifecycle.take, finished())
+        await handle.signal(BatchLifecycle.take, ended())
+        await _tells(handle, "**tearing down**", "| subscription | gone |", "| function | deleting")
+        world.held["delete_function"].set()
+        await handle.result()
+
+
+async def _tells(handle: Handle, *lines: str) -> None:
+    """Wait until the details of a run hold these lines."""
+
+    async def told() -> bool:
+        shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+        return all(line in shown.current_details for line in lines)
+
+    await eventually(told)
