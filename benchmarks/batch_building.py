@@ -176,9 +176,9 @@ async def _bare(cloud: Cloud, plan: BatchPlan, key: BatchKey) -> None:
     await _until(lambda: cloud.functions.detach(names))
     await cloud.functions.delete(names.function)
     await cloud.grants.revoke(names, source.role)
-    await cloud.queues.delete_queue(names.queue)
+    await cloud.queues.delete_queue(names.queue, owner)
     await cloud.queues.depth(names.dead_letters)
-    await cloud.queues.delete_queue(names.dead_letters)
+    await cloud.queues.delete_queue(names.dead_letters, owner)
 
 
 async def _by_workflow(world: CaseWorld, key: BatchKey) -> None:

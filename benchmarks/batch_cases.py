@@ -1,6 +1,7 @@
 """Cases: many events for one, and many cases whose events come in any order."""
 
 import asyncio
+import itertools
 import random
 import time
 from collections.abc import AsyncGenerator
@@ -10,8 +11,8 @@ from pathlib import Path
 from temporalio.worker import Worker
 
 from benchmarks.report import Table
-from contracts.batches import BatchKey, Timings
-from tests.support.batches import started
+from contracts.batches import JobEvent, Timings
+from tests.support.batches import finished, started
 from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
 from tests.support.waiting import eventually
 from workers.connect import connect
@@ -19,6 +20,8 @@ from workers.stack.temporal import temporal_server
 from workflows.batches import BatchLifecycle, CaseQueue
 
 EVENTS = 10_000
+IN_LINE = 20
+"""Batches that those are about."""
 BATCHES = 3
 AT_ONCE = 8
 """A run takes at most ten updates at a time."""
@@ -45,22 +48,23 @@ async def _world(folder: Path) -> AsyncGenerator[CaseWorld]:
 
 
 async def events(folder: Path) -> Table:
-    """One case takes thousands of events while its batch loads."""
+    """One case takes thousands of events, most of them again, while its first batch ends."""
     table = Table("One case, many events", ("events", "events/s", "runs", "longest history"))
-    key = BatchKey(case_id=1, batch_id=1)
+    keys = keys_of(1, IN_LINE)
+    told = itertools.cycle(event for key in keys for event in (started(key), finished(key)))
     async with _world(folder) as world:
-        await world.tell(started(key))
+        world.ends = False
         began = time.monotonic()
         room = asyncio.Semaphore(AT_ONCE)
 
-        async def tell() -> None:
+        async def tell(event: JobEvent) -> None:
             async with room:
-                await world.tell(started(key))
+                await world.tell(event)
 
-        await asyncio.gather(*(tell() for _ in range(EVENTS)))
+        await asyncio.gather(*map(tell, itertools.islice(told, EVENTS)))
         took = time.monotonic() - began
         lengths: list[int] = []
-        query = f'WorkflowId = "{key.case_workflow_id}"'
+        query = f'WorkflowId = "{keys[0].case_workflow_id}"'
         async for run in world.client.list_workflows(query):
             handle = world.client.get_workflow_handle(run.id, run_id=run.run_id)
             lengths.append(len((await handle.fetch_history()).events))

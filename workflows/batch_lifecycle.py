@@ -299,11 +299,6 @@ class BatchLifecycle(BatchPauses):
             left=left,
         )
 
-    async def _rest(self, seconds: int) -> None:
-        # The server fires a timer of no time after a second.
-        if seconds:
-            await workflow.sleep(timedelta(seconds=seconds))
-
     async def _publish(self, event: Announcement) -> None:
         await self._do("announce", lambda: self._steps.announce(self._planned, event))
 

@@ -78,6 +78,11 @@ class BatchPauses:
         if self._stopped:
             raise asyncio.CancelledError
 
+    async def _rest(self, seconds: int) -> None:
+        # The server fires a timer of no time after a second.
+        if seconds:
+            await workflow.sleep(timedelta(seconds=seconds))
+
     async def _leave(self, step: str, work: Callable[[], Awaitable[T]]) -> T | None:
         """Do a step of the end, which a person may leave out."""
         while True:

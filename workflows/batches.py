@@ -21,9 +21,11 @@ from contracts.batches import (
     CaseResult,
     CaseStatus,
     JobEvent,
+    JobStarted,
     Line,
     LoaderStatus,
     NoteEvents,
+    RedriveRequested,
     SkipBatch,
     Taken,
     WaitingBatch,
@@ -61,6 +63,8 @@ class CaseQueue:
         """The running batch, when this very run started it."""
         self._closing = False
         """The running batch said that it ends."""
+        self._told = set[JobEvent]()
+        """What the running batch knows."""
         self._line = Line()
         self._wake: datetime | None = None
 
@@ -112,14 +116,20 @@ class CaseQueue:
         if self._running is None:
             return
         run = workflow.get_external_workflow_handle_for(BatchLifecycle.run, self._key.workflow_id)
-        for event in events:
-            if event.batch_id != self._running:
+        # What comes twice is told once, and a batch that runs has been started.
+        for event in dict.fromkeys(events):
+            if event.batch_id != self._running or isinstance(event, JobStarted):
+                continue
+            if event in self._told:
                 continue
             try:
                 await run.signal(BatchLifecycle.take, event)
             except FailureError as error:
                 # It has ended meanwhile: what stands in the table decides what follows.
                 workflow.logger.info("%s for a batch that is gone: %s", event.event_type, error)
+            else:
+                if not isinstance(event, RedriveRequested):
+                    self._told.add(event)
 
     async def _start_next(self) -> None:
         """Start the first batch that may run, or set when to look again."""
@@ -151,6 +161,7 @@ class CaseQueue:
 
     async def _start(self, batch: WaitingBatch) -> None:
         self._running, self._closing = batch.batch_id, False
+        self._told.clear()
         if batch.open_run:
             return
         assert batch.purpose is not None

@@ -80,7 +80,7 @@ class BatchTeardown:
     @to_its_end
     async def delete_queue(self, work: StepInput) -> StepDone:
         """Delete the queue with everything in it."""
-        return _gone(await self._queues.delete_queue(_names(work).queue))
+        return _gone(await self._queues.delete_queue(_names(work).queue, work.key.workflow_id))
 
     @activity.defn(name="batches.delete_dead_letters")
     @translate_failures
@@ -94,7 +94,7 @@ class BatchTeardown:
                 return StepDone(
                     state=ResourceState.KEPT, note=f"{depth.total} dead letters are in {queue}"
                 )
-        return _gone(await self._queues.delete_queue(queue))
+        return _gone(await self._queues.delete_queue(queue, work.key.workflow_id))
 
 
 def _gone(was_there: bool) -> StepDone:

@@ -171,10 +171,16 @@ class AwsQueues:
                 },
             )
 
-    async def delete_queue(self, queue: str) -> bool:
-        """Delete a queue with everything in it."""
+    async def delete_queue(self, queue: str, owner: str) -> bool:
+        """Delete a queue with everything in it, unless it is somebody else's."""
         try:
             url = await self._url(queue)
+            other = await self._owner(url)
+            if other != owner:
+                raise Denied(
+                    f"the queue {queue} is not deleted: its tag {WORKFLOW_TAG} is "
+                    f"{other or 'missing'}, not {owner}"
+                )
             with aws(f"delete {queue}"):
                 await self._client.delete_queue(QueueUrl=url)
         except Missing:

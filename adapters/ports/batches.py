@@ -114,8 +114,12 @@ class BatchQueues(Protocol):
         """
         ...
 
-    async def delete_queue(self, queue: str) -> bool:
-        """Delete a queue with everything in it."""
+    async def delete_queue(self, queue: str, owner: str) -> bool:
+        """Delete a queue with everything in it.
+
+        Raises:
+            Denied: It is not this owner's.
+        """
         ...
 
     def found(self, prefix: str) -> AsyncIterator[FoundResource]:

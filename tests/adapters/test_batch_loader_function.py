@@ -61,7 +61,7 @@ class Loading:
         await ready(lambda: functions.detach(names))
         await functions.delete(names.function)
         for queue in (names.queue, names.dead_letters):
-            await self.queues.delete_queue(queue)
+            await self.queues.delete_queue(queue, self.key.workflow_id)
 
     def document(self, name: str, **changed: Any) -> str:
         ids = {"caseId": self.key.case_id, "batchId": self.key.batch_id, "documentId": name}

@@ -82,6 +82,8 @@ async def test_a_queue_of_somebody_else_stays_as_it_is(bench: Bench) -> None:
     await bench.queues.ensure_queue(names, plan, "somebody", VISIBILITY)
     with pytest.raises(Denied, match=f"a queue {names.queue} exists and belongs to somebody"):
         await bench.queues.ensure_queue(names, bench.plan, KEY.workflow_id, VISIBILITY)
+    with pytest.raises(Denied, match="somebody"):
+        await bench.queues.delete_queue(names.queue, KEY.workflow_id)
     assert (await bench.settings(names.queue)).retention == 3600
     assert [one.owner for one in await bench.found_queues()] == ["somebody"]
 
@@ -128,7 +130,10 @@ async def test_messages_are_counted_in_every_state(bench: Bench) -> None:
 
 async def test_a_queue_deleted_twice_is_gone(bench: Bench) -> None:
     names = await bench.build()
-    assert [await bench.queues.delete_queue(names.queue) for _ in range(2)] == [True, False]
+    assert [await bench.queues.delete_queue(names.queue, KEY.workflow_id) for _ in range(2)] == [
+        True,
+        False,
+    ]
     assert await bench.queues.depth(names.queue) is None
     assert await bench.queues.depth(names.dead_letters) == QueueDepth()
     assert [one.name for one in await bench.found_queues()] == [names.dead_letters]
@@ -218,14 +223,14 @@ async def test_a_second_pass_has_nothing_to_move(bench: Bench) -> None:
 
 async def test_there_are_no_dead_letters_where_there_is_no_queue_for_them(bench: Bench) -> None:
     names = await bench.build()
-    await bench.queues.delete_queue(names.dead_letters)
+    await bench.queues.delete_queue(names.dead_letters, KEY.workflow_id)
     assert await bench.queues.redrive(names) == Redriven(moved=0)
 
 
 async def test_dead_letters_stay_when_there_is_nowhere_to_move_them(bench: Bench) -> None:
     names = await bench.build()
     await bench.queues.dead_letter(names, "{}", "broken", "load/7/3/a")
-    await bench.queues.delete_queue(names.queue)
+    await bench.queues.delete_queue(names.queue, KEY.workflow_id)
     with pytest.raises(Denied):
         await bench.queues.redrive(names)
     assert await bench.arrives(names.dead_letters) == ["{}"]
@@ -238,7 +243,7 @@ async def test_a_name_rests_for_a_minute(bench: Bench) -> None:
         bench.cloud.name_rest = timedelta(seconds=60)
         bench.cloud.clock = lambda: now[0]
     names = await bench.build()
-    await bench.queues.delete_queue(names.queue)
+    await bench.queues.delete_queue(names.queue, KEY.workflow_id)
     if bench.name in ("ministack", "moto"):
         await bench.build()
         return

@@ -175,7 +175,7 @@ async def test_silence_at_any_call_is_told(benches: Benches, name: str) -> None:
 
 FINE_WHEN_GONE = {
     "depth": {"GetQueueUrl", "GetQueueAttributes"},
-    "delete_queue": {"GetQueueUrl", "DeleteQueue"},
+    "delete_queue": {"GetQueueUrl", "ListQueueTags", "DeleteQueue"},
     "found": {"GetQueueAttributes", "ListQueueTags"},
     "redrive": {"GetQueueUrl", "GetQueueAttributes"},
     "repair": {"GetSubscriptionAttributes", "SetSubscriptionAttributes", "Subscribe"},

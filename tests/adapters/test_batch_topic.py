@@ -119,7 +119,7 @@ async def test_unsubscribing_twice_is_once(bench: Bench) -> None:
 async def test_the_subscription_of_a_queue_that_is_gone_goes_too(bench: Bench) -> None:
     names = await bench.subscribe()
     await bench.subscribe(OTHER)
-    await bench.queues.delete_queue(names.queue)
+    await bench.queues.delete_queue(names.queue, KEY.workflow_id)
     assert await bench.topic.unsubscribe(names, bench.plan)
     assert await bench.subscriptions() == [OTHER]
 

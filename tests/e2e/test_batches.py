@@ -2,20 +2,24 @@
 
 import asyncio
 import json
+import random
 import signal
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import pytest_asyncio
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecution
 
 from adapters.aws.session import AwsClients, open_aws
 from adapters.database import Database
+from adapters.database.batches import SqlBatchStore
 from contracts.batches import (
     BatchKey,
     BatchResult,
@@ -25,8 +29,10 @@ from contracts.batches import (
     JobStarted,
     LoaderStatus,
     Phase,
+    Timings,
     names_of,
 )
+from tests.support.case_world import shuffled
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
 from workers.batch_settings import BatchSettings
@@ -41,6 +47,8 @@ from workers.stack.sample_documents import SampleDocument, sample_documents
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATIENCE = 90
+IN_LINE = (1, 2, 3)
+NO_PAUSES = Timings(settle=0, poll=1, hold=0, max_redrives=0)
 QUICK = {
     "DOCFLOW_BATCH_SETTLE_SECONDS": "1",
     "DOCFLOW_BATCH_POLL_SECONDS": "1",
@@ -107,12 +115,12 @@ class Site:
         handle = self.client.get_workflow_handle(key.workflow_id, result_type=BatchResult)
         return await handle.result()
 
-    async def left(self, key: BatchKey) -> list[str]:
-        """What exists of a batch in the cloud."""
+    async def left(self, *keys: BatchKey) -> list[str]:
+        """What exists of batches in the cloud."""
         settings = BatchSettings.read(self.stack.settings)
-        stem = names_of(settings.plan.prefix, key).queue
+        stems = {names_of(settings.plan.prefix, key).queue for key in keys}
         found = await left_behind(settings, self.clients, self.database, self.client)
-        return [each for each in found if stem in each]
+        return [each for each in found if any(stem in each for stem in stems)]
 
 
 @asynccontextmanager
@@ -233,6 +241,38 @@ async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: Site) 
     assert (again.status, again.dead_letters) == (LoaderStatus.COMPLETE, 0)
     assert (await site.docflow("resources", "3", "1"))["state"] == "gone"
     assert await site.left(key) == []
+
+
+async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Site) -> None:
+    store = SqlBatchStore(site.database)
+    keys = [BatchKey(case_id=case, batch_id=batch) for case in range(101, 121) for batch in IN_LINE]
+    await store.expect(keys)
+    for event in shuffled(keys, random.Random(11), NO_PAUSES):
+        await site.outside.tell(event)
+
+    async def all_complete() -> bool:
+        views = [view for view in await store.list(limit=1_000) if view.key in keys]
+        return [view.status for view in views] == [LoaderStatus.COMPLETE] * len(keys)
+
+    await eventually(all_complete, seconds=2 * PATIENCE, pause=0.5)
+    case_of = {key.workflow_id: key.case_id for key in keys}
+    runs = defaultdict[int, list[WorkflowExecution]](list)
+    query = 'WorkflowType = "BatchLifecycle" AND ExecutionStatus = "Completed"'
+
+    async def all_shown() -> bool:
+        runs.clear()
+        async for run in site.client.list_workflows(query):
+            if run.id in case_of:
+                runs[case_of[run.id]].append(run)
+        return sum(map(len, runs.values())) >= len(keys)
+
+    await eventually(all_shown, pause=0.5)
+    for case, found in runs.items():
+        found.sort(key=lambda run: run.start_time)
+        assert [run.id for run in found] == [f"batch/{case}/{batch}" for batch in IN_LINE]
+        for before, after in pairwise(found):
+            assert before.close_time is not None and before.close_time <= after.start_time
+    assert await site.left(*keys) == []
 
 
 async def test_a_batch_without_a_function_is_loaded_by_the_bridge(

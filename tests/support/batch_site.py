@@ -124,7 +124,7 @@ class Batch:
         await self.detach()
         await self.delete()
         await self.site.grants.revoke(self.names, role)
-        await self.site.queues.delete_queue(self.names.queue)
+        await self.site.queues.delete_queue(self.names.queue, self.key.workflow_id)
 
 
 @asynccontextmanager

@@ -151,20 +151,27 @@ async def tell_shuffled(
     chosen = dice.sample(range(1, 1_000_000_000), cases)
     keys = [key for case in chosen for key in keys_of(case, batches)]
     await world.store.expect(keys)
-    events: list[JobEvent] = []
-    for key in keys:
-        events.append(JobStarted(case_id=key.case_id, batch_id=key.batch_id))
-        events.append(JobFinished(case_id=key.case_id, batch_id=key.batch_id))
-    events += dice.sample(events, len(events) // 3)
-    dice.shuffle(events)
     room = asyncio.Semaphore(20)
 
     async def tell(event: JobEvent) -> None:
         async with room:
             await world.tell(event)
 
-    await asyncio.gather(*map(tell, events))
+    await asyncio.gather(*map(tell, shuffled(keys, dice)))
     return keys
+
+
+def shuffled(
+    keys: Sequence[BatchKey], dice: random.Random, timings: Timings | None = None
+) -> list[JobStarted | JobFinished]:
+    """The events of batches in any order, a third of them twice."""
+    events: list[JobStarted | JobFinished] = []
+    for key in keys:
+        events.append(JobStarted(case_id=key.case_id, batch_id=key.batch_id, timings=timings))
+        events.append(JobFinished(case_id=key.case_id, batch_id=key.batch_id))
+    events += dice.sample(events, len(events) // 3)
+    dice.shuffle(events)
+    return events
 
 
 async def all_complete(world: CaseWorld, keys: Sequence[BatchKey]) -> bool:

@@ -271,7 +271,7 @@ class AwsBench(Bench):
             await self.clients.sns.unsubscribe(SubscriptionArn=one.name)
         await self.clients.sns.delete_topic(TopicArn=self.plan.topic_arn)
         for one in await self.found_queues():
-            await self.queues.delete_queue(one.name)
+            await self.clients.sqs.delete_queue(QueueUrl=await self.url(one.name))
 
 
 def document(event_type: str, key: BatchKey = KEY, **more: Any) -> dict[str, Any]:

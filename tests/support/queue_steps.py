@@ -75,7 +75,7 @@ async def dead_letter(bench: Bench) -> None:
 
 
 async def delete(bench: Bench) -> bool:
-    return await bench.queues.delete_queue(bench.names().queue)
+    return await bench.queues.delete_queue(bench.names().queue, KEY.workflow_id)
 
 
 async def subscribe(bench: Bench) -> None:

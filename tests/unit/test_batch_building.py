@@ -104,8 +104,8 @@ async def test_each_step_makes_its_own_resource_and_no_other(
         ("detach_mapping", "functions", ("detach", NAMES)),
         ("delete_function", "functions", ("delete", NAMES.function)),
         ("revoke_permissions", "grants", ("revoke", NAMES, "loader")),
-        ("delete_queue", "queues", ("delete_queue", NAMES.queue)),
-        ("delete_dead_letters", "queues", ("delete_queue", NAMES.dead_letters)),
+        ("delete_queue", "queues", ("delete_queue", NAMES.queue, OWNER)),
+        ("delete_dead_letters", "queues", ("delete_queue", NAMES.dead_letters, OWNER)),
     ],
 )
 async def test_each_step_removes_its_own_resource_and_one_that_is_gone_is_removed(

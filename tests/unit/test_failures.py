@@ -53,6 +53,11 @@ def test_a_server_says_when_to_come_back() -> None:
     assert as_application_error(Throttled("slower"), 1).next_retry_delay is None
 
 
+def test_of_a_fault_of_ours_only_the_first_line_is_told() -> None:
+    failure = as_application_error(ValueError("no such column\n[SQL: SELECT secret]"), 1)
+    assert failure.message == "unexpected ValueError: no such column"
+
+
 def test_messages_are_bounded_and_name_a_fault_of_ours() -> None:
     failure = as_application_error(ValueError("x" * 10_000), 1)
     assert failure.message.startswith("unexpected ValueError: xxx")

@@ -11,6 +11,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
+from tests.support.batch_runs import Batches
 from tests.support.sheet_runs import Spreadsheets
 from workers.plugin import docflow_plugin
 from workers.stack.temporal import TUNING, temporal_binary
@@ -83,3 +84,9 @@ def run_worker(server: Server, worker_options: dict[str, Any]):
 @pytest.fixture
 def spreadsheets(server: Server, run_worker: Any) -> Spreadsheets:
     return Spreadsheets(server, run_worker)
+
+
+@pytest.fixture
+def batches(server: Server, run_worker: Any) -> Batches:
+    """Runs of batches, in both ways."""
+    return Batches(server, run_worker)

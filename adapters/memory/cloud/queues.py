@@ -99,13 +99,17 @@ class MemoryQueues:
             letter = DeadLetter(names.dead_letters, body, reason, deduplication)
             self._cloud.dead_lettered.append(letter)
 
-    async def delete_queue(self, queue: str) -> bool:
-        """Delete a queue with everything in it."""
+    async def delete_queue(self, queue: str, owner: str) -> bool:
+        """Delete a queue with everything in it, unless it is somebody else's."""
         with self._cloud.call("delete_queue"):
-            gone = self._cloud.queues_by_name.pop(queue, None)
-            if gone is not None:
-                self._cloud.deleted_at[queue] = self._cloud.clock()
-            return gone is not None
+            here = self._cloud.queues_by_name.get(queue)
+            if here is None:
+                return False
+            if here.owner != owner:
+                raise Denied(f"the queue {queue} belongs to {here.owner}, not to {owner}")
+            del self._cloud.queues_by_name[queue]
+            self._cloud.deleted_at[queue] = self._cloud.clock()
+            return True
 
     async def found(self, prefix: str) -> AsyncIterator[FoundResource]:
         """Queues of every batch of an installation."""

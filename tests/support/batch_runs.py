@@ -1,0 +1,124 @@
+"""Runs of batches whose activities are scripted."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import (
+    WorkflowExecutionStatus,
+    WorkflowHandle,
+)
+
+from contracts.batches import (
+    BatchOrder,
+    BatchResult,
+    BatchStatus,
+    Phase,
+    Purpose,
+    Timings,
+)
+from tests.support.batches import (
+    KEY,
+    REMOVING,
+    BatchWorld,
+)
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.batch_lifecycle import BatchLifecycle
+
+Handle = WorkflowHandle[Any, BatchResult]
+QUICK = Timings(settle=0, poll=1, hold=0)
+"""For what time has no part in."""
+
+
+@dataclass
+class Batches:
+    """Starts runs of batches on a worker of the test's own."""
+
+    server: Any
+    run_worker: Any
+
+    @asynccontextmanager
+    async def running(
+        self,
+        world: BatchWorld,
+        timings: Timings = QUICK,
+        purpose: Purpose = Purpose.LOAD,
+    ) -> AsyncIterator[Handle]:
+        queue = f"batches-{uuid.uuid4().hex}"
+        async with self.run_worker(queue, [BatchLifecycle], world.activities()):
+            handle = await self.server.client.start_workflow(
+                BatchLifecycle.run,
+                BatchOrder(key=KEY, purpose=purpose, timings=timings),
+                id=f"{KEY.workflow_id}/{queue}",
+                task_queue=queue,
+                search_attributes=attributes.at_start("batches", purpose, str(KEY.case_id)),
+            )
+            try:
+                yield handle
+            finally:
+                # A run that a failed test leaves behind must not hold the worker up.
+                if (await handle.describe()).status is WorkflowExecutionStatus.RUNNING:
+                    await handle.terminate()
+
+
+async def status_of(handle: Handle) -> BatchStatus:
+    return await handle.query(BatchLifecycle.status)
+
+
+async def reach(handle: Handle, phase: Phase) -> BatchStatus:
+    async def reached() -> bool:
+        return (await status_of(handle)).phase is phase
+
+    await eventually(reached)
+    return await status_of(handle)
+
+
+async def timers_of(handle: Handle) -> list[int]:
+    """Seconds of every timer that the run set, in order."""
+    history = await handle.fetch_history()
+    return [
+        round(
+            event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta().total_seconds()
+        )
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_TIMER_STARTED
+    ]
+
+
+async def skip_to_the_end(server: Any, handle: Handle, by: timedelta) -> None:
+    async def over() -> bool:
+        if (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING:
+            return True
+        await server.skip(handle, by)
+        return False
+
+    # Every skip is an event of the run's history, so they are few.
+    await eventually(over, seconds=60, pause=0.2)
+
+
+async def attribute_of(handle: Handle, key: Any) -> Any:
+    return (await handle.describe()).typed_search_attributes.get(key)
+
+
+def removed_by(world: BatchWorld) -> list[str]:
+    return [name for name in world.calls if name in REMOVING]
+
+
+async def holds(truth: bool) -> bool:
+    return truth
+
+
+async def tells(handle: Handle, *lines: str) -> None:
+    """Wait until the details of a run hold these lines."""
+
+    async def told() -> bool:
+        shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+        return all(line in shown.current_details for line in lines)
+
+    await eventually(told)

@@ -1,0 +1,216 @@
+"""Batches that are cancelled, that fail, that cannot be removed: nothing is left of them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import (
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowUpdateFailedError,
+)
+from temporalio.exceptions import ApplicationError
+
+from contracts.batches import (
+    BatchAnswer,
+    CancelMode,
+    LoaderStatus,
+    Phase,
+    Purpose,
+    Resource,
+)
+from contracts.errors import BATCH_FAILED
+from tests.support.batch_runs import Batches, attribute_of, holds, reach, removed_by, status_of
+from tests.support.batches import (
+    MAKING,
+    REMOVING,
+    BatchWorld,
+    cancelled,
+    denied,
+    depth,
+    ended,
+    finished,
+)
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.batch_lifecycle import BatchLifecycle
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.parametrize("step", MAKING)
+async def test_a_cancel_at_any_step_of_provisioning_leaves_nothing(
+    batches: Batches, step: str
+) -> None:
+    world = BatchWorld()
+    world.hold(step)
+    async with batches.running(world) as handle:
+        await world.working.wait()
+        await handle.signal(BatchLifecycle.take, cancelled())
+        result = await handle.result()
+    assert result.status is LoaderStatus.CANCELLED
+    begun = world.calls.index(REMOVING[0])
+    assert not set(world.calls[begun:]) & set(MAKING)
+    assert removed_by(world) == list(REMOVING)
+    assert world.events == ["LOADER_FINISHED CANCELLED"]
+    assert world.inputs[-1].keep_dead_letters is False
+
+
+@pytest.mark.parametrize(
+    ("held", "phase"),
+    [("look", Phase.LOADING), ("redrive", Phase.REDRIVING), ("announce", Phase.PROVISIONING)],
+)
+async def test_a_full_cancel_stops_whatever_is_under_way(
+    batches: Batches, held: str, phase: Phase
+) -> None:
+    world = BatchWorld(depths=[depth(dead=1)])
+    world.hold(held)
+    async with batches.running(world) as handle:
+        if held == "redrive":
+            await handle.signal(BatchLifecycle.take, finished())
+        await world.working.wait()
+        assert (await status_of(handle)).phase is phase
+        world.held[held].set()
+        await handle.signal(BatchLifecycle.take, cancelled())
+        result = await handle.result()
+    assert result.status is LoaderStatus.CANCELLED
+    assert world.made("cancel_loads") == 1
+    assert removed_by(world) == list(REMOVING)
+
+
+async def test_a_partial_cancel_drains_what_is_in_flight(batches: Batches) -> None:
+    world = BatchWorld(depths=[depth(8), depth(3), depth(1, dead=1), depth(dead=1)], keeps=True)
+    async with batches.running(world) as handle:
+        await reach(handle, Phase.LOADING)
+        await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
+        result = await handle.result()
+    assert (result.status, result.dead_letters) == (LoaderStatus.CANCELLED, 1)
+    assert removed_by(world) == ["unsubscribe", *REMOVING]
+    first = world.calls.index("unsubscribe")
+    assert world.calls[first + 1 : first + 4] == ["look"] * 3
+    assert world.passes == []
+    assert world.inputs[-1].keep_dead_letters is True
+    assert world.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED CANCELLED"]
+
+
+async def test_a_full_cancel_after_a_partial_one_waits_for_nothing(batches: Batches) -> None:
+    world = BatchWorld(depths=[depth(8)])
+    async with batches.running(world) as handle:
+        await reach(handle, Phase.LOADING)
+        await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
+        await reach(handle, Phase.DRAINING)
+        await handle.signal(BatchLifecycle.take, cancelled())
+        assert (await handle.result()).status is LoaderStatus.CANCELLED
+    assert world.inputs[-1].keep_dead_letters is False
+
+
+async def test_temporals_own_cancel_removes_everything_too(batches: Batches) -> None:
+    world = BatchWorld()
+    world.hold("create_function")
+    async with batches.running(world) as handle:
+        await world.working.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        described = await handle.describe()
+    assert described.status is WorkflowExecutionStatus.CANCELED
+    assert removed_by(world) == list(REMOVING)
+    assert [closing.status for closing in world.closings] == [LoaderStatus.CANCELLED]
+
+
+async def test_a_cancel_during_teardown_does_not_stop_it(batches: Batches) -> None:
+    world = BatchWorld()
+    world.hold("delete_function")
+    async with batches.running(world) as handle:
+        await handle.signal(BatchLifecycle.take, finished())
+        await handle.signal(BatchLifecycle.take, ended())
+        await world.working.wait()
+        await handle.cancel()
+        await handle.signal(BatchLifecycle.take, cancelled())
+        world.held["delete_function"].set()
+        result = await handle.result()
+    assert result.status is LoaderStatus.COMPLETE
+    assert removed_by(world) == list(REMOVING)
+
+
+@pytest.mark.parametrize("step", [*MAKING, "validate", "plan", "announce"])
+async def test_a_step_that_cannot_be_done_waits_and_goes_on_where_it_failed(
+    batches: Batches, step: str
+) -> None:
+    world = BatchWorld()
+    world.fails[step] = [denied()]
+    async with batches.running(world) as handle:
+        status = await reach(handle, Phase.PARKED)
+        assert status.reason is not None and "no rights" in status.reason
+        assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
+        await reach(handle, Phase.LOADING)
+    for name in MAKING:
+        assert world.made(name) == (2 if name == step else 1)
+
+
+@pytest.mark.parametrize("answer", ["fail", "skip", "nobody"])
+async def test_a_batch_that_is_given_up_leaves_nothing(
+    server: Any, batches: Batches, answer: str
+) -> None:
+    world = BatchWorld()
+    world.fails["subscribe"] = [denied("no room for another filter policy")]
+    async with batches.running(world) as handle:
+        await reach(handle, Phase.PARKED)
+        if answer == "nobody":
+            await server.skip(handle, timedelta(hours=6, minutes=1))
+        else:
+            await handle.execute_update(answer, BatchAnswer(by="ann"))
+        with pytest.raises(WorkflowFailureError) as failure:
+            await handle.result()
+    cause = failure.value.cause
+    assert isinstance(cause, ApplicationError) and cause.type == BATCH_FAILED
+    assert cause.message.startswith("provision: subscription: no room")
+    assert cause.details[0]["status"] == "failed"
+    assert removed_by(world) == list(REMOVING)
+    assert world.closings[0].status is LoaderStatus.FAILED
+    assert world.events == ["LOADER_FINISHED FAILED"]
+
+
+@pytest.mark.parametrize("step", REMOVING)
+async def test_what_cannot_be_removed_is_asked_about(batches: Batches, step: str) -> None:
+    world = BatchWorld()
+    world.fails[step] = [denied(), denied()]
+    async with batches.running(world) as handle:
+        await handle.signal(BatchLifecycle.take, finished())
+        await handle.signal(BatchLifecycle.take, ended())
+        await reach(handle, Phase.PARKED)
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
+        await eventually(lambda: holds(world.made(step) == 2))
+        await reach(handle, Phase.PARKED)
+        await handle.execute_update(BatchLifecycle.skip, BatchAnswer())
+        result = await handle.result()
+        assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
+    assert (result.status, len(result.left)) == (LoaderStatus.COMPLETE, 1)
+    assert list(dict.fromkeys(removed_by(world))) == list(REMOVING)
+
+
+async def test_an_answer_that_nobody_waits_for_is_refused(batches: Batches) -> None:
+    async with batches.running(BatchWorld()) as handle:
+        await reach(handle, Phase.LOADING)
+        for answer in ("retry", "skip", "fail"):
+            with pytest.raises(WorkflowUpdateFailedError):
+                await handle.execute_update(answer, BatchAnswer())
+
+
+async def test_what_a_terminated_run_left_is_swept(batches: Batches) -> None:
+    world = BatchWorld()
+    async with batches.running(world, purpose=Purpose.SWEEP) as handle:
+        result = await handle.result()
+    assert result.status is LoaderStatus.INCOMPLETE
+    assert removed_by(world) == list(REMOVING)
+    assert not set(world.calls) & set(MAKING) and world.made("validate") == 0
+    assert world.closings[0].only_processing is True
+    assert world.events == []
+
+
+async def test_a_sweep_asks_nobody(batches: Batches) -> None:
+    world = BatchWorld()
+    world.fails["delete_function"] = [denied()]
+    async with batches.running(world, purpose=Purpose.SWEEP) as handle:
+        assert (await handle.result()).left == (Resource.FUNCTION,)
