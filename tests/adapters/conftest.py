@@ -1,13 +1,16 @@
-"""A migrated, empty database per test, on SQLite and on PostgreSQL."""
+"""Migrated, empty databases on SQLite and PostgreSQL; queues of every cloud; a Temporal server."""
 
 import asyncio
 import shutil
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
+import pytest_asyncio
+from temporalio.client import Client
 
 from adapters.database import Database, open_database, upgrade
 from adapters.database.imports import SqlImportStore
@@ -18,9 +21,17 @@ from adapters.database.spreadsheets import (
     sample_club,
 )
 from adapters.database.tasks import SqlImportTasks
+from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import BatchStore, LoadStore
+from tests.support.aws import Cloud, cloud, clouds
 from tests.support.batch_tables import BatchTables, MemoryTables, SqlTables
+from tests.support.sqs import Pair, pair_of_queues
+from workers.connect import connect
 from workers.stack.postgres import postgres_server
+from workers.stack.temporal import temporal_server
+
+if TYPE_CHECKING:
+    from types_aiobotocore_sqs import SQSClient
 
 
 @pytest.fixture(scope="session")
@@ -171,3 +182,36 @@ async def _administer(url: str, command: str) -> None:
         await connection.execute(command)
     finally:
         await connection.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=clouds())
+async def some_cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[Cloud]:
+    """Each of the clouds."""
+    async with cloud(request.param, tmp_path_factory.mktemp(request.param)) as started:
+        yield started
+
+
+@pytest.fixture
+def sqs(some_cloud: Cloud) -> "SQSClient":
+    return some_cloud.clients.sqs
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def queues(sqs: "SQSClient") -> Pair:
+    """A queue and its dead letters, of the test's own."""
+    return await pair_of_queues(sqs)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Client]:
+    """Of a Temporal server of the module's own."""
+    folder = tmp_path_factory.mktemp("temporal")
+    async with temporal_server(folder, ui=False, in_memory=True) as server:
+        yield await connect(server.address)
+
+
+@pytest.fixture
+def rejected() -> MemoryRejectedMessages:
+    return MemoryRejectedMessages()

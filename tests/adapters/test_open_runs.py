@@ -1,11 +1,10 @@
 """What Temporal says about runs, asked of a real server."""
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
-import pytest_asyncio
 import temporalio.client
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
@@ -14,20 +13,11 @@ from adapters.ports import Denied, PortError, Throttled, Unavailable
 from adapters.temporal.open_runs import AT_ONCE, TemporalOpenRuns
 from contracts.batches import LARGEST_ID, BatchKey
 from tests.support.waiting import eventually
-from workers.connect import connect
-from workers.stack.temporal import temporal_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Handle = WorkflowHandle[Any, Any]
 KEY = BatchKey(case_id=7, batch_id=3)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
-    folder = tmp_path_factory.mktemp("temporal")
-    async with temporal_server(folder, ui=False, in_memory=True) as server:
-        yield await connect(server.address)
 
 
 @pytest.fixture

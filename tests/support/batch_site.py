@@ -101,7 +101,7 @@ class Batch:
         return await ready(lambda: self.site.functions.detach(self.names))
 
     async def delete(self) -> bool:
-        return await self.site.functions.delete(self.names.function)
+        return await self.site.functions.delete(self.names.function, self.owner)
 
     async def build(self) -> None:
         """Make everything that a queue is fed to a function by."""
@@ -124,7 +124,7 @@ class Batch:
         await self.detach()
         await self.delete()
         await self.site.grants.revoke(self.names, role)
-        await self.site.queues.delete_queue(self.names.queue, self.key.workflow_id)
+        await self.site.queues.delete_queue(self.names.queue, self.owner)
 
 
 @asynccontextmanager

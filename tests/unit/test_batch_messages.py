@@ -1,19 +1,13 @@
 """Events of batches are read strictly: what is none is refused, by the names on the wire."""
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from contracts.batches import (
     CANARY,
-    DOCUMENT_EVENT,
-    EVENT_TYPES,
-    JOB_EVENT,
     LARGEST_ID,
     MESSAGE_BYTES,
     AttachedFile,
@@ -32,26 +26,14 @@ from contracts.batches import (
     RelationKind,
     Timings,
 )
+from tests.support.batch_messages import DOCUMENT, STARTED, enveloped, raw_of, refused
 from workers.bridges.batch_reading import read_document_event, read_job_event
-from workers.bridges.bodies import RefusedMessage
 from workers.bridges.verdicts import (
-    DESCRIPTION_LIMIT,
     INVALID_MESSAGE,
     MALFORMED_BODY,
     UNKNOWN_EVENT_TYPE,
 )
 
-Read = Callable[[bytes], JobEvent | DocumentEvent | None]
-READERS: tuple[Read, ...] = (read_job_event, read_document_event)
-
-STARTED = {"eventType": "JOB_STARTED", "caseId": 7, "batchId": 3}
-DOCUMENT = {
-    "eventType": "DOCUMENT_PROCESSED",
-    "caseId": 7,
-    "batchId": 3,
-    "documentId": "D-1",
-    "blobName": "cases/7/letter.pdf",
-}
 EVERY_TIME = {
     "settle": 1,
     "poll": 2,
@@ -63,34 +45,6 @@ EVERY_TIME = {
     "end": 8,
     "patience": 9,
 }
-
-
-def raw_of(body: Any) -> bytes:
-    return json.dumps(body).encode()
-
-
-def enveloped(raw: bytes) -> bytes:
-    """As SNS delivers it where raw delivery is off."""
-    return raw_of(
-        {
-            "Type": "Notification",
-            "MessageId": "4e1e0b8a",
-            "TopicArn": "arn:aws:sns:eu-central-1:000000000000:documents",
-            "Message": raw.decode(),
-            "Timestamp": "2026-01-01T00:00:00.000Z",
-            "MessageAttributes": {"eventType": {"Type": "String", "Value": "X"}},
-        }
-    )
-
-
-def refused(read: Read, raw: bytes) -> RefusedMessage:
-    with pytest.raises(RefusedMessage) as caught:
-        read(raw)
-    said = caught.value
-    assert said.reason in {MALFORMED_BODY, UNKNOWN_EVENT_TYPE, INVALID_MESSAGE}
-    assert 0 < len(said.description) <= DESCRIPTION_LIMIT
-    assert said.description.isprintable()
-    return said
 
 
 @pytest.mark.parametrize(
@@ -208,142 +162,6 @@ def test_a_canary_is_no_document(wrap: Callable[[bytes], bytes]) -> None:
     canary = raw_of({"eventType": CANARY, "caseId": 7, "batchId": 3, "messageId": "m"})
     assert read_document_event(wrap(canary)) is None
     assert refused(read_job_event, wrap(canary)).reason == UNKNOWN_EVENT_TYPE
-
-
-ids = st.integers(1, LARGEST_ID)
-names = (
-    st.text(min_size=1, max_size=40)
-    .map(lambda text: "".join(mark for mark in text if mark.isprintable() and mark not in "/\\"))
-    .map(lambda text: text.strip() or "x")
-)
-
-
-def made(contract: type[Any], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """`st.builds` would look at the names on the wire, and make up values for them."""
-    return st.fixed_dictionaries(fields).map(lambda values: contract(**values))
-
-
-relations = st.lists(
-    made(Relation, related_id=names, kind=st.sampled_from(RelationKind)), min_size=1, max_size=4
-).map(tuple)
-job_events = st.one_of(
-    made(
-        JobStarted,
-        case_id=ids,
-        batch_id=ids,
-        timings=st.none() | made(Timings, poll=st.integers(1, 86_400)),
-    ),
-    made(ImportCancelled, case_id=ids, batch_id=ids, mode=st.sampled_from(CancelMode)),
-    *(
-        made(kind, case_id=ids, batch_id=ids)
-        for kind in (JobFinished, BatchEndFinished, RedriveRequested)
-    ),
-)
-document_events = st.one_of(
-    made(
-        DocumentProcessed,
-        case_id=ids,
-        batch_id=ids,
-        document_id=names,
-        blob_name=names.filter(lambda name: name not in (".", "..")),
-        filename=st.none() | names,
-        tags=st.lists(names, max_size=3).map(tuple),
-        relations=relations,
-    ),
-    made(DocumentRelations, case_id=ids, batch_id=ids, document_id=names, relations=relations),
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(event=job_events, ascii_only=st.booleans(), wrap=st.booleans())
-def test_a_job_event_comes_through_as_it_was_sent(
-    event: JobEvent, ascii_only: bool, wrap: bool
-) -> None:
-    body = JOB_EVENT.dump_python(event, mode="json", by_alias=True)
-    raw = json.dumps(body, ensure_ascii=ascii_only).encode()
-    assert read_job_event(enveloped(raw) if wrap else raw) == event
-
-
-@settings(max_examples=200, deadline=None)
-@given(event=document_events, ascii_only=st.booleans(), wrap=st.booleans())
-def test_a_document_event_comes_through_as_it_was_sent(
-    event: DocumentEvent, ascii_only: bool, wrap: bool
-) -> None:
-    body = DOCUMENT_EVENT.dump_python(event, mode="json", by_alias=True)
-    raw = json.dumps(body, ensure_ascii=ascii_only).encode()
-    assert read_document_event(enveloped(raw) if wrap else raw) == event
-
-
-@settings(max_examples=200, deadline=None)
-@given(raw=st.binary(max_size=200).filter(lambda raw: b"eventType" not in raw))
-@pytest.mark.parametrize("read", READERS)
-def test_arbitrary_bytes_are_refused(read: Read, raw: bytes) -> None:
-    assert refused(read, raw).reason in {MALFORMED_BODY, UNKNOWN_EVENT_TYPE}
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(value=JSON, wrap=st.booleans())
-@pytest.mark.parametrize("read", READERS)
-def test_arbitrary_json_is_refused(read: Read, value: Any, wrap: bool) -> None:
-    raw = raw_of(value)
-    said = refused(read, enveloped(raw) if wrap else raw)
-    assert said.reason in {MALFORMED_BODY, UNKNOWN_EVENT_TYPE}
-
-
-NO_ID = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(10**17), 0),
-    st.integers(min_value=LARGEST_ID + 1, max_value=10**18),
-    st.floats(1.1, 1.9),
-    st.text("abc -.", max_size=10),
-    st.lists(st.integers(0, 9), max_size=2),
-    st.dictionaries(st.text("abc", max_size=3), st.integers(0, 9), max_size=2),
-)
-NO_NAME = st.sampled_from(["", 7, None, [], {}, True, "x" * 1025, "a/../b"])
-
-
-@settings(max_examples=200, deadline=None)
-@given(data=st.data(), wrap=st.booleans())
-def test_one_broken_field_is_named_as_on_the_wire(data: st.DataObject, wrap: bool) -> None:
-    read, whole = data.draw(
-        st.sampled_from([(read_job_event, STARTED), (read_document_event, DOCUMENT)])
-    )
-    field = data.draw(st.sampled_from([name for name in whole if name != "eventType"]))
-    body = {name: value for name, value in whole.items() if name != field}
-    if data.draw(st.booleans()):
-        body[field] = data.draw(NO_ID if field in ("caseId", "batchId") else NO_NAME)
-    said = refused(read, enveloped(raw_of(body)) if wrap else raw_of(body))
-    assert said.reason == INVALID_MESSAGE
-    assert said.description.startswith(f"{field}: ")
-
-
-@settings(max_examples=200, deadline=None)
-@given(data=st.data(), wrap=st.booleans())
-def test_a_cut_event_is_malformed(data: st.DataObject, wrap: bool) -> None:
-    raw = enveloped(raw_of(STARTED)) if wrap else raw_of(STARTED)
-    cut = data.draw(st.integers(0, len(raw) - 1))
-    assert refused(read_job_event, raw[:cut]).reason == MALFORMED_BODY
-
-
-PUBLISHED = ("LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED")
-
-
-@settings(max_examples=200, deadline=None)
-@given(value=JSON.filter(lambda value: value not in EVENT_TYPES) | st.sampled_from(PUBLISHED))
-def test_an_unknown_event_type_is_named(value: Any) -> None:
-    said = refused(read_job_event, raw_of({**STARTED, "eventType": value}))
-    assert said.reason in {UNKNOWN_EVENT_TYPE, MALFORMED_BODY}
-    if said.reason == UNKNOWN_EVENT_TYPE:
-        assert said.description.startswith("eventType ")
-        assert "JOB_STARTED" in said.description
 
 
 TAGGED = raw_of({**DOCUMENT, "tags": ["HERE"]})

@@ -1,0 +1,130 @@
+"""The bridge of the jobs queue at work, and cases that only keep what they are told."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from adapters.memory.rejected import MemoryRejectedMessages
+from contracts.batches import (
+    TASK_QUEUE,
+    JobEvent,
+    Line,
+    NoteEvents,
+)
+from tests.support.sqs import Pair
+from workers.bridges.jobs import run_jobs_bridge
+from workers.bridges.patience import Patience
+from workers.bridges.sqs import Polling
+from workers.bridges.totals import BridgeTotals
+from workflows.batches import BatchLifecycle, CaseQueue
+
+QUICK = Patience(first_pause=0.05, longest_pause=0.3, hold=1)
+ONE_BY_ONE = Polling(ask=1, wait=1, quiet=2)
+TOGETHER = Polling(wait=1, quiet=2)
+
+
+@dataclass
+class Book:
+    """Stands for the table of batches: keeps what cases write down."""
+
+    events: list[JobEvent] = field(default_factory=list[JobEvent])
+
+    @activity.defn(name="batches.note")
+    async def note(self, noted: NoteEvents) -> Line:
+        """Keep events."""
+        self.events += noted.events
+        return Line()
+
+    def of(self, case_id: int) -> list[JobEvent]:
+        """What one case wrote down, in order."""
+        return [event for event in self.events if event.case_id == case_id]
+
+
+@asynccontextmanager
+async def working(client: Client, book: Book) -> AsyncIterator[None]:
+    """A worker that runs cases."""
+    async with Worker(
+        client,
+        task_queue=TASK_QUEUE,
+        workflows=[CaseQueue, BatchLifecycle],
+        activities=[book.note],
+    ):
+        yield
+
+
+@dataclass
+class StuckBook(Book):
+    """A table that is away."""
+
+    @activity.defn(name="batches.note")
+    async def note(self, noted: NoteEvents) -> Line:
+        """Fail."""
+        raise ApplicationError("the table is away")
+
+
+def body(event_type: str, case_id: int, batch_id: int = 1, **more: Any) -> str:
+    return json.dumps({"eventType": event_type, "caseId": case_id, "batchId": batch_id, **more})
+
+
+def cases(count: int) -> list[int]:
+    """Ids of cases that no other test uses."""
+    first = random.randrange(1, 900_000_000)
+    return list(range(first, first + count))
+
+
+@asynccontextmanager
+async def bridging(
+    client: Client,
+    queues: Pair,
+    rejected: MemoryRejectedMessages,
+    polling: Polling = ONE_BY_ONE,
+) -> AsyncIterator[Callable[[], Awaitable[BridgeTotals]]]:
+    """A bridge at work; the yielded call stops it."""
+    stop = asyncio.Event()
+    run = asyncio.create_task(
+        run_jobs_bridge(
+            client,
+            queues.client,
+            rejected,
+            queue_url=queues.url,
+            stop=stop,
+            polling=polling,
+            patience=QUICK,
+        )
+    )
+
+    async def stopped() -> BridgeTotals:
+        stop.set()
+        return await run
+
+    try:
+        yield stopped
+    finally:
+        await stopped()
+
+
+async def drain(
+    client: Client,
+    queues: Pair,
+    rejected: MemoryRejectedMessages,
+    polling: Polling = ONE_BY_ONE,
+) -> BridgeTotals:
+    return await run_jobs_bridge(
+        client,
+        queues.client,
+        rejected,
+        queue_url=queues.url,
+        stop=asyncio.Event(),
+        drain=True,
+        polling=polling,
+        patience=QUICK,
+    )

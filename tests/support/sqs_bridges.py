@@ -1,0 +1,47 @@
+"""Bridges of SQS queues that are quick to try again."""
+
+from collections.abc import Awaitable, Callable, Hashable
+from typing import TYPE_CHECKING
+
+from tests.support.sqs import Pair
+from workers.bridges.patience import Accept, Patience
+from workers.bridges.sqs import Polling, SqsBridge
+from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
+from workers.bridges.verdicts import Settle, Verdict
+from workers.health import Health
+
+if TYPE_CHECKING:
+    pass
+
+QUICK = Patience(first_pause=0.05, longest_pause=0.2, hold=0.5)
+SOON = Polling(wait=1, quiet=2)
+WHOLE = 100
+"""Bytes of a body that its record would hold."""
+
+
+async def settle(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
+    return Settle(raw.decode())
+
+
+def bridge_of(
+    queues: Pair,
+    accept: Accept,
+    *,
+    polling: Polling = SOON,
+    patience: Patience = QUICK,
+    lane: Callable[[bytes], Hashable | None] | None = None,
+    ready: Callable[[], Awaitable[bool]] | None = None,
+    health: Health | None = None,
+    queue: SqsQueue | None = None,
+) -> SqsBridge:
+    queue = queue or SqsQueue(queues.client, queues.url)
+    return SqsBridge(
+        queue,
+        accept,
+        RedriveTarget(queue, WHOLE).put,
+        lane=lane,
+        ready=ready,
+        polling=polling,
+        patience=patience,
+        health=health or Health(),
+    )
