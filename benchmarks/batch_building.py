@@ -168,13 +168,11 @@ async def _bare(cloud: Cloud, plan: BatchPlan, key: BatchKey) -> None:
         await asyncio.sleep(0.2)
     await cloud.functions.reserve(names, plan)
     await _until(lambda: cloud.functions.attach(names, plan))
-    for _ in range(2):
-        # Empty, and empty still.
-        await cloud.queues.depth(names.queue)
-        await cloud.queues.depth(names.dead_letters)
+    await cloud.queues.depth(names.queue)
+    await cloud.queues.depth(names.dead_letters)
     await cloud.topic.unsubscribe(names, plan)
     await _until(lambda: cloud.functions.detach(names))
-    await cloud.functions.delete(names.function)
+    await cloud.functions.delete(names.function, owner)
     await cloud.grants.revoke(names, source.role)
     await cloud.queues.delete_queue(names.queue, owner)
     await cloud.queues.depth(names.dead_letters)

@@ -63,7 +63,7 @@ class BatchTeardown:
         """Delete the function, and its reservation with it."""
         if not work.plan.with_function:
             return _NO_FUNCTION
-        return _gone(await self._functions.delete(_names(work).function))
+        return _gone(await self._functions.delete(_names(work).function, work.key.workflow_id))
 
     @activity.defn(name="batches.revoke_permissions")
     @translate_failures

@@ -135,19 +135,16 @@ class AwsFunctions:
                 "max_processing_daemons of the case, let other batches end, or ask AWS for more"
             ) from error
 
-    async def delete(self, function: str) -> bool:
+    async def delete(self, function: str, owner: str) -> bool:
         """Delete a function, and its reservation with it.
 
         Raises:
-            Denied: No run of docflow made it.
+            Denied: It is somebody else's.
         """
+        if await self._own(function, owner) is None:
+            return False
         try:
             with aws(f"delete the function {function}"):
-                found = await self._client.get_function(FunctionName=function)
-                if WORKFLOW_TAG not in found.get("Tags", {}):
-                    raise Denied(
-                        f"the function {function} has no tag {WORKFLOW_TAG}: it is not docflow's"
-                    )
                 await self._client.delete_function(FunctionName=function)
         except Missing:
             return False

@@ -213,8 +213,12 @@ class BatchFunctions(Protocol):
         """
         ...
 
-    async def delete(self, function: str) -> bool:
-        """Delete a function, and its reservation with it."""
+    async def delete(self, function: str, owner: str) -> bool:
+        """Delete a function, and its reservation with it.
+
+        Raises:
+            Denied: It is not this owner's.
+        """
         ...
 
     def found(self, prefix: str) -> AsyncIterator[FoundResource]:

@@ -66,6 +66,13 @@ async def test_everything_removed_twice_is_gone(site: Site, batch: Batch) -> Non
     assert await batch.found() == []
 
 
+async def test_a_function_is_deleted_for_nobody_else(batch: Batch) -> None:
+    await batch.clone()
+    with pytest.raises(Denied):
+        await batch.site.functions.delete(batch.names.function, "batch/7/30")
+    assert await batch.kinds() == [Resource.FUNCTION]
+
+
 async def test_a_batch_leaves_others_alone(site: Site, batch: Batch) -> None:
     await batch.build()
     async with site.batch() as other:

@@ -59,7 +59,7 @@ class Loading:
     async def remove(self) -> None:
         names, functions = names_of(self.plan.prefix, self.key), AwsFunctions(self.clients.lambda_)
         await ready(lambda: functions.detach(names))
-        await functions.delete(names.function)
+        await functions.delete(names.function, self.key.workflow_id)
         for queue in (names.queue, names.dead_letters):
             await self.queues.delete_queue(queue, self.key.workflow_id)
 

@@ -102,7 +102,7 @@ async def test_each_step_makes_its_own_resource_and_no_other(
     [
         ("unsubscribe", "topic", ("unsubscribe", NAMES, PLAN)),
         ("detach_mapping", "functions", ("detach", NAMES)),
-        ("delete_function", "functions", ("delete", NAMES.function)),
+        ("delete_function", "functions", ("delete", NAMES.function, OWNER)),
         ("revoke_permissions", "grants", ("revoke", NAMES, "loader")),
         ("delete_queue", "queues", ("delete_queue", NAMES.queue, OWNER)),
         ("delete_dead_letters", "queues", ("delete_queue", NAMES.dead_letters, OWNER)),

@@ -75,10 +75,16 @@ class MemoryFunctions:
                 raise Denied(f"{plan.concurrency} of concurrency are more than may be reserved")
             function.reserved = plan.concurrency
 
-    async def delete(self, function: str) -> bool:
-        """Delete a function."""
+    async def delete(self, function: str, owner: str) -> bool:
+        """Delete a function, unless it is somebody else's."""
         with self._cloud.call("delete_function"):
-            return self._cloud.functions_by_name.pop(function, None) is not None
+            here = self._cloud.functions_by_name.get(function)
+            if here is None:
+                return False
+            if here.owner != owner:
+                raise Denied(f"the function {function} belongs to {here.owner}, not to {owner}")
+            del self._cloud.functions_by_name[function]
+            return True
 
     async def found(self, prefix: str) -> AsyncIterator[FoundResource]:
         """Functions, mappings and reservations of every batch of an installation."""
