@@ -52,7 +52,7 @@ PROVISIONING: Final[Mapping[Resource, Making]] = {
         (
             Resource.REDRIVE_POLICY,
             Resource.PERMISSIONS,
-            Resource.CONCURRENCY,
+            Resource.FUNCTION,
             # Nothing may take the canary out of the queue before it is seen.
             Resource.DELIVERY,
         ),

@@ -195,10 +195,11 @@ class BatchLifecycle(BatchPauses):
             pause = self._times.poll
             if depth.queue.total or depth.loads:
                 self._empty_since = None
-            elif self._empty_since is None:
-                self._empty_since, pause = workflow.now(), self._times.hold
-            elif workflow.now() - self._empty_since >= timedelta(seconds=self._times.hold):
-                return depth
+            else:
+                if self._empty_since is None:
+                    self._empty_since, pause = workflow.now(), self._times.hold
+                if workflow.now() - self._empty_since >= timedelta(seconds=self._times.hold):
+                    return depth
             self._go_on_as_new_when_long()
             await self._rest(pause)
 
