@@ -6,6 +6,7 @@ recorded again: it stands for runs that are open somewhere when a release is rol
 
 import asyncio
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -84,3 +85,6 @@ if __name__ == "__main__":
     workflow, *names = sys.argv[1:]
     for case_name in names or sorted(CASES[workflow]):
         asyncio.run(record(workflow, case_name))
+    # Threads of the SDK may still be at work when the interpreter ends, which then aborts.
+    sys.stdout.flush()
+    os._exit(0)

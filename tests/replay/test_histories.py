@@ -35,6 +35,22 @@ def test_the_histories_are_there() -> None:
     assert recorded == {(workflow, case) for workflow, cases in CASES.items() for case in cases}
 
 
+@pytest.mark.parametrize(
+    ("case", "step", "times"),
+    [
+        ("happy", "redrive", 0),
+        ("redriven-twice", "redrive", 2),
+        ("dead-letters-kept", "redrive", 2),
+        ("redrive-of-kept", "redrive", 1),
+        ("cancelled-while-provisioning", "attach_mapping", 0),
+        ("parked-then-retried", "subscribe", 2),
+    ],
+)
+def test_a_history_is_of_what_its_name_says(case: str, step: str, times: int) -> None:
+    text = (FOLDER / "BatchLifecycle" / f"{case}.json").read_text()
+    assert len(re.findall(rf'"name": "batches\.{step}"', text)) == times
+
+
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_history_tells_nothing_of_the_machine_it_was_recorded_on(path: Path) -> None:
     text = path.read_text()
