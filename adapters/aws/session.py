@@ -5,10 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import aioboto3
-from aiobotocore.config import AioConfig
-
 if TYPE_CHECKING:
+    from aiobotocore.config import AioConfig
     from types_aiobotocore_iam import IAMClient
     from types_aiobotocore_lambda import LambdaClient
     from types_aiobotocore_sns import SNSClient
@@ -45,7 +43,9 @@ class AwsClients:
     iam: "IAMClient"
 
 
-def _config(attempts: int) -> AioConfig:
+def _config(attempts: int) -> "AioConfig":
+    from aiobotocore.config import AioConfig
+
     # botocore changes the retries that it is given: each client gets its own.
     return AioConfig(
         retries={"mode": "standard", "total_max_attempts": attempts},
@@ -62,6 +62,9 @@ async def open_aws(settings: AwsSettings) -> AsyncGenerator[AwsClients]:
     The first client of a process reads the service models and holds the event loop for 50 to
     190 ms: open them before anybody is served.
     """
+    # A quarter of a second that processes which open nothing here do not pay.
+    import aioboto3
+
     session = aioboto3.Session(
         aws_access_key_id=settings.access_key_id,
         aws_secret_access_key=settings.secret_access_key,

@@ -1,15 +1,14 @@
 """A worker of batches that dies right after one of its calls to AWS.
 
-Run as `python -m tests.crash.dying_worker FOLDER`: every call is written to the file `calls` in the
-folder by its name; after the call that the file `last` there names, as `NAME NUMBER`, the process
-kills itself.
+Every call is written to the file `calls` in its folder by its name; after the call that the file
+`last` there names, as `NAME NUMBER`, the process kills itself.
 """
 
 import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -41,8 +40,17 @@ class Calls:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(folder: Path) -> None:
-    """Work until killed."""
+def main(folder: Path, settings: Mapping[str, str]) -> None:
+    """Work until killed; what it says goes to `worker.log`.
+
+    Args:
+        folder: For its files.
+        settings: Of the worker.
+    """
+    with (folder / "worker.log").open("ab") as log:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(log.fileno(), stream.fileno())
+    os.environ |= settings
     calls = Calls(folder)
 
     @asynccontextmanager
@@ -53,7 +61,3 @@ def main(folder: Path) -> None:
 
     batch_resources.open_aws = opened
     asyncio.run(run_worker(["batches"], os.environ))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

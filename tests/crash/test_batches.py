@@ -5,13 +5,13 @@ after each of them, and another one goes on.
 """
 
 import asyncio
-import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,9 @@ from contracts.batches import (
     Swept,
     Timings,
 )
+from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
-from tests.crash.harness import Part, until
+from tests.crash.harness import until
 from workers.batch_resources import batch_resources
 from workers.batch_settings import BatchSettings
 from workers.connect import connect
@@ -53,6 +54,9 @@ from workflows.batches import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.crash.dying_worker"])
+"""Starting an interpreter for each of some sixty workers would take longer than all they do."""
 LANES = 8
 """Installations side by side: most of the time is spent waiting for a dead worker's heartbeat."""
 QUICK = Timings(settle=0, poll=1, hold=0)
@@ -91,16 +95,16 @@ class Lane:
 
     async def keep_working(self) -> None:
         """Start a worker, and another one whenever it dies, until cancelled."""
-        command = [sys.executable, "-m", "tests.crash.dying_worker", str(self.folder)]
-        environment = {**os.environ, **self.settings}
-        worker = Part(f"worker of {self.name}", command, self.folder / "worker.log", environment)
-        try:
-            while True:
-                await worker.start()
-                assert await worker.running().wait() == -signal.SIGKILL
-                self.deaths += 1
-        finally:
-            await worker.stop()
+        while True:
+            worker = FORKS.Process(target=dying_worker.main, args=(self.folder, self.settings))
+            worker.start()
+            try:
+                await _ended(worker)
+            finally:
+                worker.terminate()
+                await _ended(worker)
+            assert worker.exitcode == -signal.SIGKILL
+            self.deaths += 1
 
     def kill_after(self, call: Call | None) -> None:
         """Have the worker die after a call of the next batch."""
@@ -165,6 +169,16 @@ class Lane:
     async def found(self) -> list[FoundResource]:
         """Whatever exists of the lane's batches."""
         return [found async for found in self.sweeping.everything()]
+
+
+async def _ended(worker: ForkServerProcess) -> None:
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_reader(worker.sentinel, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(worker.sentinel)
+    worker.join()
 
 
 @asynccontextmanager
