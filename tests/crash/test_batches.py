@@ -29,7 +29,6 @@ from contracts.batches import (
     BatchEndFinished,
     BatchKey,
     BatchResult,
-    BatchStatus,
     CaseOrder,
     JobFinished,
     JobStarted,
@@ -49,6 +48,7 @@ from workers.connect import connect
 from workers.stack.embedded import batch_pointers, install_on
 from workers.stack.ministack import ministack
 from workers.stack.temporal import temporal_server
+from workflows import attributes
 from workflows.batch_sweeper import BatchSweeper
 from workflows.batches import CaseQueue
 
@@ -142,9 +142,10 @@ class Lane:
         handle = self.client.get_workflow_handle(key.workflow_id)
 
         async def loaded() -> bool:
-            status = await handle.query("status", result_type=BatchStatus)
-            assert status.phase is not Phase.PARKED, status.reason
-            return status.phase is Phase.ENDING
+            # Nobody answers a query while the worker is dead.
+            seen = (await handle.describe()).typed_search_attributes
+            assert not seen.get(attributes.NEEDS_ATTENTION), handle.id
+            return seen.get(attributes.STATE) == Phase.ENDING
 
         view = self.store
 
