@@ -136,6 +136,7 @@ class Building:
     async def _make(self, plan: BatchPlan, missing: list[Resource]) -> dict[Resource, str]:
         """Make what can be made, and take it off the list; what failed for good, and why."""
         work, failed = self._input(plan), dict[Resource, str]()
+        tried = set[Resource]()
 
         async def make(resource: Resource) -> None:
             making = PROVISIONING[resource]
@@ -143,19 +144,21 @@ class Building:
             def has_all() -> bool:
                 return not set(making.needs).intersection(missing)
 
-            await workflow.wait_condition(lambda: has_all() or bool(failed))
+            # Whatever ends a step without its resource, nobody waits for that resource.
+            await workflow.wait_condition(lambda: has_all() or bool(tried.intersection(missing)))
             if not has_all():
                 return
             self._note(resource, ResourceState.CREATING)
             try:
                 done = await self._run(making.step, work, f"make {resource}")
+                missing.remove(resource)
+                self._note(resource, done.state)
             except FailureError as error:
                 if is_cancelled_exception(error):
                     raise
                 failed[resource] = explain(error)
-            else:
-                missing.remove(resource)
-                self._note(resource, done.state)
+            finally:
+                tried.add(resource)
 
         for outcome in await asyncio.gather(*map(make, missing), return_exceptions=True):
             if outcome is not None:

@@ -57,7 +57,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.crash.dying_worker"])
 """Starting an interpreter for each of some sixty workers would take longer than all they do."""
-LANES = 8
+LANES = 6
 """Installations side by side: most of the time is spent waiting for a dead worker's heartbeat."""
 QUICK = Timings(settle=0, poll=1, hold=0)
 ONE_OF_EACH = Counter(
