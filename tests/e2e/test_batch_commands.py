@@ -1,7 +1,7 @@
 """`docflow batches`, on a real server, with the real worker and database and a cloud in memory."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +9,6 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
-from typer.testing import Result
 
 from adapters.database import upgrade
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
@@ -17,11 +16,10 @@ from adapters.files.texts.texts import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
-from tests.support.cli import run_docflow_aside
+from tests.support.cli import Terminal
 from tests.support.waiting import eventually
 from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
-from workers.cli.surroundings import Surroundings
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
 from workers.resources import open_resources
@@ -43,35 +41,14 @@ QUICK = {
 
 
 @dataclass(frozen=True)
-class Terminal:
-    """A person with the settings of an installation."""
+class Person(Terminal):
+    """Somebody at a terminal, and what they work on."""
 
-    environment: Mapping[str, str]
+    pipeline = "batches"
+
     cloud: MemoryCloud
     store: SqlBatchStore
     client: Client
-
-    async def try_docflow(self, *arguments: str) -> Result:
-        """Run `docflow batches ...`."""
-        surroundings = Surroundings(self.environment)
-        return await run_docflow_aside("batches", *arguments, surroundings=surroundings)
-
-    async def docflow(self, *arguments: str) -> str:
-        """Run a command that works."""
-        done = await self.try_docflow(*arguments)
-        assert done.exit_code == 0, done.output
-        return done.stdout
-
-    async def refused(self, *arguments: str) -> str:
-        """Run a command that is refused, in one line."""
-        done = await self.try_docflow(*arguments)
-        assert done.exit_code != 0, done.output
-        assert len(done.stderr.splitlines()) == 1, done.stderr
-        return done.stderr
-
-    async def json(self, *arguments: str) -> Any:
-        """What a command prints for programs."""
-        return json.loads(await self.docflow(*arguments, "--json"))
 
     async def until(self, key: BatchKey, status: LoaderStatus, phase: str) -> dict[str, Any]:
         """Wait until `show` says so; what it says."""
@@ -91,7 +68,7 @@ class Terminal:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Terminal]:
+async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Person]:
     folder = tmp_path_factory.mktemp("commands")
     tuning = [word for value in TUNING for word in ("--dynamic-config-value", value)]
     environment = await WorkflowEnvironment.start_local(
@@ -128,10 +105,10 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Te
             )
             opened = replace(resources, batches=batches)
             async with build_worker(client, CATALOGUE["batches"], opened):
-                yield Terminal(settings, cloud, store, client)
+                yield Person(settings, cloud, store, client)
 
 
-async def test_a_batch_from_its_start_to_its_end(terminal: Terminal) -> None:
+async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     key = BatchKey(case_id=1, batch_id=4)
     said = await terminal.docflow("start", "1", "4")
     assert "JOB_STARTED of batch 4 of case 1 is taken" in said
@@ -154,7 +131,7 @@ async def test_a_batch_from_its_start_to_its_end(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize(("options", "case"), [([], 2), (["--partial"], 3)])
-async def test_a_batch_is_cancelled(terminal: Terminal, options: list[str], case: int) -> None:
+async def test_a_batch_is_cancelled(terminal: Person, options: list[str], case: int) -> None:
     key = BatchKey(case_id=case, batch_id=1)
     await terminal.docflow("start", str(case), "1")
     await terminal.until(key, LoaderStatus.PROCESSING, "loading")
@@ -163,7 +140,7 @@ async def test_a_batch_is_cancelled(terminal: Terminal, options: list[str], case
     assert seen["run"]["cancelled"] == ("partial" if options else "full")
 
 
-async def test_an_expected_batch_goes_first(terminal: Terminal) -> None:
+async def test_an_expected_batch_goes_first(terminal: Person) -> None:
     said = await terminal.docflow("expect", "4", "2", "1", "2")
     assert said == "case 4 expects batch 1, 2\n"
     await terminal.docflow("start", "4", "2")
@@ -175,7 +152,7 @@ async def test_an_expected_batch_goes_first(terminal: Terminal) -> None:
     await terminal.docflow("cancel", "4", "2")
 
 
-async def test_a_parked_batch_is_answered(terminal: Terminal) -> None:
+async def test_a_parked_batch_is_answered(terminal: Person) -> None:
     key = BatchKey(case_id=5, batch_id=1)
     await terminal.docflow("start", "5", "1", "--end", "0")
     await terminal.docflow("finish", "5", "1")
@@ -190,7 +167,7 @@ async def test_a_parked_batch_is_answered(terminal: Terminal) -> None:
     await terminal.until(key, LoaderStatus.COMPLETE, "done")
 
 
-async def test_a_parked_batch_is_given_up(terminal: Terminal) -> None:
+async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
     key = BatchKey(case_id=6, batch_id=1)
     await terminal.docflow("start", "6", "1", "--end", "0")
     await terminal.docflow("finish", "6", "1")
@@ -200,7 +177,7 @@ async def test_a_parked_batch_is_given_up(terminal: Terminal) -> None:
     assert "BATCH_END_FINISHED has not come" in seen["batch"]["reason"]
 
 
-async def test_an_event_said_twice_is_taken_twice(terminal: Terminal) -> None:
+async def test_an_event_said_twice_is_taken_twice(terminal: Person) -> None:
     await terminal.docflow("start", "7", "1")
     handle = terminal.client.get_workflow_handle("case/7")
     before = (await handle.query("status"))["events"]
@@ -210,7 +187,7 @@ async def test_an_event_said_twice_is_taken_twice(terminal: Terminal) -> None:
     await terminal.docflow("cancel", "7", "1")
 
 
-async def test_dead_letters_are_redriven_after_the_end(terminal: Terminal) -> None:
+async def test_dead_letters_are_redriven_after_the_end(terminal: Person) -> None:
     key = BatchKey(case_id=8, batch_id=1)
     await terminal.store.expect([key])
     assert "there is no batch 2 of case 8" in await terminal.refused("redrive", "8", "2")
@@ -234,22 +211,22 @@ async def test_dead_letters_are_redriven_after_the_end(terminal: Terminal) -> No
     ],
 )
 async def test_what_cannot_be_done_is_said_in_one_line(
-    terminal: Terminal, arguments: tuple[str, ...], says: str
+    terminal: Person, arguments: tuple[str, ...], says: str
 ) -> None:
     assert says in await terminal.refused(*arguments)
 
 
-async def test_an_empty_list_says_how_to_begin(terminal: Terminal) -> None:
+async def test_an_empty_list_says_how_to_begin(terminal: Person) -> None:
     assert "docflow batches start CASE BATCH" in await terminal.docflow("list", "--case", "99")
 
 
-async def test_a_table_that_is_cut_says_so(terminal: Terminal) -> None:
+async def test_a_table_that_is_cut_says_so(terminal: Person) -> None:
     done = await terminal.try_docflow("list", "--limit", "1")
     assert (done.exit_code, done.stderr) == (0, "the newest 1; --limit shows more\n")
 
 
 async def test_a_batch_is_shown_although_temporal_is_away(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await terminal.store.expect([BatchKey(case_id=9, batch_id=1)])
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")

@@ -1,7 +1,6 @@
 """`docflow spreadsheets`, on a real server, with the real worker and database."""
 
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
-from typer.testing import Result
 
 from adapters.database import upgrade
 from adapters.database.spreadsheets.samples import SampleClub, sample_club
 from adapters.files.documents import FileDocuments
 from contracts.spreadsheets import FINAL
-from tests.support.cli import run_docflow_aside
+from tests.support.cli import Terminal
 from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
-from workers.cli.surroundings import Surroundings
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
 from workers.resources import open_resources
@@ -31,33 +28,12 @@ REGISTRATIONS = Path(__file__).parents[2] / "samples" / "registrations.xlsx"
 
 
 @dataclass(frozen=True)
-class Terminal:
-    """A person with the settings of an installation."""
+class Person(Terminal):
+    """Somebody at a terminal, and what they work on."""
 
-    environment: Mapping[str, str]
+    pipeline = "spreadsheets"
+
     club: SampleClub
-
-    async def try_docflow(self, *arguments: str) -> Result:
-        """Run `docflow spreadsheets ...`."""
-        surroundings = Surroundings(self.environment)
-        return await run_docflow_aside("spreadsheets", *arguments, surroundings=surroundings)
-
-    async def docflow(self, *arguments: str) -> str:
-        """Run a command that works."""
-        done = await self.try_docflow(*arguments)
-        assert done.exit_code == 0, done.output
-        return done.stdout
-
-    async def refused(self, *arguments: str) -> str:
-        """Run a command that is refused, in one line."""
-        done = await self.try_docflow(*arguments)
-        assert done.exit_code != 0, done.output
-        assert len(done.stderr.splitlines()) == 1, done.stderr
-        return done.stderr
-
-    async def json(self, *arguments: str) -> Any:
-        """What a command prints for programs."""
-        return json.loads(await self.docflow(*arguments, "--json"))
 
     async def submit(self, *options: str, file: Path = REGISTRATIONS) -> str:
         """Send a file; the uuid of its import."""
@@ -83,7 +59,7 @@ class Terminal:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Terminal]:
+async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Person]:
     folder = tmp_path_factory.mktemp("commands")
     tuning = [word for value in TUNING for word in ("--dynamic-config-value", value)]
     environment = await WorkflowEnvironment.start_local(
@@ -104,11 +80,11 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Te
             patch.setenv("TEMPORAL_ADDRESS", environment.client.service_client.config.target_host)
             club = await sample_club(resources.database)
             async with build_worker(environment.client, CATALOGUE["spreadsheets"], resources):
-                yield Terminal(settings, club)
+                yield Person(settings, club)
 
 
 async def test_from_the_file_over_both_pauses_to_rows_and_back(
-    terminal: Terminal, tmp_path: Path
+    terminal: Person, tmp_path: Path
 ) -> None:
     uuid = await terminal.submit()
     await terminal.until(uuid, "COLUMN_MAPPING")
@@ -158,7 +134,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
 
 
 async def test_a_trial_of_what_needs_nobody_ends_by_itself(
-    terminal: Terminal, tmp_path: Path
+    terminal: Person, tmp_path: Path
 ) -> None:
     file = tmp_path / "known.csv"
     file.write_text("First name,Surname,E-mail,Category\nAnna,Albrecht,a@b.org,Senior (18+)\n")
@@ -167,7 +143,7 @@ async def test_a_trial_of_what_needs_nobody_ends_by_itself(
     assert done["dry_run"] is True and done["counts"]["created"] == 1
 
 
-async def test_somebody_else_is_waited_for_and_cancels(terminal: Terminal, tmp_path: Path) -> None:
+async def test_somebody_else_is_waited_for_and_cancels(terminal: Person, tmp_path: Path) -> None:
     file = tmp_path / "unknown.csv"
     file.write_text("First name,Surname,Shoe size\nAnna,Albrecht,38\n")
     other = await terminal.submit(file=file)
@@ -204,6 +180,6 @@ async def test_somebody_else_is_waited_for_and_cancels(terminal: Terminal, tmp_p
     ],
 )
 async def test_what_makes_no_sense_is_refused_in_a_line(
-    terminal: Terminal, arguments: tuple[str, ...], says: str
+    terminal: Person, arguments: tuple[str, ...], says: str
 ) -> None:
     assert says in await terminal.refused(*arguments)

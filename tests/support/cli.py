@@ -1,12 +1,13 @@
 """The `docflow` command inside the process of a test: its surroundings, and fakes at its ports."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, ClassVar
 
 from typer.testing import CliRunner, Result
 
@@ -61,6 +62,36 @@ async def run_docflow_aside(*arguments: str, surroundings: Surroundings | None =
         return await asyncio.shield(running)
     finally:
         await running
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A person with the settings of an installation, at the commands of one pipeline."""
+
+    pipeline: ClassVar[str]
+    environment: Mapping[str, str]
+
+    async def try_docflow(self, *arguments: str) -> Result:
+        """Run `docflow PIPELINE ...`."""
+        surroundings = Surroundings(self.environment)
+        return await run_docflow_aside(self.pipeline, *arguments, surroundings=surroundings)
+
+    async def docflow(self, *arguments: str) -> str:
+        """Run a command that works."""
+        done = await self.try_docflow(*arguments)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    async def refused(self, *arguments: str) -> str:
+        """Run a command that is refused, in one line."""
+        done = await self.try_docflow(*arguments)
+        assert done.exit_code != 0, done.output
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        return done.stderr
+
+    async def json(self, *arguments: str) -> Any:
+        """What a command prints for programs."""
+        return json.loads(await self.docflow(*arguments, "--json"))
 
 
 def a_row(project_id: str, task_id: str, **changes: Any) -> ImportTaskRow:
