@@ -11,7 +11,7 @@ from pathlib import Path
 from temporalio.worker import Worker
 
 from benchmarks.report import Table
-from contracts.batches import JobEvent, Timings
+from contracts.batches import CaseEvent, Timings
 from tests.support.batches import finished, started
 from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
 from tests.support.waiting import eventually
@@ -57,7 +57,7 @@ async def events(folder: Path) -> Table:
         began = time.monotonic()
         room = asyncio.Semaphore(AT_ONCE)
 
-        async def tell(event: JobEvent) -> None:
+        async def tell(event: CaseEvent) -> None:
             async with room:
                 await world.tell(event)
 

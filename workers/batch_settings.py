@@ -1,5 +1,6 @@
 """Settings of the `batches` pipeline, read once from the environment by the process."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
@@ -9,6 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.aws.session import AwsSettings
 from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
 from workers.settings import SettingsError, number
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PREFIX: Final = "docflow"
 _DAY: Final = 24 * 3600
@@ -33,8 +36,8 @@ class BatchSettings:
     aws: AwsSettings
     plan: BatchPlan
     timings: Timings
-    jobs_queue_url: str | None
-    """Where job events come from; the bridge wants it."""
+    case_events_queue_url: str | None
+    """Where case events come from; the bridge wants it."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -47,7 +50,7 @@ class BatchSettings:
             aws=read_aws(environment),
             plan=_plan(environment),
             timings=read_timings(environment),
-            jobs_queue_url=environment.get("DOCFLOW_JOBS_QUEUE_URL") or None,
+            case_events_queue_url=_case_events_queue_url(environment),
         )
 
     @classmethod
@@ -55,22 +58,35 @@ class BatchSettings:
         """Whether this process is meant to know about batches."""
         return bool(environment.get("DOCFLOW_BATCH_TOPIC_ARN"))
 
-    def jobs_queue(self) -> str:
-        """URL of the jobs queue.
+    def case_events_queue(self) -> str:
+        """URL of the case-events queue.
 
         Raises:
             SettingsError: It is not set, or no URL.
         """
-        if self.jobs_queue_url is None:
+        if self.case_events_queue_url is None:
             raise SettingsError(
-                "missing setting: DOCFLOW_JOBS_QUEUE_URL; the queue that job events come through"
+                "missing setting: DOCFLOW_CASE_EVENTS_QUEUE_URL; "
+                "the SQS queue that case events come through"
             )
-        if not self.jobs_queue_url.startswith(("http://", "https://")):
+        if not self.case_events_queue_url.startswith(("http://", "https://")):
             raise SettingsError(
-                "DOCFLOW_JOBS_QUEUE_URL must be the URL of an SQS queue, "
-                f"not {self.jobs_queue_url!r}"
+                "DOCFLOW_CASE_EVENTS_QUEUE_URL must be the URL of an SQS queue, "
+                f"not {self.case_events_queue_url!r}"
             )
-        return self.jobs_queue_url
+        return self.case_events_queue_url
+
+
+def _case_events_queue_url(environment: Mapping[str, str]) -> str | None:
+    if url := environment.get("DOCFLOW_CASE_EVENTS_QUEUE_URL"):
+        return url
+    if url := environment.get("DOCFLOW_JOBS_QUEUE_URL"):
+        logger.warning(
+            "DOCFLOW_JOBS_QUEUE_URL is now DOCFLOW_CASE_EVENTS_QUEUE_URL; "
+            "the old name will be removed"
+        )
+        return url
+    return None
 
 
 def read_aws(environment: Mapping[str, str]) -> AwsSettings:

@@ -17,8 +17,8 @@ from adapters.aws.session import AwsClients, open_aws
 from workers.batch_resources import open_batches
 from workers.batch_settings import BatchSettings
 from workers.bridges.batch_loader import run_batch_loader
+from workers.bridges.case_events import run_case_event_bridge
 from workers.bridges.imports import ImportDoor
-from workers.bridges.jobs import run_jobs_bridge
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.bridges.totals import BridgeTotals
 from workers.catalogue import CATALOGUE, Pipeline
@@ -80,7 +80,7 @@ async def run_worker(
         raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(CATALOGUE)}")
     queue = QueueSettings.read(environment) if with_bridge and "imports" in pipelines else None
     batches = BatchSettings.read(environment) if "batches" in pipelines else None
-    jobs_queue = batches.jobs_queue() if with_bridge and batches is not None else None
+    case_events_queue = batches.case_events_queue() if with_bridge and batches is not None else None
     host = environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1"
     runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
@@ -93,8 +93,10 @@ async def run_worker(
                 open_batches(batches, resources.database, client)
             )
             resources = replace(resources, batches=opened)
-            if jobs_queue is not None:
-                bridges.append(partial(_jobs, batches, jobs_queue, client, clients, resources))
+            if case_events_queue is not None:
+                bridges.append(
+                    partial(_case_events, batches, case_events_queue, client, clients, resources)
+                )
         if queue is not None:
             bridges.append(_bridge(queue, client, resources).run)
         health = Health()
@@ -139,8 +141,8 @@ async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> 
         return await _bridge(queue, client, resources).run(stop, drain=drain)
 
 
-async def run_jobs(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
-    """Have job events taken by their cases until SIGTERM or SIGINT, or until the queue is empty.
+async def run_case_events(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
+    """Have case events taken by their cases until SIGTERM or SIGINT, or until the queue is empty.
 
     Raises:
         SettingsError: A setting is missing or makes no sense.
@@ -148,13 +150,13 @@ async def run_jobs(environment: Mapping[str, str], *, drain: bool = False) -> Br
         TemporalUnreachable: Temporal does not answer at the start.
     """
     settings = BatchSettings.read(environment)
-    url = settings.jobs_queue()
+    url = settings.case_events_queue()
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         clients = await stack.enter_async_context(open_aws(settings.aws))
         client = await connect()
-        return await _jobs(settings, url, client, clients, resources, stop, drain=drain)
+        return await _case_events(settings, url, client, clients, resources, stop, drain=drain)
 
 
 async def run_loader(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
@@ -178,7 +180,7 @@ async def run_loader(environment: Mapping[str, str], *, drain: bool = False) -> 
         )
 
 
-async def _jobs(
+async def _case_events(
     settings: BatchSettings,
     url: str,
     client: Client,
@@ -188,7 +190,7 @@ async def _jobs(
     *,
     drain: bool = False,
 ) -> BridgeTotals:
-    return await run_jobs_bridge(
+    return await run_case_event_bridge(
         client,
         clients.sqs,
         resources.rejected,

@@ -17,10 +17,10 @@ from contracts.batches import (
     BatchResult,
     BatchStatus,
     CancelMode,
+    CaseEvent,
     Closing,
     DocumentCounts,
     ImportCancelled,
-    JobEvent,
     JobFinished,
     JobStarted,
     LoaderStatus,
@@ -357,7 +357,7 @@ class BatchLifecycle(BatchPauses):
         return self._depths[-1].dead_letters.total if self._depths else 0
 
     @workflow.signal(name="take")
-    def take(self, event: JobEvent) -> None:
+    def take(self, event: CaseEvent) -> None:
         """An event of this batch, forwarded by its case."""
         match event:
             case JobFinished():

@@ -17,10 +17,10 @@ from activities.batches.cases import CaseNotes
 from contracts.batches import (
     BatchKey,
     BatchOrder,
+    CaseEvent,
     CaseOrder,
     CaseResult,
     CaseStatus,
-    JobEvent,
     JobStarted,
     Line,
     LoaderStatus,
@@ -63,7 +63,7 @@ class CaseQueue:
         """The running batch, when this very run started it."""
         self._closing = False
         """The running batch said that it ends."""
-        self._told = set[JobEvent]()
+        self._told = set[CaseEvent]()
         """What the running batch knows."""
         self._line = Line()
         self._wake: datetime | None = None
@@ -112,7 +112,7 @@ class CaseQueue:
         if adopted is not None and not self._line.running_open:
             self._ended()
 
-    async def _forward(self, events: tuple[JobEvent, ...]) -> None:
+    async def _forward(self, events: tuple[CaseEvent, ...]) -> None:
         if self._running is None:
             return
         run = workflow.get_external_workflow_handle_for(BatchLifecycle.run, self._key.workflow_id)
@@ -263,14 +263,14 @@ class CaseQueue:
         )
 
     @workflow.update(name="take")
-    async def take(self, event: JobEvent) -> Taken:
+    async def take(self, event: CaseEvent) -> Taken:
         """Take an event; it is in history when this answers."""
         self._inbox.append(event)
         self._taken += 1
         return Taken(events=self._taken, running=self._running)
 
     @take.validator
-    def _check_take(self, event: JobEvent) -> None:
+    def _check_take(self, event: CaseEvent) -> None:
         if event.case_id != self._order.case_id:
             raise ApplicationError(
                 f"this is case {self._order.case_id}, not {event.case_id}", type="OtherCase"
@@ -279,7 +279,7 @@ class CaseQueue:
             raise ApplicationError("too many events wait to be noted; try again", type="Busy")
 
     @workflow.signal(name="take")
-    def take_signal(self, event: JobEvent) -> None:
+    def take_signal(self, event: CaseEvent) -> None:
         """Twin of the update, for `temporal workflow signal`."""
         try:
             self._check_take(event)

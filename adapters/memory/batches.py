@@ -10,10 +10,10 @@ from contracts.batches import (
     OPEN_BATCHES,
     BatchEndFinished,
     BatchKey,
+    CaseEvent,
     Closing,
     DocumentCounts,
     ImportCancelled,
-    JobEvent,
     JobFinished,
     JobStarted,
     Line,
@@ -54,7 +54,7 @@ class _Batch:
         vars(self).update(vars(fresh))
         self.become(status, reason)
 
-    def take(self, event: JobEvent) -> None:
+    def take(self, event: CaseEvent) -> None:
         match event:
             case JobStarted():
                 self._start(event)
@@ -107,7 +107,7 @@ class MemoryBatchStore:
         self._check()
         self._concurrency[case_id] = most
 
-    async def note(self, case_id: int, events: Sequence[JobEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
         """Write events down, and read who waits; writing twice is once."""
         self._check()
         for event in events:

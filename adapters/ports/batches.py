@@ -12,9 +12,9 @@ from typing import Protocol
 from contracts.batches import (
     BatchKey,
     BatchPlan,
+    CaseEvent,
     Closing,
     DocumentCounts,
-    JobEvent,
     Line,
     LoaderStatus,
     Names,
@@ -300,7 +300,7 @@ class BatchStore(Protocol):
         """Set `max_processing_daemons` of a case."""
         ...
 
-    async def note(self, case_id: int, events: Sequence[JobEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
         """Write events down, in one transaction, and read who waits; writing twice is once.
 
         JOB_STARTED asks for the batch to be loaded, unless it is complete or cancelled;

@@ -1,4 +1,4 @@
-"""Events of the jobs queue, as they come from outside."""
+"""Events of the case-events queue, as they come from outside."""
 
 from enum import StrEnum
 from typing import Annotated, Final, Literal
@@ -65,13 +65,13 @@ class RedriveRequested(_Event):
     event_type: Literal["REDRIVE_REQUESTED"] = "REDRIVE_REQUESTED"
 
 
-JobEvent = Annotated[
+CaseEvent = Annotated[
     JobStarted | JobFinished | ImportCancelled | BatchEndFinished | RedriveRequested,
     Field(discriminator="event_type"),
 ]
-JOB_EVENT: Final = TypeAdapter[
+CASE_EVENT: Final = TypeAdapter[
     JobStarted | JobFinished | ImportCancelled | BatchEndFinished | RedriveRequested
-](JobEvent)
+](CaseEvent)
 EVENT_TYPES: Final = (
     "JOB_STARTED",
     "JOB_FINISHED",

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field, StringConstraints
 
 from contracts.base import Contract
-from contracts.batches.events import CancelMode, JobEvent
+from contracts.batches.events import CancelMode, CaseEvent
 from contracts.batches.names import BatchKey, Id
 from contracts.batches.plans import BatchPlan, QueueDepth, Timings
 
@@ -120,7 +120,7 @@ class CaseOrder(Contract):
     """Seconds without anything to do after which the run ends; the next event starts another."""
     watch: int = Field(default=300, ge=1)
     """Seconds between two looks at a batch that an earlier run of the case started."""
-    inbox: tuple[JobEvent, ...] = Field(default=(), max_length=1_000)
+    inbox: tuple[CaseEvent, ...] = Field(default=(), max_length=1_000)
     """Events taken and not yet noted when the run before this one ended."""
     running: Id | None = None
     """The batch that the run before this one started."""
@@ -142,7 +142,7 @@ class NoteEvents(Contract):
     """Events to write down."""
 
     case_id: Id
-    events: tuple[JobEvent, ...] = Field(default=(), max_length=1_000)
+    events: tuple[CaseEvent, ...] = Field(default=(), max_length=1_000)
     """In the order in which they came; none: only read the line."""
     running: Id | None = None
     """Batch whose run is asked after."""

@@ -9,9 +9,9 @@ from contracts.batches import (
     OPEN_BATCHES,
     BatchKey,
     CancelMode,
+    CaseEvent,
     Closing,
     DocumentCounts,
-    JobEvent,
     JobStarted,
     LoaderStatus,
     Purpose,
@@ -24,7 +24,7 @@ from tests.support.batches import again, cancelled, ended, finished, started
 ENDED = (LoaderStatus.FAILED, LoaderStatus.SKIPPED, LoaderStatus.INCOMPLETE)
 
 
-async def _note(batches: BatchStore, *events: JobEvent) -> dict[int, WaitingBatch]:
+async def _note(batches: BatchStore, *events: CaseEvent) -> dict[int, WaitingBatch]:
     """The line after some events, which are noted twice: a worker may die in between."""
     await batches.note(CASE, events)
     line = await batches.note(CASE, events)

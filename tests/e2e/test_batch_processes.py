@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORKER = ("worker", "batches")
 WITH_BRIDGE = (*WORKER, "--with-bridge")
-JOBS = ("bridge", "jobs")
+CASE_EVENTS = ("bridge", "case-events")
 LOADER = ("bridge", "batch-loader")
 
 
@@ -49,10 +49,10 @@ async def settings(
     [
         (WITH_BRIDGE, signal.SIGTERM, b"working on batches"),
         (WITH_BRIDGE, signal.SIGINT, b"working on batches"),
-        (JOBS, signal.SIGTERM, b"receiving from docflow_jobs"),
+        (CASE_EVENTS, signal.SIGTERM, b"receiving from docflow_case_events"),
         (LOADER, signal.SIGTERM, b"looking for queues"),
     ],
-    ids=["worker", "interrupted worker", "jobs", "loader"],
+    ids=["worker", "interrupted worker", "case-events", "loader"],
 )
 async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
     settings: Mapping[str, str], command: tuple[str, ...], number: signal.Signals, ready: bytes
@@ -65,7 +65,7 @@ async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
     assert b"Traceback" not in errors
 
 
-@pytest.mark.parametrize("command", [JOBS, LOADER], ids=["jobs", "loader"])
+@pytest.mark.parametrize("command", [CASE_EVENTS, LOADER], ids=["case-events", "loader"])
 async def test_a_drained_bridge_ends_by_itself(
     settings: Mapping[str, str], command: tuple[str, ...]
 ) -> None:
@@ -87,13 +87,13 @@ async def test_a_worker_makes_the_schedule_of_the_sweeper(settings: Mapping[str,
         await process.communicate()
 
 
-@pytest.mark.parametrize("command", [WITH_BRIDGE, JOBS], ids=["worker", "jobs"])
-async def test_a_jobs_queue_that_is_not_there_ends_the_process(
+@pytest.mark.parametrize("command", [WITH_BRIDGE, CASE_EVENTS], ids=["worker", "case-events"])
+async def test_a_case_events_queue_that_is_not_there_ends_the_process(
     settings: Mapping[str, str], command: tuple[str, ...]
 ) -> None:
-    other = f"{settings['DOCFLOW_JOBS_QUEUE_URL']}_of_nobody"
-    process = await start({**settings, "DOCFLOW_JOBS_QUEUE_URL": other}, *command)
+    other = f"{settings['DOCFLOW_CASE_EVENTS_QUEUE_URL']}_of_nobody"
+    process = await start({**settings, "DOCFLOW_CASE_EVENTS_QUEUE_URL": other}, *command)
     _, errors = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 1, errors.decode()
-    assert b"docflow_jobs_of_nobody" in errors.splitlines()[-1]
+    assert b"docflow_case_events_of_nobody" in errors.splitlines()[-1]
     assert b"Traceback" not in errors

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from contracts.batches import (
+    CaseEvent,
     DocumentEvent,
-    JobEvent,
 )
-from workers.bridges.batch_reading import read_document_event, read_job_event
+from workers.bridges.batch_reading import read_case_event, read_document_event
 from workers.bridges.bodies import RefusedMessage
 from workers.bridges.verdicts import (
     DESCRIPTION_LIMIT,
@@ -19,8 +19,8 @@ from workers.bridges.verdicts import (
     UNKNOWN_EVENT_TYPE,
 )
 
-Read = Callable[[bytes], JobEvent | DocumentEvent | None]
-READERS: tuple[Read, ...] = (read_job_event, read_document_event)
+Read = Callable[[bytes], CaseEvent | DocumentEvent | None]
+READERS: tuple[Read, ...] = (read_case_event, read_document_event)
 
 STARTED = {"eventType": "JOB_STARTED", "caseId": 7, "batchId": 3}
 DOCUMENT = {

@@ -22,8 +22,8 @@ from contracts.batches import (
     Announcement,
     BatchEndFinished,
     BatchKey,
+    CaseEvent,
     CaseOrder,
-    JobEvent,
     JobFinished,
     JobStarted,
     LoaderStatus,
@@ -62,7 +62,7 @@ class CaseWorld:
         """Those of the catalogue, all of them."""
         return list(CATALOGUE["batches"].activities(self.resources))
 
-    async def tell(self, event: JobEvent) -> WorkflowHandle[Any, Any]:
+    async def tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
         """Hand an event to its case, as the bridge does."""
         start = WithStartWorkflowOperation(
             CaseQueue.run,
@@ -153,7 +153,7 @@ async def tell_shuffled(
     await world.store.expect(keys)
     room = asyncio.Semaphore(20)
 
-    async def tell(event: JobEvent) -> None:
+    async def tell(event: CaseEvent) -> None:
         async with room:
             await world.tell(event)
 

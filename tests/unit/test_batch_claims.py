@@ -17,8 +17,8 @@ from adapters.database.batches import SqlBatchStore
 from adapters.memory.cloud import MemoryCloud
 from contracts.batches import (
     BatchKey,
+    CaseEvent,
     Closing,
-    JobEvent,
     Line,
     LoaderStatus,
     NoteEvents,
@@ -48,7 +48,7 @@ class Case:
     async def is_open(self, workflow_id: str) -> bool:
         return workflow_id in self.open
 
-    async def note(self, *events: JobEvent, running: int | None = None) -> Line:
+    async def note(self, *events: CaseEvent, running: int | None = None) -> Line:
         notes = NoteEvents(case_id=CASE, events=events, running=running)
         return await environment().run(CaseNotes(self.store, self).note, notes)
 

@@ -13,12 +13,12 @@ from contracts.batches import (
     AttachedFile,
     BatchEndFinished,
     CancelMode,
+    CaseEvent,
     DocumentAttachments,
     DocumentEvent,
     DocumentProcessed,
     DocumentRelations,
     ImportCancelled,
-    JobEvent,
     JobFinished,
     JobStarted,
     RedriveRequested,
@@ -27,7 +27,7 @@ from contracts.batches import (
     Timings,
 )
 from tests.support.batch_messages import DOCUMENT, STARTED, enveloped, raw_of, refused
-from workers.bridges.batch_reading import read_document_event, read_job_event
+from workers.bridges.batch_reading import read_case_event, read_document_event
 from workers.bridges.verdicts import (
     INVALID_MESSAGE,
     MALFORMED_BODY,
@@ -85,10 +85,10 @@ EVERY_TIME = {
         ({**STARTED, "caseId": LARGEST_ID}, JobStarted(case_id=LARGEST_ID, batch_id=3)),
     ],
 )
-def test_every_job_event_is_read(body: dict[str, Any], event: JobEvent) -> None:
-    assert read_job_event(raw_of(body)) == event
-    assert read_job_event(b"\xef\xbb\xbf" + raw_of(body)) == event
-    assert read_job_event(enveloped(raw_of(body))) == event
+def test_every_case_event_is_read(body: dict[str, Any], event: CaseEvent) -> None:
+    assert read_case_event(raw_of(body)) == event
+    assert read_case_event(b"\xef\xbb\xbf" + raw_of(body)) == event
+    assert read_case_event(enveloped(raw_of(body))) == event
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_every_document_event_is_read(body: dict[str, Any], event: DocumentEvent
 def test_a_canary_is_no_document(wrap: Callable[[bytes], bytes]) -> None:
     canary = raw_of({"eventType": CANARY, "caseId": 7, "batchId": 3, "messageId": "m"})
     assert read_document_event(wrap(canary)) is None
-    assert refused(read_job_event, wrap(canary)).reason == UNKNOWN_EVENT_TYPE
+    assert refused(read_case_event, wrap(canary)).reason == UNKNOWN_EVENT_TYPE
 
 
 TAGGED = raw_of({**DOCUMENT, "tags": ["HERE"]})
@@ -216,7 +216,7 @@ def test_a_refusal_says_what_is_wrong(raw: bytes, reason: str, says: str) -> Non
     ],
 )
 def test_an_envelope_is_no_way_around_the_checks(message: Any, reason: str, says: str) -> None:
-    said = refused(read_job_event, raw_of({"Type": "Notification", "Message": message}))
+    said = refused(read_case_event, raw_of({"Type": "Notification", "Message": message}))
     assert said.reason == reason
     assert says in said.description
 
@@ -234,12 +234,12 @@ def test_an_envelope_is_no_way_around_the_checks(message: Any, reason: str, says
     ],
 )
 def test_only_the_names_and_values_of_the_wire_count(body: dict[str, Any], says: str) -> None:
-    assert says in refused(read_job_event, raw_of(body)).description
+    assert says in refused(read_case_event, raw_of(body)).description
 
 
 def test_names_of_our_own_side_change_nothing() -> None:
     body = {**STARTED, "case_id": 8, "batch_id": 9, "timings": {"max_redrives": 20}}
-    event = read_job_event(raw_of(body))
+    event = read_case_event(raw_of(body))
     assert event == JobStarted(case_id=7, batch_id=3, timings=Timings())
 
 

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.batches import (
+    CASE_EVENT,
     DOCUMENT_EVENT,
     EVENT_TYPES,
-    JOB_EVENT,
     LARGEST_ID,
     BatchEndFinished,
     CancelMode,
+    CaseEvent,
     DocumentEvent,
     DocumentProcessed,
     DocumentRelations,
     ImportCancelled,
-    JobEvent,
     JobFinished,
     JobStarted,
     RedriveRequested,
@@ -35,7 +35,7 @@ from tests.support.batch_messages import (
     raw_of,
     refused,
 )
-from workers.bridges.batch_reading import read_document_event, read_job_event
+from workers.bridges.batch_reading import read_case_event, read_document_event
 from workers.bridges.verdicts import (
     INVALID_MESSAGE,
     MALFORMED_BODY,
@@ -58,7 +58,7 @@ def made(contract: type[Any], **fields: st.SearchStrategy[Any]) -> st.SearchStra
 relations = st.lists(
     made(Relation, related_id=names, kind=st.sampled_from(RelationKind)), min_size=1, max_size=4
 ).map(tuple)
-job_events = st.one_of(
+case_events = st.one_of(
     made(
         JobStarted,
         case_id=ids,
@@ -87,13 +87,13 @@ document_events = st.one_of(
 
 
 @settings(max_examples=200, deadline=None)
-@given(event=job_events, ascii_only=st.booleans(), wrap=st.booleans())
-def test_a_job_event_comes_through_as_it_was_sent(
-    event: JobEvent, ascii_only: bool, wrap: bool
+@given(event=case_events, ascii_only=st.booleans(), wrap=st.booleans())
+def test_a_case_event_comes_through_as_it_was_sent(
+    event: CaseEvent, ascii_only: bool, wrap: bool
 ) -> None:
-    body = JOB_EVENT.dump_python(event, mode="json", by_alias=True)
+    body = CASE_EVENT.dump_python(event, mode="json", by_alias=True)
     raw = json.dumps(body, ensure_ascii=ascii_only).encode()
-    assert read_job_event(enveloped(raw) if wrap else raw) == event
+    assert read_case_event(enveloped(raw) if wrap else raw) == event
 
 
 @settings(max_examples=200, deadline=None)
@@ -146,7 +146,7 @@ NO_NAME = st.sampled_from(["", 7, None, [], {}, True, "x" * 1025, "a/../b"])
 @given(data=st.data(), wrap=st.booleans())
 def test_one_broken_field_is_named_as_on_the_wire(data: st.DataObject, wrap: bool) -> None:
     read, whole = data.draw(
-        st.sampled_from([(read_job_event, STARTED), (read_document_event, DOCUMENT)])
+        st.sampled_from([(read_case_event, STARTED), (read_document_event, DOCUMENT)])
     )
     field = data.draw(st.sampled_from([name for name in whole if name != "eventType"]))
     body = {name: value for name, value in whole.items() if name != field}
@@ -162,7 +162,7 @@ def test_one_broken_field_is_named_as_on_the_wire(data: st.DataObject, wrap: boo
 def test_a_cut_event_is_malformed(data: st.DataObject, wrap: bool) -> None:
     raw = enveloped(raw_of(STARTED)) if wrap else raw_of(STARTED)
     cut = data.draw(st.integers(0, len(raw) - 1))
-    assert refused(read_job_event, raw[:cut]).reason == MALFORMED_BODY
+    assert refused(read_case_event, raw[:cut]).reason == MALFORMED_BODY
 
 
 PUBLISHED = ("LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED")
@@ -171,7 +171,7 @@ PUBLISHED = ("LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED")
 @settings(max_examples=200, deadline=None)
 @given(value=JSON.filter(lambda value: value not in EVENT_TYPES) | st.sampled_from(PUBLISHED))
 def test_an_unknown_event_type_is_named(value: Any) -> None:
-    said = refused(read_job_event, raw_of({**STARTED, "eventType": value}))
+    said = refused(read_case_event, raw_of({**STARTED, "eventType": value}))
     assert said.reason in {UNKNOWN_EVENT_TYPE, MALFORMED_BODY}
     if said.reason == UNKNOWN_EVENT_TYPE:
         assert said.description.startswith("eventType ")

@@ -16,7 +16,7 @@ from workers.batch_settings import DEFAULT_PREFIX
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "batches.md").read_text()
 ADAPTERS = sorted((ROOT / "adapters" / "aws").glob("*.py"))
-JOBS = (ROOT / "workers" / "bridges" / "sqs_queue.py",)
+CASE_EVENTS = (ROOT / "workers" / "bridges" / "sqs_queue.py",)
 SERVICES = {"SQSClient": "sqs", "SNSClient": "sns", "LambdaClient": "lambda", "IAMClient": "iam"}
 ALONG_WITH = {
     "lambda:CreateFunction": {"lambda:TagResource", "iam:PassRole"},
@@ -104,11 +104,11 @@ def _needed(files: Sequence[Path]) -> set[str]:
 
 def test_the_worker_may_do_what_it_calls_and_no_more() -> None:
     allowed = {sid: _listed(said["Action"]) for sid, said in POLICY.items()}
-    jobs = allowed.pop("JobsQueue")
+    case_events = allowed.pop("CaseEventsQueue")
     needed = _needed(ADAPTERS)
     assert {action.partition(":")[0] for action in needed} == set(SERVICES.values())
     assert set[str]().union(*allowed.values()) == needed
-    assert jobs == _needed(JOBS)
+    assert case_events == _needed(CASE_EVENTS)
 
 
 @pytest.mark.parametrize("sid", POLICY)

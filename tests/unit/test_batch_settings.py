@@ -8,7 +8,7 @@ import pytest
 from adapters.aws.session import AwsSettings
 from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
 from workers.batch_settings import BatchSettings, read_timings
-from workers.process import run_jobs, run_loader, run_worker
+from workers.process import run_case_events, run_loader, run_worker
 from workers.settings import SettingsError
 
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:documents"
@@ -46,7 +46,7 @@ def test_every_setting_is_read() -> None:
             "DOCFLOW_BATCH_FILTER_SCOPE": "MessageBody",
             "DOCFLOW_BATCH_MAX_RECEIVES": "5",
             "DOCFLOW_BATCH_CONCURRENCY": "20",
-            "DOCFLOW_JOBS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/1/jobs",
+            "DOCFLOW_CASE_EVENTS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/1/case_events",
         }
     )
     assert settings.aws == AwsSettings(
@@ -62,7 +62,7 @@ def test_every_setting_is_read() -> None:
         max_receives=5,
         filter_scope="MessageBody",
     )
-    assert settings.jobs_queue() == "https://sqs.eu-west-1.amazonaws.com/1/jobs"
+    assert settings.case_events_queue() == "https://sqs.eu-west-1.amazonaws.com/1/case_events"
 
 
 def test_without_a_function_there_is_none_to_name() -> None:
@@ -79,22 +79,29 @@ def test_a_missing_setting_is_named(name: str, left: str | None) -> None:
         BatchSettings.read(without if left is None else {**without, name: left})
 
 
-def test_a_jobs_queue_is_asked_for_by_those_who_receive_from_it() -> None:
-    with pytest.raises(SettingsError, match="missing setting: DOCFLOW_JOBS_QUEUE_URL"):
-        BatchSettings.read(NEEDED).jobs_queue()
+def test_a_case_events_queue_is_asked_for_by_those_who_receive_from_it() -> None:
+    with pytest.raises(SettingsError, match="missing setting: DOCFLOW_CASE_EVENTS_QUEUE_URL"):
+        BatchSettings.read(NEEDED).case_events_queue()
 
 
-JOBS = {**NEEDED, "DOCFLOW_JOBS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/1/jobs"}
+CASE_EVENTS = {
+    **NEEDED,
+    "DOCFLOW_CASE_EVENTS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/1/case_events",
+}
 
 
 @pytest.mark.parametrize(
     ("process", "settings", "missing"),
     [
         (partial(run_worker, ["batches"]), {"AWS_REGION": "x"}, "DOCFLOW_BATCH_TOPIC_ARN"),
-        (partial(run_worker, ["batches"], with_bridge=True), NEEDED, "DOCFLOW_JOBS_QUEUE_URL"),
+        (
+            partial(run_worker, ["batches"], with_bridge=True),
+            NEEDED,
+            "DOCFLOW_CASE_EVENTS_QUEUE_URL",
+        ),
         (partial(run_worker, ["batches"]), NEEDED, "AZURE_STORAGE_CONNECTION_STRING"),
-        (run_jobs, NEEDED, "DOCFLOW_JOBS_QUEUE_URL"),
-        (run_jobs, JOBS, "AZURE_STORAGE_CONNECTION_STRING"),
+        (run_case_events, NEEDED, "DOCFLOW_CASE_EVENTS_QUEUE_URL"),
+        (run_case_events, CASE_EVENTS, "AZURE_STORAGE_CONNECTION_STRING"),
         (run_loader, {}, "AWS_REGION"),
     ],
 )
@@ -134,10 +141,34 @@ def test_a_setting_that_makes_no_sense_is_named(name: str, value: str) -> None:
     assert "hidden" not in str(failure.value)
 
 
-def test_a_jobs_queue_is_a_url() -> None:
-    settings = BatchSettings.read({**NEEDED, "DOCFLOW_JOBS_QUEUE_URL": "jobs"})
-    with pytest.raises(SettingsError, match="DOCFLOW_JOBS_QUEUE_URL must be the URL"):
-        settings.jobs_queue()
+def test_the_former_name_of_the_queue_is_read_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    url = "https://sqs.eu-west-1.amazonaws.com/1/case_events"
+    settings = BatchSettings.read({**NEEDED, "DOCFLOW_JOBS_QUEUE_URL": url})
+    assert settings.case_events_queue() == url
+    assert "DOCFLOW_JOBS_QUEUE_URL is now DOCFLOW_CASE_EVENTS_QUEUE_URL" in caplog.text
+
+
+def test_the_present_name_of_the_queue_wins_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    urls = {name: f"https://sqs.eu-west-1.amazonaws.com/1/{name}" for name in ("old", "new")}
+    settings = BatchSettings.read(
+        {
+            **NEEDED,
+            "DOCFLOW_JOBS_QUEUE_URL": urls["old"],
+            "DOCFLOW_CASE_EVENTS_QUEUE_URL": urls["new"],
+        }
+    )
+    assert settings.case_events_queue() == urls["new"]
+    assert not caplog.records
+
+
+def test_a_case_events_queue_is_a_url() -> None:
+    settings = BatchSettings.read({**NEEDED, "DOCFLOW_CASE_EVENTS_QUEUE_URL": "case_events"})
+    with pytest.raises(SettingsError, match="DOCFLOW_CASE_EVENTS_QUEUE_URL must be the URL"):
+        settings.case_events_queue()
 
 
 TIMES = {

@@ -37,7 +37,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append((dict(environment), drain))
         return Totals()
 
-    vars(process).update(run_worker=run_worker, run_bridge=run_bridge)
+    vars(process).update(run_worker=run_worker, run_bridge=run_bridge, run_case_events=run_bridge)
     vars(catalogue).update(CATALOGUE={"imports": None, "batches": None})
     monkeypatch.setitem(sys.modules, "workers.process", process)
     monkeypatch.setitem(sys.modules, "workers.catalogue", catalogue)
@@ -79,6 +79,21 @@ def test_bridge_tells_what_it_did(drain: bool, started: list[Any]) -> None:
     done = World().docflow("bridge", "service-bus", *(["--drain"] * drain))
     assert started == [(SETTINGS, drain)]
     assert done.stdout == "12 received: 10 settled, 2 dead-lettered, 0 abandoned\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "warning"),
+    [
+        ("case-events", ""),
+        ("jobs", "warning: `docflow bridge jobs` is now"),
+    ],
+)
+def test_the_bridge_of_case_events_answers_to_its_former_name(
+    name: str, warning: str, started: list[Any]
+) -> None:
+    done = World().docflow("bridge", name, "--drain")
+    assert started == [(SETTINGS, True)]
+    assert done.stderr[: len(warning) or None] == warning
 
 
 def test_a_bridge_without_settings_does_not_start(started: list[Any]) -> None:

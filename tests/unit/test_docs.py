@@ -17,10 +17,10 @@ from activities.spreadsheets.types import SheetTypes
 from adapters.files import limits
 from contracts.base import WireContract
 from contracts.batches import (
+    CASE_EVENT,
     DOCUMENT_EVENT,
     DOCUMENT_EVENT_TYPES,
     EVENT_TYPES,
-    JOB_EVENT,
     Announcement,
     BatchAnswer,
     Publication,
@@ -124,7 +124,7 @@ def test_an_example_is_an_event_without_unknown_fields(example: dict[str, Any]) 
     # As strictly as a bridge: by the names on the wire.
     event: WireContract
     if example["eventType"] in EVENT_TYPES:
-        event = JOB_EVENT.validate_json(json.dumps(example), by_alias=True, by_name=False)
+        event = CASE_EVENT.validate_json(json.dumps(example), by_alias=True, by_name=False)
     elif example["eventType"] in DOCUMENT_EVENT_TYPES:
         event = DOCUMENT_EVENT.validate_json(json.dumps(example), by_alias=True, by_name=False)
     else:
@@ -149,7 +149,7 @@ def test_what_the_temporal_cli_tells_batches_can_be_decoded() -> None:
     assert {name for name, _ in told} == {"retry", "skip", "fail", "take"}
     for name, text in told:
         if name == "take":
-            JOB_EVENT.validate_json(text)
+            CASE_EVENT.validate_json(text)
         else:
             assert BatchAnswer.model_validate_json(text).by == "ann"
 

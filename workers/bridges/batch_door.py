@@ -1,4 +1,4 @@
-"""The one entry point of job events: each is taken by the run of its case."""
+"""The one entry point of case events: each is taken by the run of its case."""
 
 import asyncio
 import hashlib
@@ -20,8 +20,8 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError
 
 from adapters.ports import RejectedMessages
-from contracts.batches import TASK_QUEUE, CaseOrder, JobEvent, Timings
-from workers.bridges.batch_reading import read_job_event
+from contracts.batches import TASK_QUEUE, CaseEvent, CaseOrder, Timings
+from workers.bridges.batch_reading import read_case_event
 from workers.bridges.bodies import RefusedMessage
 from workers.bridges.doors import START_TIMEOUT, both_answer, given_back, refuse
 from workers.bridges.verdicts import Abandon, Settle, Verdict
@@ -37,14 +37,14 @@ POLLED_WITHIN: Final = timedelta(seconds=90)
 
 
 class BatchDoor:
-    """Has job events taken by their cases, or says why not.
+    """Has case events taken by their cases, or says why not.
 
     Events of different cases may come side by side; those of one case one after the other.
 
     Args:
         client: Of the namespace in which batches run.
         rejected: Keeps messages that can never be taken in.
-        queue: Name of the jobs queue, for that record.
+        queue: Name of the case-events queue, for that record.
         timings: Of every batch that brings none of its own.
     """
 
@@ -73,7 +73,7 @@ class BatchDoor:
             message_id: As the queue gave it.
         """
         try:
-            event = read_job_event(raw)
+            event = read_case_event(raw)
             return await self._take(event, _update_id(raw, message_id))
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
@@ -81,7 +81,7 @@ class BatchDoor:
     def lane(self, raw: bytes) -> int | None:
         """The case of an event: what must not be overtaken by what; None: it is no event."""
         try:
-            return read_job_event(raw).case_id
+            return read_case_event(raw).case_id
         except RefusedMessage:
             return None
 
@@ -89,7 +89,7 @@ class BatchDoor:
         """Whether Temporal and the record answer, and a worker is there to run cases."""
         return await both_answer(self._client, self._rejected) and await self._is_worked_on()
 
-    async def _take(self, event: JobEvent, update_id: str) -> Verdict:
+    async def _take(self, event: CaseEvent, update_id: str) -> Verdict:
         workflow_id = event.key.case_workflow_id
         try:
             async with asyncio.timeout(TAKE_SECONDS):
@@ -107,7 +107,7 @@ class BatchDoor:
             return verdict
         return Settle(workflow_id)
 
-    async def _update(self, event: JobEvent, update_id: str) -> None:
+    async def _update(self, event: CaseEvent, update_id: str) -> None:
         start = self._start(event)
         # What befalls the start is told here and by the operation: both have to be listened to.
         started = asyncio.create_task(start.workflow_handle())
@@ -128,7 +128,7 @@ class BatchDoor:
             started.cancel()
             await asyncio.gather(started, return_exceptions=True)
 
-    def _start(self, event: JobEvent) -> WithStartWorkflowOperation[CaseQueue, object]:
+    def _start(self, event: CaseEvent) -> WithStartWorkflowOperation[CaseQueue, object]:
         return WithStartWorkflowOperation(
             CaseQueue.run,
             CaseOrder(case_id=event.case_id, timings=self._timings),

@@ -7,13 +7,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.batches import (
     CANARY,
+    CASE_EVENT,
     DOCUMENT_EVENT,
     DOCUMENT_EVENT_TYPES,
     EVENT_TYPES,
-    JOB_EVENT,
     MESSAGE_BYTES,
+    CaseEvent,
     DocumentEvent,
-    JobEvent,
 )
 from workers.bridges.bodies import RefusedMessage, invalid, kind_of, object_of, text_of
 from workers.bridges.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
@@ -23,15 +23,15 @@ _IDS: Final = ("caseId", "batchId")
 Event = TypeVar("Event")
 
 
-def read_job_event(raw: bytes) -> JobEvent:
-    """Check a body of the jobs queue and turn it into an event.
+def read_case_event(raw: bytes) -> CaseEvent:
+    """Check a body of the case-events queue and turn it into an event.
 
     Raises:
         RefusedMessage: It is none; reason and description say why.
     """
     text, data = _unwrapped(raw)
     _kind(data, EVENT_TYPES)
-    return _checked(JOB_EVENT, text, data)
+    return _checked(CASE_EVENT, text, data)
 
 
 def read_document_event(raw: bytes) -> DocumentEvent | None:

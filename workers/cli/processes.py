@@ -138,19 +138,30 @@ def bridge_service_bus(context: typer.Context, drain: Drain = False) -> None:
     _tell(run(run_bridge(surroundings(context).environment, drain=drain)))
 
 
-@bridge.command("jobs")
+@bridge.command("jobs", hidden=True)
 def bridge_jobs(context: typer.Context, drain: Drain = False) -> None:
-    """Receive events of batches from the jobs queue and hand them to their cases.
+    """The former name of `docflow bridge case-events`."""
+    typer.echo(
+        "warning: `docflow bridge jobs` is now `docflow bridge case-events`; "
+        "the old name will be removed",
+        err=True,
+    )
+    bridge_case_events(context, drain)
+
+
+@bridge.command("case-events")
+def bridge_case_events(context: typer.Context, drain: Drain = False) -> None:
+    """Receive events of batches from the case-events queue and hand them to their cases.
 
     \b
     Examples:
-      docflow bridge jobs
-      docflow bridge jobs --drain
+      docflow bridge case-events
+      docflow bridge case-events --drain
     """
-    from workers.process import run_jobs
+    from workers.process import run_case_events
 
     log_to_stderr()
-    _tell(run(run_jobs(surroundings(context).environment, drain=drain)))
+    _tell(run(run_case_events(surroundings(context).environment, drain=drain)))
 
 
 @bridge.command("batch-loader")

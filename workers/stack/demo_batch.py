@@ -67,9 +67,9 @@ class OutsideWorld:
     blobs: Blobs
 
     async def tell(self, event: JobStarted | JobFinished | BatchEndFinished) -> None:
-        """Put an event on the jobs queue."""
+        """Put an event on the case-events queue."""
         await self.clients.sqs.send_message(
-            QueueUrl=self.installed.jobs_queue_url,
+            QueueUrl=self.installed.case_events_queue_url,
             MessageBody=event.model_dump_json(by_alias=True, exclude_none=True),
         )
 

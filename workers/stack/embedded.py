@@ -266,7 +266,7 @@ def batch_pointers(aws: AwsSettings, installed: Installation) -> dict[str, str]:
         **aws_pointers(aws),
         "DOCFLOW_BATCH_TOPIC_ARN": installed.topic_arn,
         "DOCFLOW_BATCH_SOURCE_FUNCTION": installed.source_function,
-        "DOCFLOW_JOBS_QUEUE_URL": installed.jobs_queue_url,
+        "DOCFLOW_CASE_EVENTS_QUEUE_URL": installed.case_events_queue_url,
     }
 
 

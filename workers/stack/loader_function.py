@@ -1,4 +1,4 @@
-"""What an installation has on AWS before its first batch: role, function, topic and jobs queue."""
+"""What an installation has on AWS before its first batch: role, function, topic, case events."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from adapters.aws.session import AwsClients
 FUNCTION: Final = "docflow_document_loader"
 ROLE: Final = "docflow_document_loader"
 TOPIC: Final = "docflow_documents"
-JOBS: Final = "docflow_jobs"
+CASE_EVENTS: Final = "docflow_case_events"
 HANDLER: Final = "loader.handler"
 TIMEOUT_SECONDS: Final = 30
 MEMORY_MB: Final = 512
@@ -44,8 +44,8 @@ class Installation:
 
     topic_arn: str
     source_function: str
-    jobs_queue_url: str
-    jobs_dead_letters_url: str
+    case_events_queue_url: str
+    case_events_dead_letters_url: str
 
 
 def loader_zip(module: str = _SHIM) -> bytes:
@@ -84,13 +84,13 @@ async def install(
         if code_of(error) != "ResourceConflictException":
             raise
     topic = await clients.sns.create_topic(Name=TOPIC)
-    dead = (await clients.sqs.create_queue(QueueName=f"{JOBS}_dlq"))["QueueUrl"]
+    dead = (await clients.sqs.create_queue(QueueName=f"{CASE_EVENTS}_dlq"))["QueueUrl"]
     got = await clients.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])
     policy = {"deadLetterTargetArn": got["Attributes"]["QueueArn"], "maxReceiveCount": 10}
-    jobs = await clients.sqs.create_queue(
-        QueueName=JOBS, Attributes={"RedrivePolicy": json.dumps(policy)}
+    queue = await clients.sqs.create_queue(
+        QueueName=CASE_EVENTS, Attributes={"RedrivePolicy": json.dumps(policy)}
     )
-    return Installation(topic["TopicArn"], FUNCTION, jobs["QueueUrl"], dead)
+    return Installation(topic["TopicArn"], FUNCTION, queue["QueueUrl"], dead)
 
 
 async def _role(clients: AwsClients) -> str:

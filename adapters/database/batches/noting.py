@@ -6,8 +6,8 @@ from typing import Any
 
 from contracts.batches import (
     BatchEndFinished,
+    CaseEvent,
     ImportCancelled,
-    JobEvent,
     JobFinished,
     JobStarted,
     LoaderStatus,
@@ -52,7 +52,7 @@ def ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
     }
 
 
-def changes_of(event: JobEvent, row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def changes_of(event: CaseEvent, row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """Columns that an event changes; none when it says nothing new.
 
     Args:

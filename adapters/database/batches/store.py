@@ -17,9 +17,9 @@ from adapters.ports import BatchFacts, BatchView
 from contracts.batches import (
     OPEN_BATCHES,
     BatchKey,
+    CaseEvent,
     Closing,
     DocumentCounts,
-    JobEvent,
     Line,
     LoaderStatus,
     Purpose,
@@ -52,7 +52,7 @@ class SqlBatchStore:
                 .on_conflict_do_update(index_elements=["id"], set_=values)
             )
 
-    async def note(self, case_id: int, events: Sequence[JobEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
         """Write events down, in one transaction, and read who waits; writing twice is once."""
         now = datetime.now(UTC)
         changed: dict[BatchKey, dict[str, Any]] = {}
@@ -213,7 +213,7 @@ class SqlBatchStore:
             await connection.execute(self._insert(batches).on_conflict_do_nothing(), rows)
 
     async def _locked(
-        self, connection: AsyncConnection, case_id: int, events: Sequence[JobEvent], now: datetime
+        self, connection: AsyncConnection, case_id: int, events: Sequence[CaseEvent], now: datetime
     ) -> dict[BatchKey, dict[str, Any]]:
         """Rows of the batches that events are about, made where there is none, by key."""
         if not events:

@@ -8,8 +8,8 @@ from contracts.batches import (
     LARGEST_ID,
     BatchEndFinished,
     CancelMode,
+    CaseEvent,
     ImportCancelled,
-    JobEvent,
     JobFinished,
     JobStarted,
     RedriveRequested,
@@ -195,7 +195,7 @@ async def _expect(world: Surroundings, case: int, batches: list[int], *, as_json
     typer.echo(f"case {case} expects batch {', '.join(map(str, numbers))}")
 
 
-async def _tell(world: Surroundings, event: JobEvent, *, as_json: bool) -> None:
+async def _tell(world: Surroundings, event: CaseEvent, *, as_json: bool) -> None:
     """Hand an event to its case."""
     from adapters.database.rejected import SqlRejectedMessages
     from workers.batch_settings import read_timings

@@ -8,7 +8,7 @@ from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import RejectedMessages
-from contracts.batches import BatchAnswer, BatchKey, BatchStatus, JobEvent, Timings
+from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, Timings
 from workers.bridges.batch_door import BatchDoor
 from workers.bridges.verdicts import Settle
 from workers.cli.batches.access import name_of
@@ -53,7 +53,7 @@ class BatchRuns:
         except WorkflowQueryFailedError as error:
             raise CommandError(f"{key.workflow_id} cannot be asked: {error}") from error
 
-    async def take(self, event: JobEvent, rejected: RejectedMessages, timings: Timings) -> str:
+    async def take(self, event: CaseEvent, rejected: RejectedMessages, timings: Timings) -> str:
         """Have an event taken through the same door as the bridge's; who took it.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The bridge of the jobs queue at work, and cases that only keep what they are told."""
+"""The bridge of the case-events queue at work, and cases that only keep what they are told."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from temporalio.worker import Worker
 from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.batches import (
     TASK_QUEUE,
-    JobEvent,
+    CaseEvent,
     Line,
     NoteEvents,
 )
 from tests.support.sqs import Pair
-from workers.bridges.jobs import run_jobs_bridge
+from workers.bridges.case_events import run_case_event_bridge
 from workers.bridges.patience import Patience
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeTotals
@@ -36,7 +36,7 @@ TOGETHER = Polling(wait=1, quiet=2)
 class Book:
     """Stands for the table of batches: keeps what cases write down."""
 
-    events: list[JobEvent] = field(default_factory=list[JobEvent])
+    events: list[CaseEvent] = field(default_factory=list[CaseEvent])
 
     @activity.defn(name="batches.note")
     async def note(self, noted: NoteEvents) -> Line:
@@ -44,7 +44,7 @@ class Book:
         self.events += noted.events
         return Line()
 
-    def of(self, case_id: int) -> list[JobEvent]:
+    def of(self, case_id: int) -> list[CaseEvent]:
         """What one case wrote down, in order."""
         return [event for event in self.events if event.case_id == case_id]
 
@@ -91,7 +91,7 @@ async def bridging(
     """A bridge at work; the yielded call stops it."""
     stop = asyncio.Event()
     run = asyncio.create_task(
-        run_jobs_bridge(
+        run_case_event_bridge(
             client,
             queues.client,
             rejected,
@@ -118,7 +118,7 @@ async def drain(
     rejected: MemoryRejectedMessages,
     polling: Polling = ONE_BY_ONE,
 ) -> BridgeTotals:
-    return await run_jobs_bridge(
+    return await run_case_event_bridge(
         client,
         queues.client,
         rejected,

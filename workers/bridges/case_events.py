@@ -1,4 +1,4 @@
-"""The bridge of the jobs queue: events -> the runs of their cases."""
+"""The bridge of the case-events queue: events -> the runs of their cases."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ ONE_BY_ONE: Final = Polling(ask=1)
 """A receive of several says nothing about the order in which they were sent."""
 
 
-async def run_jobs_bridge(
+async def run_case_event_bridge(
     client: Client,
     sqs: "SQSClient",
     rejected: RejectedMessages,
@@ -37,7 +37,7 @@ async def run_jobs_bridge(
     patience: Patience | None = None,
     health: Health | None = None,
 ) -> BridgeTotals:
-    """Have the events of the jobs queue taken by their cases until `stop` is set.
+    """Have the events of the case-events queue taken by their cases until `stop` is set.
 
     Events of one case are taken in the order in which they were received, one after the other; a
     case that cannot take its events holds up no other. What is no event goes to the queue's
@@ -47,7 +47,7 @@ async def run_jobs_bridge(
         client: Of the namespace in which batches run.
         sqs: Client of SQS.
         rejected: Keeps messages that can never be taken in.
-        queue_url: Of the jobs queue; standard or FIFO with the case as message group.
+        queue_url: Of the case-events queue; standard or FIFO with the case as message group.
         stop: Ends the run within 10 s.
         drain: End when the queue has stayed empty for a while.
         timings: Of every batch that brings none of its own.

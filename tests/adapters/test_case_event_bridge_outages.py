@@ -1,4 +1,4 @@
-"""Job events while a worker, Temporal or a case does not answer: each is taken once in the end."""
+"""case events while a worker, Temporal or a case does not answer: each is taken once in the end."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from contracts.batches import (
     CaseOrder,
     JobStarted,
 )
-from tests.support.jobs_bridges import (
+from tests.support.case_event_bridges import (
     Book,
     StuckBook,
     body,
@@ -43,14 +43,14 @@ async def test_without_a_worker_events_stay_in_hand_until_there_is_one(
     bodies = [body("JOB_STARTED", case_id, batch) for batch in (1, 2) for case_id in ids]
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         client = await connect(server.address)
-        assert not await BatchDoor(client, rejected, queue="jobs").ready()
+        assert not await BatchDoor(client, rejected, queue="case-events").ready()
         await queues.send(bodies)
         async with bridging(client, queues, rejected) as stopped:
             await asyncio.sleep(8)
             assert await queues.left() == 6
             async with working(client, book):
                 await eventually(queues.is_empty, seconds=60)
-                assert await BatchDoor(client, rejected, queue="jobs").ready()
+                assert await BatchDoor(client, rejected, queue="case-events").ready()
 
                 async def all_are_written_down() -> bool:
                     return len(book.events) >= 6
@@ -117,7 +117,7 @@ async def test_a_wish_to_cancel_is_not_kept_by_the_client(
     client: Client, rejected: MemoryRejectedMessages
 ) -> None:
     [case_id] = cases(1)
-    door = BatchDoor(client, rejected, queue="jobs")
+    door = BatchDoor(client, rejected, queue="case-events")
     # Without a worker the case does not answer.
     asked = asyncio.create_task(door.accept(body("JOB_STARTED", case_id).encode(), 0, "m"))
     with pytest.raises(TimeoutError):
@@ -130,7 +130,7 @@ async def test_what_does_not_answer_in_time_is_given_back(
 ) -> None:
     monkeypatch.setattr("workers.bridges.batch_door.TAKE_SECONDS", 0.5)
     [case_id] = cases(1)
-    door = BatchDoor(client, rejected, queue="jobs")
+    door = BatchDoor(client, rejected, queue="case-events")
     began = time.monotonic()
     verdict = await door.accept(body("JOB_STARTED", case_id).encode(), 0, "m")
     assert isinstance(verdict, Abandon)
@@ -149,7 +149,7 @@ async def test_a_case_with_a_full_inbox_gives_events_back(
         id=f"case/{case_id}",
         task_queue=TASK_QUEUE,
     )
-    door = BatchDoor(client, rejected, queue="jobs")
+    door = BatchDoor(client, rejected, queue="case-events")
     async with working(client, StuckBook()):
         verdict = await door.accept(body("JOB_STARTED", case_id).encode(), 0, "m")
     assert isinstance(verdict, Abandon)
@@ -161,7 +161,7 @@ async def test_no_future_is_left_unlooked_at_when_temporal_is_away(
 ) -> None:
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         client = await connect(server.address)
-    door = BatchDoor(client, rejected, queue="jobs")
+    door = BatchDoor(client, rejected, queue="case-events")
     verdict = await door.accept(body("JOB_STARTED", 7).encode(), 0, "m")
     assert isinstance(verdict, Abandon)
     assert not await door.ready()

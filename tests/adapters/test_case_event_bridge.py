@@ -1,4 +1,4 @@
-"""Job events reach the run of their case: each once, in order, whatever is away meanwhile."""
+"""case events reach the run of their case: each once, in order, whatever is away meanwhile."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from contracts.batches import (
     Timings,
 )
 from tests.support.aws import Cloud
-from tests.support.jobs_bridges import TOGETHER, Book, body, bridging, cases, drain, working
+from tests.support.case_event_bridges import TOGETHER, Book, body, bridging, cases, drain, working
 from tests.support.sqs import Pair
 from tests.support.waiting import eventually
 from workers.bridges.batch_door import BatchDoor
@@ -84,7 +84,7 @@ async def test_a_message_that_comes_again_is_taken_once(
     await queues.send([body("JOB_STARTED", case_id)])
     got = await queues.client.receive_message(QueueUrl=queues.url, VisibilityTimeout=1)
     [message] = got["Messages"]
-    door = BatchDoor(client, rejected, queue="jobs")
+    door = BatchDoor(client, rejected, queue="case-events")
     async with working(client, book):
         for _ in range(3):
             verdict = await door.accept(message["Body"].encode(), 0, message["MessageId"])
@@ -102,7 +102,7 @@ async def test_a_case_that_has_ended_begins_again(
     client: Client, rejected: MemoryRejectedMessages
 ) -> None:
     book, [case_id] = Book(), cases(1)
-    door = BatchDoor(client, rejected, queue="jobs")
+    door = BatchDoor(client, rejected, queue="case-events")
     raw = body("JOB_FINISHED", case_id).encode()
     async with working(client, book):
         for number in range(3):
