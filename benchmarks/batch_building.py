@@ -19,12 +19,12 @@ from adapters.aws.topic import AwsTopic
 from adapters.ports import NotYet
 from benchmarks.report import Table, at_most, middle, spread
 from contracts.batches import BatchKey, BatchOrder, BatchPlan, Timings, names_of
+from stack.loader_function import install, loader_zip
+from stack.ministack import ministack
+from stack.temporal import temporal_server
 from tests.support.case_world import CaseWorld, case_world
 from workers.catalogue import CATALOGUE
 from workers.connect import connect
-from workers.stack.loader_function import install, loader_zip
-from workers.stack.ministack import ministack
-from workers.stack.temporal import temporal_server
 from workflows.batch_lifecycle import BatchLifecycle
 
 T = TypeVar("T")

@@ -12,11 +12,11 @@ from temporalio.worker import Worker
 
 from benchmarks.report import Table
 from contracts.batches import CaseEvent, Timings
+from stack.temporal import temporal_server
 from tests.support.batches import finished, started
 from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
 from tests.support.waiting import eventually
 from workers.connect import connect
-from workers.stack.temporal import temporal_server
 from workflows.batches import BatchLifecycle, CaseQueue
 
 EVENTS = 10_000

@@ -15,9 +15,9 @@ from benchmarks.children import Failed, measured
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, CpuMeter, Servers
 from benchmarks.timing import Stopwatch
+from stack.children import child, free_port
+from stack.embedded import QUEUE, worker_process
 from workers.connect import connect
-from workers.stack.children import child, free_port
-from workers.stack.embedded import QUEUE, worker_process
 
 WARM = 40
 """Documents before the clock starts: connections, prepared statements, imports."""

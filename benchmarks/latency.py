@@ -12,8 +12,8 @@ from benchmarks import workload
 from benchmarks.documents import PATIENCE
 from benchmarks.report import Table, at_most, percentile
 from benchmarks.stack import Servers
-from workers.stack.children import free_port
-from workers.stack.embedded import QUEUE, worker_process
+from stack.children import free_port
+from stack.embedded import QUEUE, worker_process
 
 MEDIAN = 0.150
 WARM = 5

@@ -13,7 +13,7 @@ from adapters.database import upgrade
 from benchmarks import workload
 from benchmarks.children import measured
 from benchmarks.report import Table, at_least, at_most, middle, spread
-from workers.stack.postgres import postgres_server
+from stack.postgres import postgres_server
 
 ROWS = 100_000
 LARGE_WORKBOOK_ROWS = 1_000_000

@@ -14,7 +14,7 @@ from benchmarks import sheet_workload
 from benchmarks.report import Table, at_most, percentile, spread
 from benchmarks.sheet_open import open_imports
 from benchmarks.sheet_stack import SheetStack, open_sheet_stack, peak_bytes
-from workers.stack.postgres import postgres_server
+from stack.postgres import postgres_server
 
 UPLOAD_BYTES: Final = 100_000_000
 ANSWER: Final = 1.0

@@ -18,7 +18,7 @@ from benchmarks.children import Failed, measured
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.sheet_stack import SheetStack, open_sheet_stack, peak_bytes
 from contracts.spreadsheets import RowCounts, SpreadsheetState
-from workers.stack.postgres import postgres_server
+from stack.postgres import postgres_server
 
 ROWS: Final = 100_000
 LARGE_ROWS: Final = 1_000_000

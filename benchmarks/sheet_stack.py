@@ -18,13 +18,13 @@ from adapters.database import open_database, upgrade
 from benchmarks import sheet_workload
 from benchmarks.sheet_workload import ORGANISATION, Club
 from contracts.spreadsheets import SpreadsheetResult, SpreadsheetStatus, workflow_id
+from stack.children import free_port
+from stack.embedded import Part, gateway_part
+from stack.temporal import temporal_server
 from workers.connect import connect
 from workers.gateway.auth import mint_token
 from workers.gateway.identity import IMPORTER
 from workers.gateway.settings import TokenSettings
-from workers.stack.children import free_port
-from workers.stack.embedded import Part, gateway_part
-from workers.stack.temporal import temporal_server
 from workflows.spreadsheets import SpreadsheetImport
 
 PATIENCE: Final = 900.0

@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.report import Table, at_most, percentile
 from benchmarks.sheet_open import UNKNOWN, open_imports
 from benchmarks.sheet_stack import SheetStack, open_sheet_stack, resident_bytes
-from workers.stack.postgres import postgres_server
+from stack.postgres import postgres_server
 
 WAITING: Final = 10_000
 MEMORY: Final = 100e6

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 
 from adapters.database import upgrade
-from workers.stack.embedded import QUEUE, service_bus
-from workers.stack.postgres import postgres_server
-from workers.stack.temporal import temporal_server
+from stack.embedded import QUEUE, service_bus
+from stack.postgres import postgres_server
+from stack.temporal import temporal_server
 
 EMPTY_QUEUE = "empty-queue"
 

@@ -23,12 +23,12 @@ from adapters.database.spreadsheets import (
 from adapters.database.tasks import SqlImportTasks
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import BatchStore, LoadStore
+from stack.postgres import postgres_server
+from stack.temporal import temporal_server
 from tests.support.aws import Cloud, cloud, clouds
 from tests.support.batch_tables import BatchTables, MemoryTables, SqlTables
 from tests.support.sqs import Pair, pair_of_queues
 from workers.connect import connect
-from workers.stack.postgres import postgres_server
-from workers.stack.temporal import temporal_server
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient

@@ -8,7 +8,7 @@ from typing import Any
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 
-from workers.stack.service_bus import QueueSettings, ServiceBusEmulator
+from stack.service_bus import QueueSettings, ServiceBusEmulator
 
 
 class Bench:

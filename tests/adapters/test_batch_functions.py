@@ -8,9 +8,9 @@ import pytest_asyncio
 
 from adapters.ports import Denied
 from contracts.batches import Resource
+from stack.loader_function import TIMEOUT_SECONDS
 from tests.support.aws import clouds
 from tests.support.batch_site import Batch, Site, open_site
-from workers.stack.loader_function import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

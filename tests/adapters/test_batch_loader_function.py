@@ -14,12 +14,12 @@ from adapters.aws.functions import AwsFunctions
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
 from contracts.batches import CANARY, BatchKey, BatchPlan, QueueDepth, names_of
+from stack.children import free_port
+from stack.loader_function import install
+from stack.ministack import ministack
+from stack.temporal import temporal_server
 from tests.support.batch_site import ready
 from tests.support.waiting import eventually
-from workers.stack.children import free_port
-from workers.stack.loader_function import install
-from workers.stack.ministack import ministack
-from workers.stack.temporal import temporal_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -18,8 +18,8 @@ from adapters.azure.storage_account import StorageAccount
 from adapters.files.blobs import FolderBlobs
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound, Blobs, PortError, Throttled, Unavailable
-from workers.stack.azurite import azurite
-from workers.stack.children import free_port
+from stack.azurite import azurite
+from stack.children import free_port
 
 SMALL = b"code,quantity\nA,1\n"
 LARGE = random.Random(7).randbytes((11 << 20) + 321)  # three blocks, the last one short

@@ -19,6 +19,9 @@ from temporalio.common import SearchAttributeKey
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import REJECTED_BODY_BYTES
 from contracts.imports import DocumentType
+from stack.service_bus import QueueSettings as EmulatedQueue
+from stack.service_bus import ServiceBusEmulator
+from stack.temporal import temporal_server
 from workers.bridges.function_app import GivenBack, build
 from workers.bridges.imports import ImportDoor
 from workers.bridges.patience import Accept, Patience
@@ -26,9 +29,6 @@ from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.plugin import docflow_plugin
 from workers.settings import QueueSettings
-from workers.stack.service_bus import QueueSettings as EmulatedQueue
-from workers.stack.service_bus import ServiceBusEmulator
-from workers.stack.temporal import temporal_server
 from workflows import attributes
 
 QUEUE = "import-queue"

@@ -15,6 +15,8 @@ from contracts.batches import (
     CaseOrder,
     JobStarted,
 )
+from stack.children import free_port
+from stack.temporal import temporal_server
 from tests.support.case_event_bridges import (
     Book,
     StuckBook,
@@ -29,8 +31,6 @@ from workers.bridges.batch_door import BatchDoor
 from workers.bridges.totals import BridgeTotals
 from workers.bridges.verdicts import Abandon
 from workers.connect import connect
-from workers.stack.children import free_port
-from workers.stack.temporal import temporal_server
 from workflows.batches import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -8,12 +8,12 @@ import psutil
 import pytest
 
 from adapters.aws.session import AwsSettings, open_aws
+from stack import ministack as ministack_module
+from stack.children import StackError
+from stack.loader_function import install, loader_zip
+from stack.ministack import ministack
 from tests.support.aws import PLAIN_HANDLER
 from tests.support.waiting import eventually
-from workers.stack import ministack as ministack_module
-from workers.stack.children import StackError
-from workers.stack.loader_function import install, loader_zip
-from workers.stack.ministack import ministack
 
 
 async def invoke(settings: AwsSettings) -> None:

@@ -17,8 +17,8 @@ from adapters.notices.log import LogNotices
 from adapters.notices.several import SeveralNotices
 from adapters.notices.webhook import WebhookNotices, check_webhook_url, secret_bytes
 from adapters.ports import PortError, Throttled, Unavailable
+from stack.children import free_port
 from tests.support.notices import KEY, SINCE, a_notice
-from workers.stack.children import free_port
 
 
 @dataclass

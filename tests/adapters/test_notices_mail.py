@@ -24,8 +24,8 @@ from cryptography.x509.oid import NameOID
 
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.ports import PortError, Unavailable
+from stack.children import free_port
 from tests.support.notices import KEY, a_notice
-from workers.stack.children import free_port
 
 
 @dataclass

@@ -14,6 +14,10 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 from temporalio.client import Client
 
 from adapters.memory.rejected import MemoryRejectedMessages
+from stack.children import free_port
+from stack.service_bus import QueueSettings as EmulatedQueue
+from stack.service_bus import ServiceBusEmulator
+from stack.temporal import temporal_server
 from tests.support.bridges import running
 from workers.bridges.imports import ImportDoor
 from workers.bridges.patience import Accept, Patience
@@ -21,10 +25,6 @@ from workers.bridges.service_bus import BridgeError, BridgeTotals, ServiceBusBri
 from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.plugin import docflow_plugin
 from workers.settings import QueueSettings
-from workers.stack.children import free_port
-from workers.stack.service_bus import QueueSettings as EmulatedQueue
-from workers.stack.service_bus import ServiceBusEmulator
-from workers.stack.temporal import temporal_server
 
 QUEUE = "import-queue"
 QUICK = Patience(first_pause=0.05, longest_pause=0.2, hold=1.0)

@@ -24,6 +24,7 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
+from stack.service_bus import QueueSettings
 from tests.adapters.service_bus_bench import (
     Bench,
     bodies,
@@ -32,7 +33,6 @@ from tests.adapters.service_bus_bench import (
     receive,
     receive_one,
 )
-from workers.stack.service_bus import QueueSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,12 +15,11 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusError
 
-from tests.adapters.service_bus_bench import Bench, open_bench, receive_one
-from workers.stack.service_bus import QueueSettings, ServiceBusEmulator
-from workers.stack.service_bus.codec import Described, Symbol, ULong, encode
-from workers.stack.service_bus.connection import Connection
-from workers.stack.service_bus.node import Directory
-from workers.stack.service_bus.performatives import (
+from stack.service_bus import QueueSettings, ServiceBusEmulator
+from stack.service_bus.codec import Described, Symbol, ULong, encode
+from stack.service_bus.connection import Connection
+from stack.service_bus.node import Directory
+from stack.service_bus.performatives import (
     AMQP_HEADER,
     SASL_FRAME,
     SASL_HEADER,
@@ -37,6 +36,7 @@ from workers.stack.service_bus.performatives import (
     encode_performative,
     frame,
 )
+from tests.adapters.service_bus_bench import Bench, open_bench, receive_one
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -333,7 +333,7 @@ async def test_stopping_disconnects_clients_and_frees_the_port() -> None:
 
 SERVE = """
 import asyncio
-from workers.stack.service_bus import parse_queue, serve
+from stack.service_bus import parse_queue, serve
 asyncio.run(serve([parse_queue("q:lock=5")], port=0, announce=lambda text: print(text, flush=True)))
 """
 

@@ -17,14 +17,14 @@ from temporalio.client import Client
 from adapters.database import upgrade
 from adapters.database.models.imports import FINAL, import_progress, import_tasks
 from adapters.ports import Unavailable
+from stack.children import StackError, free_port, start_child, stop_child, wait_for_port
+from stack.embedded import DOCFLOW, QUEUE, service_bus
+from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, Document
 from workers.cli.service_bus import ServiceBusQueue, open_queue
 from workers.connect import connect
 from workers.resources import Resources, open_resources
 from workers.settings import QueueSettings
-from workers.stack.children import StackError, free_port, start_child, stop_child, wait_for_port
-from workers.stack.embedded import DOCFLOW, QUEUE, service_bus
-from workers.stack.temporal import dev_server_arguments, temporal_binary
 
 WORKER = ("worker", "imports")
 WORKER_WITH_BRIDGE = ("worker", "imports", "--with-bridge")

@@ -39,15 +39,15 @@ from contracts.batches import (
     Swept,
     Timings,
 )
+from stack.embedded import batch_pointers, install_on
+from stack.ministack import ministack
+from stack.temporal import temporal_server
 from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import until
 from workers.batch_resources import batch_resources
 from workers.batch_settings import BatchSettings
 from workers.connect import connect
-from workers.stack.embedded import batch_pointers, install_on
-from workers.stack.ministack import ministack
-from workers.stack.temporal import temporal_server
 from workflows import attributes
 from workflows.batch_sweeper import BatchSweeper
 from workflows.batches import CaseQueue

@@ -16,12 +16,12 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.imports import Retry
+from stack.children import free_port
+from stack.postgres import postgres_server
 from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
 from workers.resources import Resources
-from workers.stack.children import free_port
-from workers.stack.postgres import postgres_server
 from workflows.imports import DocumentImport
 
 RESTARTS = 5

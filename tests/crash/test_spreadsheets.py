@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 
 from contracts.spreadsheets import UndoState
+from stack.postgres import postgres_server
 from tests.crash.before import furnish
 from tests.crash.club import Club, Kill, Life
 from tests.crash.places import Phase
 from tests.crash.sheet_outcomes import Remains, assert_same, target_rows
 from tests.crash.sheets import ROWS, Sheet
 from tests.support.installation import running_installation
-from workers.stack.postgres import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

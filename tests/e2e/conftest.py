@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator
 import pytest
 import pytest_asyncio
 
+from stack.postgres import postgres_server
 from tests.support.installation import Installation, running_installation
 from tests.support.pages import Site, running_site
-from workers.stack.postgres import postgres_server
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -16,6 +16,7 @@ from adapters.files.texts.texts import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
+from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal
 from tests.support.waiting import eventually
 from workers.batch_resources import BatchResources
@@ -23,7 +24,6 @@ from workers.catalogue import CATALOGUE
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
 from workers.resources import open_resources
-from workers.stack.temporal import TUNING, temporal_binary
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -10,10 +10,10 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from adapters.database import upgrade
+from stack.embedded import batch_pointers, install_on
+from stack.ministack import ministack
+from stack.temporal import temporal_server
 from tests.support.processes import says, start
-from workers.stack.embedded import batch_pointers, install_on
-from workers.stack.ministack import ministack
-from workers.stack.temporal import temporal_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

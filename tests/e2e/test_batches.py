@@ -32,6 +32,10 @@ from contracts.batches import (
     Timings,
     names_of,
 )
+from stack.children import child
+from stack.demo.batches import OutsideWorld, failed_documents, left_behind
+from stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
+from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.case_world import shuffled
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
@@ -39,10 +43,6 @@ from workers.batch_settings import BatchSettings
 from workers.cli.surroundings import Surroundings
 from workers.connect import connect
 from workers.resources import open_resources
-from workers.stack.children import child
-from workers.stack.demo_batch import OutsideWorld, failed_documents, left_behind
-from workers.stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
-from workers.stack.sample_documents import SampleDocument, sample_documents
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,10 +12,10 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from adapters.database import upgrade
+from stack.children import free_port
+from stack.embedded import service_bus
+from stack.temporal import temporal_server
 from tests.support.processes import says, start
-from workers.stack.children import free_port
-from workers.stack.embedded import service_bus
-from workers.stack.temporal import temporal_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,11 +15,11 @@ from adapters.database import open_database, upgrade
 from adapters.database.spreadsheets import sample_club
 from adapters.files.documents import FileDocuments
 from adapters.ports import BlobNotFound
-from workers.stack.azurite import azurite
-from workers.stack.children import child
-from workers.stack.embedded import DOCFLOW, service_bus
-from workers.stack.postgres import postgres_server
-from workers.stack.temporal import temporal_server
+from stack.azurite import azurite
+from stack.children import child
+from stack.embedded import DOCFLOW, service_bus
+from stack.postgres import postgres_server
+from stack.temporal import temporal_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,16 +10,16 @@ import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.database import upgrade
-from adapters.database.spreadsheets.samples import SampleClub, sample_club
 from adapters.files.documents import FileDocuments
 from contracts.spreadsheets import FINAL
+from stack.sample_club import SampleClub, sample_club
+from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal
 from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
 from workers.resources import open_resources
-from workers.stack.temporal import TUNING, temporal_binary
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
+from stack.temporal import temporal_binary
 from tests.support.installation import Installation, running_installation
 from tests.support.waiting import eventually
-from workers.stack.temporal import temporal_binary
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,10 +11,10 @@ import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.database import upgrade
+from stack.temporal import TUNING, temporal_binary
 from tests.support.gateway import KEY, Stack, insert_clubs, open_stack
 from workers.plugin import docflow_plugin
 from workers.resources import Resources, open_resources
-from workers.stack.temporal import TUNING, temporal_binary
 from workflows import attributes
 
 

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from temporalio.client import Client
 
+from stack.children import free_port
 from tests.support.gateway import (
     GOOD,
     HEADER,
@@ -20,7 +21,6 @@ from tests.support.gateway import (
 )
 from tests.support.waiting import eventually
 from workers.plugin import docflow_plugin
-from workers.stack.children import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -18,9 +18,9 @@ from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
+from stack.temporal import temporal_binary
 from tests.replay import batches_cases, imports_cases, loads_cases, spreadsheets_cases
 from workers.plugin import docflow_plugin
-from workers.stack.temporal import temporal_binary
 from workflows import attributes
 
 HISTORIES = Path(__file__).parent / "histories"

@@ -10,9 +10,9 @@ import httpx
 from moto.server import ThreadedMotoServer
 
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
-from workers.stack.children import free_port
-from workers.stack.loader_function import Installation, install
-from workers.stack.ministack import ministack
+from stack.children import free_port
+from stack.loader_function import Installation, install
+from stack.ministack import ministack
 
 PLAIN_HANDLER = "def handler(event, context):\n    return {'batchItemFailures': []}\n"
 
@@ -53,7 +53,7 @@ def moto() -> Iterator[AwsSettings]:
 @asynccontextmanager
 async def cloud(name: str, folder: Path) -> AsyncIterator[Cloud]:
     """Start one of `clouds()`, with an installation of docflow on it."""
-    from workers.stack.loader_function import loader_zip
+    from stack.loader_function import loader_zip
 
     package = loader_zip(PLAIN_HANDLER)
     if name == "ministack":

@@ -17,6 +17,7 @@ from temporalio.client import Client
 from adapters.database import open_database
 from adapters.database.models.base import metadata
 from adapters.database.spreadsheets import SqlSpreadsheetViews
+from stack.children import free_port
 from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
 from workers.gateway.app import create_app
@@ -26,7 +27,6 @@ from workers.gateway.process import serve
 from workers.gateway.settings import GatewaySettings, TokenSettings
 from workers.process import build_worker
 from workers.resources import Resources
-from workers.stack.children import free_port
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"

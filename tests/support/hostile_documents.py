@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from workers.stack.compound_file import compound_file
-from workers.stack.sample_files import pdf, word
+from stack.compound_file import compound_file
+from stack.sample_files import pdf, word
 
 WRITTEN_AT = datetime(2024, 3, 4, 10, 30, tzinfo=UTC)
 _MAIN = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

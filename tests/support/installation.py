@@ -12,14 +12,14 @@ from temporalio.client import Client
 
 from adapters.database import upgrade
 from adapters.database.spreadsheets import SampleClub, sample_club
+from stack.children import free_port
+from stack.embedded import DOCFLOW
+from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from workers.connect import connect
 from workers.gateway.auth import mint_token
 from workers.gateway.settings import TokenSettings
 from workers.resources import Resources, open_resources
-from workers.stack.children import free_port
-from workers.stack.embedded import DOCFLOW
-from workers.stack.temporal import temporal_server
 
 _KEY = "a key of the process tests that is long enough"
 

@@ -15,14 +15,14 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 from temporalio.client import Client
 
 from adapters.database import open_database, upgrade
-from adapters.database.spreadsheets.samples import SampleClub, sample_club
+from stack.children import free_port
+from stack.embedded import DOCFLOW
+from stack.sample_club import SampleClub, sample_club
+from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from workers.connect import connect
 from workers.gateway.auth import mint_token
 from workers.gateway.settings import TokenSettings
-from workers.stack.children import free_port
-from workers.stack.embedded import DOCFLOW
-from workers.stack.temporal import temporal_server
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"

@@ -17,13 +17,13 @@ from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings, open_aws
 from contracts.batches import CANARY, BatchKey
+from stack.children import free_port
+from stack.loader_function import HANDLER, loader_zip
+from stack.temporal import temporal_server
 from tests.support.aws import moto
 from workers.bridges import batch_loader_lambda
 from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
 from workers.settings import SettingsError
-from workers.stack.children import free_port
-from workers.stack.loader_function import HANDLER, loader_zip
-from workers.stack.temporal import temporal_server
 
 ROOT = Path(__file__).parents[2]
 KEY = BatchKey(case_id=7, batch_id=3)

@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
+from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_aside
 from workers.plugin import docflow_plugin
-from workers.stack.temporal import temporal_binary
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

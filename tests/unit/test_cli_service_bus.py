@@ -3,12 +3,12 @@
 import pytest
 from azure.servicebus.aio import ServiceBusClient
 
+from stack.children import free_port
+from stack.service_bus import QueueSettings as EmulatedQueue
+from stack.service_bus import ServiceBusEmulator
 from workers.cli.errors import CommandError
 from workers.cli.service_bus import open_queue
 from workers.settings import QueueSettings
-from workers.stack.children import free_port
-from workers.stack.service_bus import QueueSettings as EmulatedQueue
-from workers.stack.service_bus import ServiceBusEmulator
 
 
 def settings(connection_string: str, name: str = "import-queue") -> QueueSettings:

@@ -21,11 +21,11 @@ from contracts.imports import (
     ImportState,
     Retry,
 )
+from stack.temporal import temporal_binary
 from tests.support.imports import OUTCOME, World, import_message, permanent
 from workers.cli.errors import CommandError
 from workers.cli.temporal import TemporalRuns
 from workers.plugin import docflow_plugin
-from workers.stack.temporal import temporal_binary
 from workflows import attributes
 from workflows.imports import DocumentImport
 

@@ -5,7 +5,7 @@ import io
 import olefile
 import pytest
 
-from workers.stack.compound_file import Content, compound_file
+from stack.compound_file import Content, compound_file
 
 CONTENT: Content = {
     "short": b"x" * 10,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import typer.main
 
+from stack.temporal import dev_server_arguments
 from workers.catalogue import CATALOGUE
 from workers.cli.app import app
-from workers.stack.temporal import dev_server_arguments
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file())

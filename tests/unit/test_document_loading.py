@@ -20,10 +20,10 @@ from contracts.batches import (
 )
 from contracts.blobs import BlobRef
 from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
+from stack.sample_documents import sample_documents
+from stack.sample_files import Letter, mail, pdf
 from tests.support.hostile_documents import WRITTEN_AT
 from tests.support.loading_world import KEY, NAMES, LoadingWorld, failure_of, loading_world
-from workers.stack.sample_documents import sample_documents
-from workers.stack.sample_files import Letter, mail, pdf
 
 REPLY = Letter(
     message_id="reply@site.example",

@@ -20,8 +20,8 @@ from pypdfium2 import PdfDocument
 from adapters.files import limits
 from adapters.files.texts.texts import FileTexts
 from adapters.ports import Extracted
+from stack.sample_files import Letter, mail, outlook_message, pdf, word
 from tests.support.hostile_documents import word_main, word_with
-from workers.stack.sample_files import Letter, mail, outlook_message, pdf, word
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

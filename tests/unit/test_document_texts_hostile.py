@@ -13,9 +13,9 @@ from adapters.files import limits
 from adapters.files.texts.orders import Bounds
 from adapters.files.texts.texts import FileTexts
 from adapters.ports import Extracted, UnreadableDocument
+from stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
 from tests.support import hostile_documents as hostile
 from tests.support.compound_files import xls
-from workers.stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

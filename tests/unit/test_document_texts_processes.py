@@ -13,9 +13,9 @@ import pytest
 
 from adapters.files.texts.texts import FileTexts
 from adapters.ports import Extracted, Unavailable
+from stack.sample_files import pdf
 from tests.support.hostile_documents import WRITTEN_AT, pdf_of_many_pages
 from tests.support.waiting import eventually
-from workers.stack.sample_files import pdf
 
 _ROOT = Path(__file__).parents[2]
 _CHILD = "adapters.files.texts.child"

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from contracts.batches import DOCUMENT_EVENT, BatchKey, DocumentState
-from workers.stack.sample_documents import sample_documents
+from stack.sample_documents import sample_documents
 
 KEY = BatchKey(case_id=1, batch_id=2)
 

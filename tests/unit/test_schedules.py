@@ -22,11 +22,11 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
 from contracts.spreadsheets import RetentionOrder
+from stack.temporal import temporal_binary
 from workers.catalogue import CATALOGUE
 from workers.connect import TemporalUnreachable
 from workers.plugin import docflow_plugin
 from workers.schedules import SCHEDULES, Change, Declared, daily, every, look, reconcile
-from workers.stack.temporal import temporal_binary
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from workers.stack.service_bus.broker import (
+from stack.service_bus.broker import (
     DESCRIPTION,
     REASON,
     LockLost,
@@ -13,7 +13,7 @@ from workers.stack.service_bus.broker import (
     MessageQueue,
     NotAllowed,
 )
-from workers.stack.service_bus.codec import (
+from stack.service_bus.codec import (
     CodecError,
     Described,
     Symbol,
@@ -23,8 +23,8 @@ from workers.stack.service_bus.codec import (
     decode,
     encode,
 )
-from workers.stack.service_bus.message import Content, parse, parse_batch
-from workers.stack.service_bus.settings import QueueSettings, parse_queue
+from stack.service_bus.message import Content, parse, parse_batch
+from stack.service_bus.settings import QueueSettings, parse_queue
 
 START = 1_700_000_000.0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.stack.service_bus.codec import (
+from stack.service_bus.codec import (
     MAX_DEPTH,
     Array,
     Byte,
@@ -27,7 +27,7 @@ from workers.stack.service_bus.codec import (
     decode,
     encode,
 )
-from workers.stack.service_bus.performatives import (
+from stack.service_bus.performatives import (
     Attach,
     Begin,
     Flow,

@@ -11,10 +11,10 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
+from stack.temporal import TUNING, temporal_binary
 from tests.support.batch_runs import Batches
 from tests.support.sheet_runs import Spreadsheets
 from workers.plugin import docflow_plugin
-from workers.stack.temporal import TUNING, temporal_binary
 from workflows import attributes
 
 

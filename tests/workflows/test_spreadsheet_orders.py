@@ -38,10 +38,10 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     workflow_id,
 )
+from stack.temporal import TUNING, temporal_binary
 from tests.support.spreadsheets import UNMATCHED, SheetWorld, spreadsheet_order
 from tests.support.waiting import eventually
 from workers.plugin import docflow_plugin
-from workers.stack.temporal import TUNING, temporal_binary
 from workflows import attributes
 from workflows.spreadsheets import SpreadsheetImport
 

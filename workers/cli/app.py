@@ -4,18 +4,18 @@ import logging
 
 import typer
 
+from stack import commands as stack
+from stack.demo import command as demo
 from workers.cli import (
     answers,
     batches,
     database,
-    demo,
     gateway,
     processes,
     rejected,
     runs,
     schedules,
     spreadsheets,
-    stack,
     status,
     submit,
 )

@@ -89,8 +89,8 @@ def _expected() -> tuple[type[Exception], ...]:
     """
     from adapters.database import SchemaBehind
     from adapters.ports import PortError
+    from stack.children import StackError
     from workers.connect import TemporalUnreachable
     from workers.settings import SettingsError
-    from workers.stack.children import StackError
 
     return SettingsError, PortError, SchemaBehind, TemporalUnreachable, StackError

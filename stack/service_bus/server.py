@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
+from stack.service_bus.connection import Connection
+from stack.service_bus.node import Directory, Node
+from stack.service_bus.settings import QueueCounts, QueueSettings
 from workers.signals import stop_on_signals
-from workers.stack.service_bus.connection import Connection
-from workers.stack.service_bus.node import Directory, Node
-from workers.stack.service_bus.settings import QueueCounts, QueueSettings
 
 DEFAULT_PORT: Final = 5672
 

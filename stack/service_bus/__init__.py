@@ -15,8 +15,8 @@ pure), `performatives` (frames), `node` (queues in an event loop), `links`, `ses
 `connection`, `management`, `server`.
 """
 
-from workers.stack.service_bus.server import DEFAULT_PORT, ServiceBusEmulator, serve
-from workers.stack.service_bus.settings import QueueCounts, QueueSettings, parse_queue
+from stack.service_bus.server import DEFAULT_PORT, ServiceBusEmulator, serve
+from stack.service_bus.settings import QueueCounts, QueueSettings, parse_queue
 
 __all__ = [
     "DEFAULT_PORT",

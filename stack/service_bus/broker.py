@@ -14,9 +14,9 @@ from enum import Enum, auto
 from itertools import count, islice
 from typing import Final
 
-from workers.stack.service_bus.codec import Int, Timestamp, Value
-from workers.stack.service_bus.message import Content
-from workers.stack.service_bus.settings import QueueCounts, QueueSettings
+from stack.service_bus.codec import Int, Timestamp, Value
+from stack.service_bus.message import Content
+from stack.service_bus.settings import QueueCounts, QueueSettings
 
 DEAD_LETTER_SUFFIX: Final = "/$DeadLetterQueue"
 REASON: Final = "DeadLetterReason"

@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from workers.stack.children import free_port
+from stack.children import free_port
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 20.0

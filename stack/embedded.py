@@ -16,14 +16,14 @@ from typing import NoReturn
 
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
-from adapters.database.spreadsheets.samples import SampleClub, sample_club
+from stack.children import child, free_port, wait_for_port, wait_until
+from stack.loader_function import Installation, install
+from stack.ministack import ministack
+from stack.sample_club import SampleClub, sample_club
+from stack.temporal import TemporalServer, temporal_server
 from workers.gateway.auth import mint_token
 from workers.gateway.identity import IMPORTER, OPERATOR
 from workers.gateway.settings import TokenSettings
-from workers.stack.children import child, free_port, wait_for_port, wait_until
-from workers.stack.loader_function import Installation, install
-from workers.stack.ministack import ministack
-from workers.stack.temporal import TemporalServer, temporal_server
 
 QUEUE = "import-queue"
 DOCFLOW = (sys.executable, "-m", "workers.cli")

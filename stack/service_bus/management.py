@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
-from workers.stack.service_bus.broker import (
+from stack.service_bus.broker import (
     DESCRIPTION,
     REASON,
     BrokerError,
@@ -17,9 +17,9 @@ from workers.stack.service_bus.broker import (
     MessageNotFound,
     MessageQueue,
 )
-from workers.stack.service_bus.codec import Array, CodecError, Int, Symbol, Timestamp, Value
-from workers.stack.service_bus.message import encode_response, parse, read_request
-from workers.stack.service_bus.node import Directory
+from stack.service_bus.codec import Array, CodecError, Int, Symbol, Timestamp, Value
+from stack.service_bus.message import encode_response, parse, read_request
+from stack.service_bus.node import Directory
 
 _log = logging.getLogger(__name__)
 

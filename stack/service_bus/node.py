@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from workers.stack.service_bus.broker import MessageQueue
-from workers.stack.service_bus.settings import QueueSettings
+from stack.service_bus.broker import MessageQueue
+from stack.service_bus.settings import QueueSettings
 
 MANAGEMENT_SUFFIX: Final = "/$management"
 _DELIVERIES_PER_TURN: Final = 256

@@ -8,19 +8,19 @@ import uuid
 from collections import deque
 from typing import Final, Protocol, TypeAlias
 
-from workers.stack.service_bus.broker import BrokerError, LockLost
-from workers.stack.service_bus.codec import Described
-from workers.stack.service_bus.links import (
+from stack.service_bus.broker import BrokerError, LockLost
+from stack.service_bus.codec import Described
+from stack.service_bus.links import (
     MAX_MESSAGE_SIZE,
     ConsumerLink,
     LinkError,
     ReceivingLink,
     ReplyLink,
 )
-from workers.stack.service_bus.management import answer, answer_token
-from workers.stack.service_bus.message import BATCH_FORMAT, parse, parse_batch
-from workers.stack.service_bus.node import MANAGEMENT_SUFFIX, Directory, Node
-from workers.stack.service_bus.performatives import (
+from stack.service_bus.management import answer, answer_token
+from stack.service_bus.message import BATCH_FORMAT, parse, parse_batch
+from stack.service_bus.node import MANAGEMENT_SUFFIX, Directory, Node
+from stack.service_bus.performatives import (
     RECEIVED,
     REJECTED,
     RELEASED,
@@ -38,7 +38,7 @@ from workers.stack.service_bus.performatives import (
     fields_of,
     outcome,
 )
-from workers.stack.service_bus.settlement import apply_outcome
+from stack.service_bus.settlement import apply_outcome
 
 _log = logging.getLogger(__name__)
 

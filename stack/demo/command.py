@@ -35,7 +35,7 @@ def demo(
 async def _demo(samples: Path, folder: Path, keep: bool) -> int:
     from rich.console import Console
 
-    from workers.stack.demo import WIDE, run_demo
+    from stack.demo.run import WIDE, run_demo
 
     if not (samples / "demo.json").is_file():
         raise CommandError(

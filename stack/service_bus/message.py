@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from workers.stack.service_bus.codec import (
+from stack.service_bus.codec import (
     CodecError,
     Described,
     Symbol,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.aws.session import AwsSettings
-from workers.stack.children import StackError, child, free_port, wait_for_port
+from stack.children import StackError, child, free_port, wait_for_port
 
 REGION: Final = "eu-central-1"
 _COMMAND: Final = (sys.executable, "-m", "ministack")

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adapters.azure.storage_account import EMULATOR_ACCOUNT, EMULATOR_KEY
-from workers.stack.children import StackError, child, free_port, wait_for_port
+from stack.children import StackError, child, free_port, wait_for_port
 
-_PROGRAM = Path(__file__).parents[2] / "node_modules" / ".bin" / "azurite"
+_PROGRAM = Path(__file__).parents[1] / "node_modules" / ".bin" / "azurite"
 
 
 @asynccontextmanager

@@ -39,7 +39,7 @@ def service_bus(
 
 
 async def _service_bus(descriptions: list[str], port: int) -> None:
-    from workers.stack.service_bus import parse_queue, serve
+    from stack.service_bus import parse_queue, serve
 
     try:
         queues = [parse_queue(description) for description in descriptions]
@@ -84,7 +84,7 @@ def up(
 
 
 async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int) -> None:
-    from workers.stack.embedded import embedded_stack
+    from stack.embedded import embedded_stack
 
     async with embedded_stack(
         folder,

@@ -12,7 +12,7 @@ from typing import Final
 
 import docx
 
-from workers.stack.compound_file import compound_file
+from stack.compound_file import compound_file
 
 _EPOCH_OF_OUTLOOK: Final = datetime(1601, 1, 1, tzinfo=UTC)
 _UNICODE_STORE: Final = 0x00040000

@@ -35,13 +35,8 @@ from contracts.imports import (
     TableMessage,
     workflow_id,
 )
-from workers.batch_settings import BatchSettings
-from workers.cli.service_bus import ServiceBusQueue, open_queue
-from workers.connect import connect
-from workers.resources import open_resources
-from workers.settings import QueueSettings
-from workers.stack import demo_batch
-from workers.stack.demo_batch import (
+from stack.demo import batches as demo_batch
+from stack.demo.batches import (
     ExpectedBatch,
     OutsideWorld,
     failed_documents,
@@ -49,8 +44,13 @@ from workers.stack.demo_batch import (
     left_behind,
     run_batch,
 )
-from workers.stack.demo_spreadsheet import Answers, ApiError, SpreadsheetPerson
-from workers.stack.embedded import EmbeddedStack, embedded_stack
+from stack.demo.spreadsheets import Answers, ApiError, SpreadsheetPerson
+from stack.embedded import EmbeddedStack, embedded_stack
+from workers.batch_settings import BatchSettings
+from workers.cli.service_bus import ServiceBusQueue, open_queue
+from workers.connect import connect
+from workers.resources import open_resources
+from workers.settings import QueueSettings
 from workflows.imports import DocumentImport
 
 

@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.common import SearchAttributeIndexedValueType
 from temporalio.service import RPCError
 
-from workers.stack.children import StackError, child, free_port, wait_until
+from stack.children import StackError, child, free_port, wait_until
 from workflows import attributes
 
 _TYPES = {

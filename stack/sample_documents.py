@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from contracts.batches import BatchKey, DocumentProcessed, DocumentState, Relation, RelationKind
-from workers.stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
+from stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
 
 _START: Final = datetime(2024, 3, 4, 8, 30, tzinfo=UTC)
 _ANNA, _BEN, _CARLA = (
