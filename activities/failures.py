@@ -24,6 +24,7 @@ from contracts.errors import (
     TRANSIENT,
     UNREADABLE_DOCUMENT,
 )
+from domain.errors import InvalidDocument, Refused
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,14 +35,6 @@ NOT_YET_ATTEMPTS: Final = 200
 """Waiting is no failure; this many waits in a row are."""
 MESSAGE_CHARACTERS: Final = 1_500
 """A failure travels through history and search: libraries put whole statements into theirs."""
-
-
-class InvalidDocument(Exception):
-    """The file can be read but lacks what its type requires; the message says what."""
-
-
-class Refused(Exception):
-    """The work cannot be done as asked, whatever the world does; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

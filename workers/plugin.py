@@ -19,7 +19,7 @@ PASSTHROUGH = (
     "workflows.attributes",
     "workflows.policies",
     "workflows.steps",
-    "workflows.spreadsheet_rules",
+    "domain.spreadsheets.decisions",
     "workflows.spreadsheet_answers",
     "workflows.spreadsheet_messages",
     "workflows.spreadsheet_pauses",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from activities.spreadsheets.types import SheetTypes
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import Database, open_database, require_current
 from adapters.database.imports import SqlImportStore
@@ -22,6 +21,7 @@ from adapters.notices.several import SeveralNotices
 from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
+from domain.spreadsheets.types import SheetTypes
 from workers.settings import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
 
 if TYPE_CHECKING:

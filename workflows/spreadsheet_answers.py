@@ -41,7 +41,8 @@ from contracts.spreadsheets import (
     SpreadsheetStatus,
     StatusRecord,
 )
-from workflows import attributes, policies, spreadsheet_rules
+from domain.spreadsheets import decisions as spreadsheet_rules
+from workflows import attributes, policies
 from workflows.steps import Answered, Decision, Parking, explain, kind_of
 
 T = TypeVar("T")

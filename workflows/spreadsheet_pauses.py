@@ -10,9 +10,10 @@ from temporalio.exceptions import FailureError, is_cancelled_exception
 from activities.spreadsheets.notifying import SpreadsheetNotices
 from contracts.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT
 from contracts.spreadsheets import NEXT, Notice, SpreadsheetState
-from workflows import attributes, policies, spreadsheet_rules
+from domain.spreadsheets import decisions
+from domain.spreadsheets.decisions import Nudge
+from workflows import attributes, policies
 from workflows.spreadsheet_messages import SpreadsheetMessages
-from workflows.spreadsheet_rules import Nudge
 from workflows.steps import Decision, explain, kind_of
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ class SpreadsheetPauses(SpreadsheetMessages):
         now = self._now
         assert now.waiting_since is not None
         workflow.set_current_details(
-            spreadsheet_rules.details(
+            decisions.details(
                 workflow.info().workflow_id,
                 now.state,
                 now.waiting_since,
@@ -110,7 +111,7 @@ class SpreadsheetPauses(SpreadsheetMessages):
     async def _pause(self, answered: Callable[[], bool]) -> None:
         """Until an answer, anything else that somebody does, or what comes next without one."""
         touched = self._now.touched
-        nudge, due = spreadsheet_rules.next_nudge(self._now, self._order.patience)
+        nudge, due = decisions.next_nudge(self._now, self._order.patience)
         try:
             await workflow.wait_condition(
                 lambda: answered() or self._now.touched != touched,
@@ -144,7 +145,7 @@ class SpreadsheetPauses(SpreadsheetMessages):
             assignee=now.assignee,
             notify=now.notify,
             waiting_since=now.waiting_since,
-            open=spreadsheet_rules.awaited(now.state, self._missing, now.cells),
+            open=decisions.awaited(now.state, self._missing, now.cells),
             link=self._order.link,
         )
         try:

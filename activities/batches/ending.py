@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import BatchStore, BatchTopic
 from contracts.batches import (
@@ -13,6 +13,7 @@ from contracts.batches import (
     DocumentCounts,
     Publication,
 )
+from domain.errors import Refused
 
 
 class BatchEnding:

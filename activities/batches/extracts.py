@@ -9,12 +9,12 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import Field
 
-from activities.failures import Refused
 from activities.imports.fetching import scratch_folder
 from adapters.ports import Attached, BlobNotFound, Blobs, Extracted
 from contracts.base import Contract
 from contracts.batches import DocumentProcessed, Filename, Tag
 from contracts.blobs import BlobName, BlobRef
+from domain.errors import Refused
 
 T = TypeVar("T")
 

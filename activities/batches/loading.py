@@ -6,7 +6,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.batches.extracts import load_extract, missing, save_extract, stat_all
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import scratch_folder, sweep
 from adapters.ports import (
@@ -31,6 +31,7 @@ from contracts.batches import (
     names_of,
 )
 from contracts.blobs import BlobRef
+from domain.errors import Refused
 
 _NOTE_CHARACTERS: Final = 500
 _DONE: Final = StepOutcome(resumed=True)

@@ -4,9 +4,10 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from adapters.ports import BatchStore
 from contracts.batches import BatchKey, BatchPlan, names_of
+from domain.errors import Refused
 
 FEWEST_AT_ONCE: Final = 2
 MOST_AT_ONCE: Final = 1000

@@ -13,10 +13,11 @@ from typing import Final
 from temporalio import activity
 
 from activities.batches.calls import to_its_end
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic
 from contracts.batches import Names, ResourceState, StepDone, StepInput, names_of
+from domain.errors import Refused
 
 TIMEOUTS_HIDDEN: Final = 6
 """How often a function may time out before a message that it holds is seen by another: AWS asks

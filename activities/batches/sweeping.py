@@ -6,18 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.batches.rules import is_strange, is_young, only_dead_letters
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from adapters.ports import (
-    BatchFunctions,
-    BatchGrants,
-    BatchQueues,
-    BatchTopic,
-    FoundResource,
-    OpenRuns,
-)
+from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic, OpenRuns
 from contracts.batches import BatchKey, BatchPlan, Orphans, SweepOrder
+from domain.batches.resources import FoundResource
+from domain.batches.validation import is_strange, is_young, only_dead_letters
 
 
 class BatchSweeping:

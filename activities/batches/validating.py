@@ -6,14 +6,7 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.batches.rules import (
-    ASK_AGAIN,
-    Neighbour,
-    of_infrastructure,
-    of_neighbours,
-    of_status,
-)
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import (
     BatchFacts,
@@ -24,6 +17,14 @@ from adapters.ports import (
     Unavailable,
 )
 from contracts.batches import BatchKey, Validate, Validation, ValidationOutcome, names_of
+from domain.batches.validation import (
+    ASK_AGAIN,
+    Neighbour,
+    of_infrastructure,
+    of_neighbours,
+    of_status,
+)
+from domain.errors import Refused
 
 OVERTAKEN: Final = timedelta(seconds=5)
 """After another batch was claimed between the look and the claim."""

@@ -2,9 +2,10 @@
 
 from temporalio import activity
 
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from adapters.ports import ImportStore
 from contracts.imports import Counts, DeleteMessage, Handler, HandlerInput, HandlerOutcome
+from domain.errors import Refused
 
 
 class DeleteImports:

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from activities.failures import Refused
 from adapters.ports import Blobs
 from contracts.blobs import BlobRef
+from domain.errors import Refused
 
 PREFIX: Final = "docflow-"
 LEFTOVER_SECONDS: Final = 48 * 3600.0

@@ -5,7 +5,6 @@ from typing import Final, Literal
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.imports.registry import REGISTRY
 from adapters.ports import BlobNotFound, Blobs, ImportStore
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -20,6 +19,7 @@ from contracts.imports import (
     ScheduleUploadMessage,
     TypeFacts,
 )
+from domain.imports.registry import REGISTRY
 
 SMALL_DOCUMENT_BYTES: Final = 1_000_000
 """Up to this size a document's steps are short enough to run inside the workflow's worker."""

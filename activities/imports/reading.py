@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Final, Self
 
 from activities.closing import Closing
-from activities.failures import InvalidDocument
-from activities.imports.matching import HEADER_WITHIN, find_header
 from activities.imports.seen import SeenKeys
-from activities.imports.sifting import Sieve
-from activities.imports.tables import TableSpec, scope_of
-from adapters.ports import Cell, Documents, RowChunk
+from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage
+from domain.errors import InvalidDocument
+from domain.imports.chunks import RowChunk
+from domain.imports.matching import HEADER_WITHIN, find_header
+from domain.imports.tables import TableSpec, scope_of
+from domain.imports.validation import Sieve
+from domain.tabular.rows import Cell
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from activities.aside import Aside, from_thread
 from activities.imports.fetching import scratch_folder
-from adapters.ports import Blobs, ImportStore, ReportWriter, TaskKey
+from adapters.ports import Blobs, ImportStore, ReportWriter
 from contracts.blobs import BlobRef
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
+from domain.imports.chunks import TaskKey
 
 
 def report_name(key: TaskKey) -> str:

@@ -10,22 +10,12 @@ from typing import Final
 from temporalio import activity
 
 from activities.aside import Aside
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import fetched, sweep
-from activities.imports.matching import match_header
 from activities.imports.reading import CHUNK_ROWS, TableReading
 from activities.imports.reporting import first_problems, write_report
-from activities.imports.tables import TABLES, TableSpec, scope_of
-from adapters.ports import (
-    Blobs,
-    Documents,
-    ImportStore,
-    LoadMark,
-    ReportWriter,
-    RowChunk,
-    TaskKey,
-)
+from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -36,6 +26,10 @@ from contracts.imports import (
     Strategy,
     TableMessage,
 )
+from domain.errors import Refused
+from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from domain.imports.matching import match_header
+from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""

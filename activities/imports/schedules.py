@@ -9,21 +9,11 @@ from typing import Final
 from temporalio import activity
 
 from activities.aside import Aside
-from activities.failures import InvalidDocument, Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import fetched
 from activities.imports.reporting import first_problems, write_report
-from activities.imports.schedule_chunks import REPORT_HEADER, ScheduleChunks
-from adapters.ports import (
-    Blobs,
-    Documents,
-    ImportStore,
-    LoadMark,
-    ReportWriter,
-    ScheduleProject,
-    ScheduleSource,
-    TaskKey,
-)
+from adapters.ports import Blobs, Documents, ImportStore, ReportWriter, ScheduleSource
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -39,6 +29,10 @@ from contracts.imports import (
     ScheduleProjectExtractionMessage,
     Strategy,
 )
+from domain.errors import InvalidDocument, Refused
+from domain.imports.chunks import LoadMark, TaskKey
+from domain.imports.schedule_chunks import REPORT_HEADER, ScheduleChunks
+from domain.imports.schedule_items import ScheduleProject
 
 NOTE_CHARACTERS: Final = 500
 INLINE_BYTES: Final = 64 * 1024

@@ -4,12 +4,14 @@ from pathlib import Path
 
 from temporalio import activity
 
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import scratch_folder
-from adapters.ports import BlobNotFound, Blobs, ImportStore, TaskKey, Unavailable
+from adapters.ports import BlobNotFound, Blobs, ImportStore, Unavailable
 from contracts.blobs import BlobRef
 from contracts.imports import Handler, HandlerInput, HandlerOutcome, ScheduleUploadMessage
+from domain.errors import Refused
+from domain.imports.chunks import TaskKey
 
 
 class UploadImports:

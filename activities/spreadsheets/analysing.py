@@ -9,17 +9,12 @@ from typing import Final
 from temporalio import activity
 
 from activities.aside import Aside
-from activities.failures import InvalidDocument, Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import fetched, sweep
-from activities.imports.values import readable
 from activities.spreadsheets.contexts import fields_of
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.header import HEADER_WITHIN, Header, column_titles, find_header
-from activities.spreadsheets.matching import column_name, match_columns
 from activities.spreadsheets.staged import is_blank
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Blobs, Cell, Documents, Preview, SpreadsheetStore, TableSource
+from adapters.ports import Blobs, Documents, SpreadsheetStore, TableSource
 from contracts.spreadsheets import (
     COLUMNS,
     SHEETS_NAMED,
@@ -28,6 +23,14 @@ from contracts.spreadsheets import (
     Layout,
     SpreadsheetOrder,
 )
+from domain.errors import InvalidDocument, Refused
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.header import HEADER_WITHIN, Header, column_titles, find_header
+from domain.spreadsheets.matching import column_name, match_columns
+from domain.spreadsheets.records import Preview
+from domain.spreadsheets.types import SheetTypes
+from domain.tabular.rows import Cell
+from domain.tabular.values import readable
 
 PREVIEW_ROWS: Final = 20
 """From the header on."""

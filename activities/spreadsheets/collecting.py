@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from activities.spreadsheets.book import ValueBook, value_text
-from activities.spreadsheets.sifting import SourceRow
 from activities.spreadsheets.staged import StagedRows
-from adapters.ports import Cell
+from domain.spreadsheets.validation import SourceRow
+from domain.spreadsheets.value_book import ValueBook, value_text
+from domain.tabular.rows import Cell
 
 DISTINCT_VALUES: Final = 10_000
 """Values of a field that are collected ahead; further ones are met while rows are processed."""

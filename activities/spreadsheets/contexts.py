@@ -4,11 +4,11 @@ from collections.abc import Collection
 from datetime import date
 from typing import Protocol
 
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.resolving import scope_of
-from activities.spreadsheets.types import SheetTypes
 from adapters.ports import SpreadsheetStore
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.resolution import scope_of
+from domain.spreadsheets.types import SheetTypes
 
 
 class Subject(Protocol):

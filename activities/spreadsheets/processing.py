@@ -13,20 +13,21 @@ from activities.aside import Aside, from_thread
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import sweep
-from activities.spreadsheets.book import ValueBook
 from activities.spreadsheets.contexts import fields_of, load_context
-from activities.spreadsheets.fields import SheetField
 from activities.spreadsheets.reading import CHUNK_ROWS, Plan, SheetReading
-from activities.spreadsheets.resolving import scope_of
 from activities.spreadsheets.staging import fetched_rows
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Blobs, ParkedRow, SheetMark, SpreadsheetStore
+from adapters.ports import Blobs, SpreadsheetStore
 from contracts.spreadsheets import (
     ProcessCursor,
     Processed,
     ProcessInput,
     SpreadsheetOrder,
 )
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.records import ParkedRow, SheetMark
+from domain.spreadsheets.resolution import scope_of
+from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.value_book import ValueBook
 
 PARKED_PAGE: Final = 5_000
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from activities.imports.seen import SeenKeys
-from activities.spreadsheets.book import ValueBook
-from activities.spreadsheets.converting import HEAD_ROWS
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.sifting import Sieve, SourceRow
 from activities.spreadsheets.staged import StagedRows
-from activities.spreadsheets.types.base import SheetType
-from adapters.ports import ParkedRow, SheetChunk, SheetMark
 from contracts.spreadsheets import ColumnMapping
+from domain.spreadsheets.conversion import HEAD_ROWS
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.records import ParkedRow, SheetChunk, SheetMark
+from domain.spreadsheets.types.base import SheetType
+from domain.spreadsheets.validation import Sieve, SourceRow
+from domain.spreadsheets.value_book import ValueBook
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""

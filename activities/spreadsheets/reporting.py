@@ -11,13 +11,14 @@ from activities.aside import Aside, from_thread
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import sweep
-from activities.imports.values import storable
 from activities.spreadsheets.staged import StagedRows
 from activities.spreadsheets.staging import fetched_rows
-from adapters.ports import Blobs, RejectedRow, ReportWriter, SpreadsheetStore
+from adapters.ports import Blobs, ReportWriter, SpreadsheetStore
 from contracts.blobs import BlobRef
 from contracts.imports import Problem
 from contracts.spreadsheets import ColumnMapping, ReportInput
+from domain.tabular.rows import RejectedRow
+from domain.tabular.values import storable
 
 _Errors = Iterator[tuple[int, Sequence[Problem]]]
 

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar, cast
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from activities.closing import Closing
-from activities.spreadsheets.sifting import SourceRow
-from adapters.ports import Cell
+from domain.spreadsheets.validation import SourceRow
+from domain.tabular.rows import Cell
 
 T = TypeVar("T")
 

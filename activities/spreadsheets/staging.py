@@ -10,14 +10,16 @@ from typing import Final
 from temporalio import activity
 
 from activities.aside import Aside
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import fetched, scratch_folder, sweep
 from activities.spreadsheets.staged import is_blank, staged_line
-from adapters.ports import Blobs, Cell, Documents, SpreadsheetStore
+from adapters.ports import Blobs, Documents, SpreadsheetStore
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, Staged, StageInput
+from domain.errors import Refused
+from domain.tabular.rows import Cell
 
 STEP_SECONDS: Final = 0.3
 """Rows are read for this long at a time: a wish to cancel waits no longer."""

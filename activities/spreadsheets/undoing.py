@@ -2,11 +2,12 @@
 
 from temporalio import activity
 
-from activities.failures import Refused, translate_failures
+from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import SpreadsheetStore
 from contracts.base import Contract
 from contracts.spreadsheets import UndoOrder, UndoResult
+from domain.errors import Refused
 
 
 class ChunksUndone(Contract):

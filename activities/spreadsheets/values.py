@@ -13,14 +13,10 @@ from activities.aside import Aside
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.fetching import sweep
-from activities.spreadsheets.book import ValueBook
 from activities.spreadsheets.collecting import Collecting
 from activities.spreadsheets.contexts import fields_of, load_context
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.resolving import check_decision
 from activities.spreadsheets.staging import fetched_rows
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Blobs, Entity, SpreadsheetStore
+from adapters.ports import Blobs, SpreadsheetStore
 from contracts.base import Contract
 from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import (
@@ -31,6 +27,11 @@ from contracts.spreadsheets import (
     DecideCells,
     MappingStatus,
 )
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.records import Entity
+from domain.spreadsheets.resolution import check_decision
+from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.value_book import ValueBook
 
 _SAVED_TOGETHER: Final = 1_000
 _REASONS_NAMED: Final = 5

@@ -10,8 +10,9 @@ from adapters.aws.errors import Missing, aws, says
 from adapters.aws.mappings import Mappings
 from adapters.aws.packages import code_of
 from adapters.aws.waiting import SHORTEST, as_long_again
-from adapters.ports import WORKFLOW_TAG, Denied, FoundResource, NotYet, SourceFunction
+from adapters.ports import Denied, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Names, Resource, key_of
+from domain.batches.resources import WORKFLOW_TAG, FoundResource
 
 if TYPE_CHECKING:
     from types_aiobotocore_lambda import LambdaClient

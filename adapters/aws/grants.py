@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.arns import queue_arn
 from adapters.aws.errors import Missing, aws, says
-from adapters.ports import Denied, FoundResource
+from adapters.ports import Denied
 from contracts.batches import BatchPlan, Names, Resource, key_of
+from domain.batches.resources import FoundResource
 
 if TYPE_CHECKING:
     from types_aiobotocore_iam import IAMClient

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.errors import Missing, aws, says
 from adapters.aws.waiting import SHORTEST, as_long_again
-from adapters.ports import Denied, FoundResource, NotYet
+from adapters.ports import Denied, NotYet
 from contracts.batches import BatchPlan, Names, Resource, key_of
+from domain.batches.resources import FoundResource
 
 if TYPE_CHECKING:
     from types_aiobotocore_lambda import LambdaClient

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from adapters.aws.errors import Missing, aws, says, settling
 from adapters.aws.redriving import Redriving
-from adapters.ports import WORKFLOW_TAG, Denied, FoundResource
+from adapters.ports import Denied
 from contracts.batches import (
     CANARY,
     LONGEST_RETENTION,
@@ -22,6 +22,7 @@ from contracts.batches import (
     Resource,
     key_of,
 )
+from domain.batches.resources import WORKFLOW_TAG, FoundResource
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient

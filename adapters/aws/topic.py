@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.errors import Missing, aws, says
-from adapters.ports import Denied, FoundResource
+from adapters.ports import Denied
 from contracts.batches import (
     CANARY,
     DOCUMENT_EVENT_TYPES,
@@ -17,6 +17,7 @@ from contracts.batches import (
     Resource,
     key_of,
 )
+from domain.batches.resources import FoundResource
 
 if TYPE_CHECKING:
     from types_aiobotocore_sns import SNSClient

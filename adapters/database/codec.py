@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from adapters.ports import Cell
 from contracts.imports import Problem
+from domain.tabular.rows import Cell
 
 _PROBLEMS: Final = TypeAdapter(tuple[Problem, ...])
 _SURROGATES: Final = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}

@@ -26,7 +26,6 @@ from adapters.database.row_batches import Batch, BulkWriter, Stamp, take_turn
 from adapters.database.sqlite import SqliteWriter
 from adapters.database.storable import unstorable
 from adapters.database.upserts import needs_table_alone, write_batch
-from adapters.ports import LoadMark, RejectedRow, RowChunk, ScheduleProject, TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import (
     BulkMessage,
@@ -39,6 +38,9 @@ from contracts.imports import (
     Problem,
     Strategy,
 )
+from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from domain.imports.schedule_items import ScheduleProject
+from domain.tabular.rows import RejectedRow
 
 _NOT_OF_FILES = frozenset({*PEOPLES_COLUMNS, "missing_since"})
 

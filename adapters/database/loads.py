@@ -43,8 +43,9 @@ from adapters.database.models.imports import (
     import_tasks,
 )
 from adapters.database.row_batches import BulkWriter, turn_number
-from adapters.ports import LoadMark, RejectedRow, TaskKey
 from contracts.imports import Counts, Problem
+from domain.imports.chunks import LoadMark, TaskKey
+from domain.tabular.rows import RejectedRow
 
 REJECTS_PAGE: Final = 1_000
 

@@ -11,7 +11,6 @@ from adapters.database.codec import clean, dump_problems, load_problems
 from adapters.database.loads import counts_of, end_load, first_problems, lock_existing
 from adapters.database.models.imports import FINAL, HOLDING, import_tasks
 from adapters.database.row_batches import BulkWriter, take_turn
-from adapters.ports import TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import (
     PROBLEMS_IN_RESULT,
@@ -24,6 +23,7 @@ from contracts.imports import (
     ImportState,
     Problem,
 )
+from domain.imports.chunks import TaskKey
 
 _FINAL: Final = frozenset(FINAL)
 

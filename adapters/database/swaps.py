@@ -16,8 +16,8 @@ from adapters.database.models.tables import crew_members
 from adapters.database.row_batches import Batch, BulkWriter, Stamp
 from adapters.database.upserts import write_batch
 from adapters.database.validity import close_absent
-from adapters.ports import Cell, RejectedRow
 from contracts.imports import Counts, Strategy
+from domain.tabular.rows import Cell, RejectedRow
 
 _PAGE: Final = 5_000
 

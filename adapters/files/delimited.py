@@ -13,7 +13,8 @@ from typing import cast
 from adapters.files import limits
 from adapters.files.encodings import find_encoding
 from adapters.files.table import Row, Table
-from adapters.ports import Cell, UnreadableDocument
+from adapters.ports import UnreadableDocument
+from domain.tabular.rows import Cell
 
 _BLOCK = 1 << 20
 _SAMPLE = 1 << 16

@@ -16,7 +16,8 @@ from typing import IO, Any, cast
 from adapters.files import isolation, limits
 from adapters.files.sniff import Kind
 from adapters.files.table import Row, Table
-from adapters.ports import Cell, UnreadableDocument
+from adapters.ports import UnreadableDocument
+from domain.tabular.rows import Cell
 
 _CHILD = "adapters.files.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB

@@ -9,8 +9,8 @@ import xlsxwriter
 from xlsxwriter.worksheet import Worksheet
 
 from adapters.files import limits
-from adapters.ports import Cell, RejectedRow
 from contracts.imports import Problem
+from domain.tabular.rows import Cell, RejectedRow
 
 WHAT_IS_WRONG: Final = "what is wrong"
 """Header of the first column; a reader of the report leaves this column out."""

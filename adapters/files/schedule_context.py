@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 from adapters.files.schedule_codes import SpillingMap, WbsPaths
 from adapters.files.schedule_records import ProjectRecord, Record, Records, WbsRecord
 from adapters.files.schedule_values import CODE_LENGTH, Values, problem
-from adapters.ports import RejectedRow, ScheduleItem
+from domain.imports.schedule_items import ScheduleItem
+from domain.tabular.rows import RejectedRow
 
 UNKNOWN = "the file does not hold what it refers to"
 SEPARATOR = "\t"

@@ -29,7 +29,7 @@ from adapters.files.schedule_records import (
     UnitRecord,
 )
 from adapters.files.schedule_values import clean_code
-from adapters.ports import ScheduleItem
+from domain.imports.schedule_items import ScheduleItem
 
 
 def read_entities(

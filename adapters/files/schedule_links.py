@@ -29,7 +29,7 @@ from adapters.files.schedule_records import (
     UdfValueRecord,
 )
 from adapters.files.schedule_values import CODE_LENGTH, clean_code, decimal_text
-from adapters.ports import ScheduleItem
+from domain.imports.schedule_items import ScheduleItem
 
 
 def read_relationships(context: ProjectContext) -> Iterator[ScheduleItem]:

@@ -10,7 +10,8 @@ from adapters.files.schedule_entities import read_entities
 from adapters.files.schedule_records import ActivityRecord, ProjectRecord, Records, WbsRecord
 from adapters.files.schedule_values import Values, clean_code
 from adapters.files.xer import open_xer, xer_encoding
-from adapters.ports import ScheduleItem, ScheduleProject, UnreadableDocument
+from adapters.ports import UnreadableDocument
+from domain.imports.schedule_items import ScheduleItem, ScheduleProject
 
 PROJECTS = 10_000
 """Projects of one file."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from adapters.ports import Cell
+from domain.tabular.rows import Cell
 
 Row = tuple[int, list[Cell]]
 """Line number, from 1, and cells without trailing blanks."""

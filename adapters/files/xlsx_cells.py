@@ -10,7 +10,8 @@ from adapters.files.table import Row
 from adapters.files.xlsx_strings import SharedStrings
 from adapters.files.xlsx_values import Format, Memo, column_number, from_serial, number, text
 from adapters.files.xml import XmlStream
-from adapters.ports import Cell, UnreadableDocument
+from adapters.ports import UnreadableDocument
+from domain.tabular.rows import Cell
 
 _REFERENCE = re.compile("([A-Z]{1,4})([0-9]{1,7})", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?Z?", re.ASCII)

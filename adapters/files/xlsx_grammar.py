@@ -16,7 +16,8 @@ from adapters.files.package import DAMAGED
 from adapters.files.table import Row
 from adapters.files.xlsx_cells import LineNumbers, Workbook
 from adapters.files.xlsx_values import NUMBER, Format, Memo, column_number, matched_number, text
-from adapters.ports import Cell, UnreadableDocument
+from adapters.ports import UnreadableDocument
+from domain.tabular.rows import Cell
 
 Convert = Callable[[Sequence[bytes | None]], Sequence[Cell]]
 

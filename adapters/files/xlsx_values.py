@@ -11,7 +11,7 @@ from enum import Enum
 from functools import lru_cache
 
 from adapters.files import limits
-from adapters.ports import Cell
+from domain.tabular.rows import Cell
 
 NUMBER = rb"[+-]?+(?:\d{1,308}+(?:\.\d{0,308}+)?+|\.\d{1,308}+)(?:[eE][+-]?+\d{1,3}+)?+"
 """A number as programs write it, as a pattern over bytes."""

@@ -14,7 +14,6 @@ Adapters translate what their library raises into these, and nothing else is cau
 """
 
 from adapters.ports.batches import (
-    WORKFLOW_TAG,
     BatchFacts,
     BatchFunctions,
     BatchGrants,
@@ -22,23 +21,11 @@ from adapters.ports.batches import (
     BatchStore,
     BatchTopic,
     BatchView,
-    FoundResource,
     OpenRuns,
     SourceFunction,
 )
-from adapters.ports.blobs import (
-    Blobs,
-)
-from adapters.ports.documents import (
-    Cell,
-    Documents,
-    RejectedRow,
-    ReportWriter,
-    ScheduleItem,
-    ScheduleProject,
-    ScheduleSource,
-    TableSource,
-)
+from adapters.ports.blobs import Blobs
+from adapters.ports.documents import Documents, ReportWriter, ScheduleSource, TableSource
 from adapters.ports.errors import (
     BlobNotFound,
     Denied,
@@ -48,12 +35,7 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
-from adapters.ports.imports import (
-    ImportStore,
-    LoadMark,
-    RowChunk,
-    TaskKey,
-)
+from adapters.ports.imports import ImportStore
 from adapters.ports.loads import (
     Attached,
     DocumentTexts,
@@ -62,28 +44,12 @@ from adapters.ports.loads import (
     LoadFacts,
     LoadStore,
 )
-from adapters.ports.rejected import (
-    REJECTED_BODY_BYTES,
-    RejectedMessage,
-    RejectedMessages,
-)
-from adapters.ports.spreadsheets import (
-    CustomList,
-    Entity,
-    EntityScope,
-    FoundValue,
-    Notifications,
-    ParkedRow,
-    Preview,
-    SheetChunk,
-    SheetMark,
-    SpreadsheetStore,
-    TargetRows,
-)
+from adapters.ports.notices import Notifications
+from adapters.ports.rejected import REJECTED_BODY_BYTES, RejectedMessage, RejectedMessages
+from adapters.ports.spreadsheets import SpreadsheetStore
 
 __all__ = [
     "REJECTED_BODY_BYTES",
-    "WORKFLOW_TAG",
     "Attached",
     "BatchFacts",
     "BatchFunctions",
@@ -94,42 +60,25 @@ __all__ = [
     "BatchView",
     "BlobNotFound",
     "Blobs",
-    "Cell",
-    "CustomList",
     "Denied",
     "DocumentTexts",
     "Documents",
-    "Entity",
-    "EntityScope",
     "Extracted",
     "ExtractedFile",
-    "FoundResource",
-    "FoundValue",
     "ImportStore",
     "LoadFacts",
-    "LoadMark",
     "LoadStore",
     "NotYet",
     "Notifications",
     "OpenRuns",
-    "ParkedRow",
     "PortError",
-    "Preview",
     "RejectedMessage",
     "RejectedMessages",
-    "RejectedRow",
     "ReportWriter",
-    "RowChunk",
-    "ScheduleItem",
-    "ScheduleProject",
     "ScheduleSource",
-    "SheetChunk",
-    "SheetMark",
     "SourceFunction",
     "SpreadsheetStore",
     "TableSource",
-    "TargetRows",
-    "TaskKey",
     "Throttled",
     "Unavailable",
     "UnreadableDocument",

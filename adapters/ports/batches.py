@@ -4,8 +4,8 @@ Every `ensure`, `set`, `allow` and `attach` may be called again and finds its wo
 done; every delete says whether there was anything, and a resource that is gone is no error.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -21,26 +21,8 @@ from contracts.batches import (
     Publication,
     QueueDepth,
     Redriven,
-    Resource,
 )
-
-WORKFLOW_TAG = "docflow:workflow"
-"""Tag of every resource that takes tags; its value is the id of the run that made it."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundResource:
-    """Something that exists in the cloud and is called as docflow would call it."""
-
-    key: BatchKey
-    resource: Resource
-    name: str
-    made_at: datetime | None = None
-    """UTC, where the cloud says so."""
-    owner: str | None = None
-    """Value of its `WORKFLOW_TAG`; None where a kind of resource takes no tags."""
-    details: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What an operator wants to know: state, memory, concurrency, depth; what it costs by."""
+from domain.batches.resources import FoundResource
 
 
 class BatchQueues(Protocol):

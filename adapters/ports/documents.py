@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from contracts.imports import Problem
-
-Cell = str | int | float | bool | date | datetime | None
-"""A cell as a reader hands it over; dates and times are naive, as they stand in the file."""
+from domain.imports.schedule_items import ScheduleItem, ScheduleProject
+from domain.tabular.rows import Cell, RejectedRow
 
 
 class TableSource(Protocol):
@@ -32,39 +28,6 @@ class TableSource(Protocol):
             UnreadableDocument: The file turned out damaged or hostile on the way.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedRow:
-    """A row that did not go in."""
-
-    line: int
-    cells: Sequence[Cell]
-    """As read."""
-    problems: Sequence[Problem]
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleProject:
-    """One project of a schedule file."""
-
-    primavera_project_id: str
-    """Its short name, which stays the same from update to update."""
-    object_id: str
-    name: str | None
-    data_date: datetime | None
-    planned_start: datetime | None
-    finish: datetime | None
-    activities: int
-
-
-ScheduleItem = tuple[int, str, dict[str, Any]] | RejectedRow | Problem
-"""What a schedule says, piece by piece.
-
-An entity: line, table, and the values of its key and columns. A row that is left out: its cells
-are the table, the line, and each value after its name. A value that was emptied or cut, right
-behind its entity, which goes in all the same.
-"""
 
 
 class ScheduleSource(Protocol):

@@ -1,9 +1,8 @@
 """Tables of the spreadsheets pipeline, and what it asks of files."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from contracts.blobs import BlobRef
 from contracts.imports import Problem
@@ -13,7 +12,6 @@ from contracts.spreadsheets import (
     CellSummary,
     DecideCells,
     ExpiredPage,
-    Notice,
     Processed,
     RetentionOrder,
     RowCounts,
@@ -24,134 +22,16 @@ from contracts.spreadsheets import (
     UndoOrder,
     UndoResult,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a person sees of a file before columns are mapped."""
-
-    format: str
-    """`csv`, `xlsx`, `xls` or `ods`."""
-    sheets: Sequence[str]
-    rows: Sequence[tuple[int, Sequence[str]]]
-    """The first 20 rows from the header on: line, and cells as text."""
-    samples: Sequence[Sequence[str]]
-    """Up to 5 distinct values for each mapped column, in the order of the columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """A row that cells can refer to."""
-
-    id: int
-    name: str
-    """As people see it."""
-    spellings: Sequence[str] = ()
-    """Codes and other names."""
-
-
-@dataclass(frozen=True, slots=True)
-class EntityScope:
-    """Which rows of a referred table an import may choose from."""
-
-    kind: str
-    """`countries`, `event_categories`, `membership_types` or `custom_list/{id}`."""
-    organisation_id: int
-    context_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CustomList:
-    """A list of choices that an organisation made for itself; a field CUSTOM_LIST_{KEY}."""
-
-    id: int
-    key: str
-    """Upper case, as in the field's name."""
-    name: str
-    open: bool
-    """People may add choices."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetRows:
-    """What some rows of a spreadsheet become in one target table.
-
-    An absent value (None) leaves what is there.
-    """
-
-    table: str
-    columns: tuple[str, ...]
-    """Natural key and values, without references and ids."""
-    rows: Sequence[tuple[Any, ...]]
-    """Python values in the order of `columns`."""
-    origin: Sequence[int]
-    """Place of each row's source in the chunk; a source has at most one row per table, except
-    where `columns` complete the key."""
-    references: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Column to an earlier target table of the chunk: the id of the row of the same origin."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundValue:
-    """A distinct value met while rows were read."""
-
-    field: str
-    value: str
-    rows: int
-    target_id: int | None = None
-    """What it means, where that is certain; None: a person has to say."""
-    target_name: str | None = None
-    confidence: float = 0
-    alternatives: Sequence[tuple[int, str, float]] = ()
-    """Id, name and score of the likeliest candidates."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParkedRow:
-    """A row that waits for the meaning of a value."""
-
-    line: int
-    offset: int
-    """Byte of the staged file where the row begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class SheetChunk:
-    """Some rows of a spreadsheet, converted, checked and ready to write in one transaction."""
-
-    number: int
-    """From 0 within its round."""
-    round: int
-    cursor: int
-    """Rows consumed once this chunk is in: of the file, or of the parked ones."""
-    offset: int
-    """Bytes of the staged file consumed; in later rounds line of the last row."""
-    lines: Sequence[int]
-    """Line of each row that goes to the targets; `origin` counts in it."""
-    main: str
-    """Target table whose rows tell CREATED from UPDATED and SKIPPED."""
-    targets: Sequence[TargetRows]
-    errors: Sequence[tuple[int, Sequence[Problem]]] = ()
-    """Line, and what is wrong with it."""
-    skipped: Sequence[tuple[int, str]] = ()
-    """Line, and why it is left out."""
-    parked: Sequence[ParkedRow] = ()
-    found: Sequence[FoundValue] = ()
-    """Values that no mapping knew."""
-
-
-@dataclass(frozen=True, slots=True)
-class SheetMark:
-    """How far the rows have come; written with each chunk, in its transaction."""
-
-    round: int = 0
-    chunk: int = 0
-    """Number of the next chunk."""
-    cursor: int = 0
-    offset: int = 0
-    counts: RowCounts = field(default_factory=RowCounts)
-    finished: bool = False
-    """The round has ended."""
+from domain.spreadsheets.records import (
+    CustomList,
+    Entity,
+    EntityScope,
+    FoundValue,
+    ParkedRow,
+    Preview,
+    SheetChunk,
+    SheetMark,
+)
 
 
 class SpreadsheetStore(Protocol):
@@ -311,17 +191,4 @@ class SpreadsheetStore(Protocol):
 
     async def forget_upload(self, blob_name: str) -> None:
         """Forget the note of an upload."""
-        ...
-
-
-class Notifications(Protocol):
-    """Tells people."""
-
-    async def send(self, notice: Notice, key: str) -> None:
-        """Send a notice.
-
-        Args:
-            notice: What to say.
-            key: The same for every attempt at the same notice; receivers may dedupe on it.
-        """
         ...

@@ -9,8 +9,9 @@ import pytest_asyncio
 
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
-from adapters.ports import WORKFLOW_TAG, Denied, NotYet
+from adapters.ports import Denied, NotYet
 from contracts.batches import BatchKey, BatchPlan, names_of
+from domain.batches.resources import WORKFLOW_TAG
 from tests.support.aws_answers import Answers, answers
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from adapters.ports import WORKFLOW_TAG, Denied
+from adapters.ports import Denied
 from contracts.batches import BatchPlan, Resource
+from domain.batches.resources import WORKFLOW_TAG
 from tests.support.aws import Cloud, clouds
 from tests.support.batch_site import Batch, Site, open_site
 

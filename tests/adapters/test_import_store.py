@@ -10,8 +10,8 @@ from adapters.database import Database
 from adapters.database.imports import SqlImportStore
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_rejects
-from adapters.ports import LoadMark, TaskKey
 from contracts.imports import Counts, Strategy
+from domain.imports.chunks import LoadMark, TaskKey
 from tests.support.database import chunk, count, reject, stored
 
 KEY = TaskKey("p1", "t1")

@@ -17,8 +17,10 @@ from sqlalchemy import select, text
 from adapters.database import Database, open_database
 from adapters.database.imports import SqlImportStore
 from adapters.database.models.imports import import_tasks
-from adapters.ports import RejectedRow, TaskKey, Unavailable
+from adapters.ports import Unavailable
 from contracts.imports import Closing, Counts, ImportState, Strategy
+from domain.imports.chunks import TaskKey
+from domain.tabular.rows import RejectedRow
 from tests.support.database import chunk, message, plan, stored
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity"

@@ -13,8 +13,8 @@ from adapters.database.imports import SqlImportStore
 from adapters.database.models.tables import crew_members
 from adapters.database.row_batches import Batch
 from adapters.database.validity import Assignments, without_overlaps
-from adapters.ports import TaskKey
 from contracts.imports import Counts, Strategy
+from domain.imports.chunks import TaskKey
 from tests.support.database import chunk, stored
 
 COLUMNS = "project_id employee_no valid_from crew valid_to"

@@ -10,8 +10,8 @@ import pytest
 
 from adapters.database import Database
 from adapters.database.imports import SqlImportStore
-from adapters.ports import TaskKey
 from contracts.imports import Counts, Strategy
+from domain.imports.chunks import TaskKey
 from tests.support.database import chunk, stored
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from adapters.database import Database, open_database
 from adapters.database.imports import SqlImportStore
-from adapters.ports import LoadMark, RowChunk, TaskKey
 from contracts.imports import Counts, Strategy
+from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from tests.support.database import stored
 
 KEY = ("project_id", "service_id", "drawing", "commodity_code", "size", "sequence")

@@ -9,9 +9,10 @@ import pytest
 from adapters.database import Database
 from adapters.database.imports import SqlImportStore
 from adapters.database.models.schedules import schedule_seen
-from adapters.ports import ScheduleProject, TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import BulkMessage, Counts, Strategy
+from domain.imports.chunks import TaskKey
+from domain.imports.schedule_items import ScheduleProject
 from tests.support.database import chunk, count, message, stored
 
 ACTIVITY = "project_id primavera_project_id task_code name status"

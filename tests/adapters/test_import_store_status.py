@@ -9,7 +9,6 @@ from adapters.database.imports import SqlImportStore
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_progress, import_rejects
 from adapters.database.tasks import SqlImportTasks
-from adapters.ports import LoadMark, TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import (
     Closing,
@@ -20,6 +19,7 @@ from contracts.imports import (
     Problem,
     Strategy,
 )
+from domain.imports.chunks import LoadMark, TaskKey
 from tests.support.database import chunk, count, message, plan, reject
 
 KEY = TaskKey("p1", "t1")

@@ -13,8 +13,9 @@ from adapters.database.spreadsheets import (
     SqlSpreadsheetStore,
     sample_club,
 )
-from adapters.ports import SheetMark, Unavailable
+from adapters.ports import Unavailable
 from contracts.spreadsheets import RowCounts
+from domain.spreadsheets.records import SheetMark
 from tests.support.sheet_store import (
     Runner,
     Sheet,

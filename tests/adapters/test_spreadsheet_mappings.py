@@ -12,7 +12,6 @@ from adapters.database.spreadsheets import (
     SqlSpreadsheetViews,
     sample_club,
 )
-from adapters.ports import Entity, EntityScope, FoundValue, Preview
 from contracts.spreadsheets import (
     Alternative,
     Analysis,
@@ -27,6 +26,7 @@ from contracts.spreadsheets import (
     OpenValue,
     SaveColumns,
 )
+from domain.spreadsheets.records import Entity, EntityScope, FoundValue, Preview
 from tests.support.sheet_store import NOW, Sheet, opened, table
 
 FIELD = "EVENT_CATEGORY_NAME"

@@ -5,7 +5,6 @@ from datetime import timedelta
 from adapters.database import Database
 from adapters.database.models import metadata
 from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore, SqlSpreadsheetViews
-from adapters.ports import FoundValue, ParkedRow, Preview
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     Analysis,
@@ -17,6 +16,7 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     UndoState,
 )
+from domain.spreadsheets.records import FoundValue, ParkedRow, Preview
 from tests.support.sheet_store import (
     NOW,
     Runner,

@@ -14,9 +14,9 @@ from adapters.database.spreadsheets import (
     SqlSpreadsheetStore,
     SqlSpreadsheetViews,
 )
-from adapters.ports import FoundValue, ParkedRow, SheetMark, TargetRows
 from contracts.imports import Problem
 from contracts.spreadsheets import CellSummary, RowCounts, SpreadsheetState
+from domain.spreadsheets.records import FoundValue, ParkedRow, SheetMark, TargetRows
 from tests.support.sheet_store import (
     Runner,
     everything,

@@ -7,7 +7,6 @@ import pytest
 
 from adapters.database import Database
 from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore, SqlSpreadsheetViews
-from adapters.ports import SheetMark
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     DecisionRecord,
@@ -17,6 +16,7 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     workflow_id,
 )
+from domain.spreadsheets.records import SheetMark
 from tests.support.sheet_store import NOW, Runner, opened, order, record, table
 
 MINUTE = timedelta(minutes=1)

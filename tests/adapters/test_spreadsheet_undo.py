@@ -13,8 +13,8 @@ from adapters.database import Database, open_database
 from adapters.database.models.people import event_participants, persons, race_results
 from adapters.database.models.spreadsheets import spreadsheet_journal
 from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore, SqlSpreadsheetViews
-from adapters.ports import EntityScope
 from contracts.spreadsheets import UndoCounts, UndoState
+from domain.spreadsheets.records import EntityScope
 from tests.support.sheet_store import (
     NOW,
     Runner,

@@ -10,8 +10,8 @@ import pytest
 from adapters.files import limits, report
 from adapters.files.report import WHAT_IS_WRONG, XlsxReportWriter
 from adapters.files.tables import open_table
-from adapters.ports import Cell, RejectedRow
 from contracts.imports import Problem
+from domain.tabular.rows import Cell, RejectedRow
 
 
 def rejected(line: int, *cells: Cell) -> RejectedRow:

@@ -12,8 +12,8 @@ from temporalio.client import Client
 from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.imports import import_progress, import_rejects
 from adapters.database.tasks import ImportTaskRow
-from adapters.ports import Cell
 from contracts.imports import ImportState
+from domain.tabular.rows import Cell
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import System
 from workers.resources import Resources

@@ -23,7 +23,6 @@ from activities.batches.sweeping import BatchSweeping
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
 from adapters.database.batches import SqlBatchStore
-from adapters.ports import FoundResource
 from contracts.batches import (
     TASK_QUEUE,
     BatchEndFinished,
@@ -39,6 +38,7 @@ from contracts.batches import (
     Swept,
     Timings,
 )
+from domain.batches.resources import FoundResource
 from stack.embedded import batch_pointers, install_on
 from stack.ministack import ministack
 from stack.temporal import temporal_server

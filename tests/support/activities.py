@@ -8,12 +8,10 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.imports.registry import REGISTRY
 from adapters.files.documents import FileDocuments
 from adapters.files.report import XlsxReportWriter
 from adapters.files.tables import open_table
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import LoadMark, RejectedRow, RowChunk, TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import (
     IMPORT_MESSAGE,
@@ -27,6 +25,9 @@ from contracts.imports import (
     Problem,
     Strategy,
 )
+from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from domain.imports.registry import REGISTRY
+from domain.tabular.rows import RejectedRow
 
 KEY = TaskKey("P1", "T1")
 

@@ -11,8 +11,9 @@ from adapters.aws.functions import AwsFunctions
 from adapters.aws.grants import AwsGrants
 from adapters.aws.queues import AwsQueues
 from adapters.memory.cloud import MemoryCloud
-from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, FoundResource, NotYet
+from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, NotYet
 from contracts.batches import BatchKey, BatchPlan, Names, Resource, names_of
+from domain.batches.resources import FoundResource
 from tests.support.aws import Cloud, cloud
 from tests.support.waiting import eventually
 

@@ -11,7 +11,6 @@ from typing import Any
 from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
-from activities.spreadsheets.types import SheetTypes
 from adapters.database import open_database, upgrade
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
 from adapters.files.texts.texts import FileTexts
@@ -30,6 +29,7 @@ from contracts.batches import (
     Publication,
     Timings,
 )
+from domain.spreadsheets.types import SheetTypes
 from tests.support.batches import PLAN
 from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE

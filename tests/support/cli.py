@@ -14,7 +14,6 @@ from typer.testing import CliRunner, Result
 from adapters.database.tasks import ImportTaskRow
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import LoadMark, TaskKey
 from contracts.imports import (
     Answer,
     Counts,
@@ -25,6 +24,7 @@ from contracts.imports import (
     Retry,
     Strategy,
 )
+from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.app import app
 from workers.cli.errors import CommandError
 from workers.cli.ports import PipelineView, QueueDepth, RunView

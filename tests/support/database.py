@@ -5,10 +5,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from activities.imports.registry import REGISTRY
 from adapters.database import Database
 from adapters.database.models import DOMAIN, key_of
-from adapters.ports import RejectedRow, RowChunk
 from contracts.blobs import BlobRef
 from contracts.imports import (
     IMPORT_MESSAGE,
@@ -17,6 +15,9 @@ from contracts.imports import (
     ImportPlan,
     Problem,
 )
+from domain.imports.chunks import RowChunk
+from domain.imports.registry import REGISTRY
+from domain.tabular.rows import RejectedRow
 
 
 def chunk(

@@ -9,7 +9,6 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.registry import REGISTRY
 from contracts.blobs import BlobRef
 from contracts.errors import PERMANENT
 from contracts.imports import (
@@ -25,6 +24,7 @@ from contracts.imports import (
     Preparation,
     Problem,
 )
+from domain.imports.registry import REGISTRY
 
 OUTCOME = HandlerOutcome(
     counts=Counts(created=3, rejected=1),

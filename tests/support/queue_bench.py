@@ -13,8 +13,9 @@ from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients
 from adapters.aws.topic import AwsTopic
 from adapters.memory.cloud import MemoryCloud, MemoryQueue
-from adapters.ports import BatchQueues, BatchTopic, FoundResource
+from adapters.ports import BatchQueues, BatchTopic
 from contracts.batches import BatchKey, BatchPlan, Names, QueueDepth, names_of
+from domain.batches.resources import FoundResource
 from tests.support.aws import cloud
 from tests.support.waiting import eventually
 

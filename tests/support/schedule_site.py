@@ -16,9 +16,9 @@ from adapters.files.documents import FileDocuments
 from adapters.files.report import XlsxReportWriter
 from adapters.files.tables import open_table
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import Cell
 from contracts.blobs import BlobRef
 from contracts.imports import Closing, HandlerOutcome, ImportState
+from domain.tabular.rows import Cell
 from tests.support.activities import environment, message_of, work_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"

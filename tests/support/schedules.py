@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.ports import RejectedRow, ScheduleSource
+from adapters.ports import ScheduleSource
 from contracts.imports import Problem
+from domain.tabular.rows import RejectedRow
 
 
 @dataclass

@@ -11,7 +11,6 @@ from sqlalchemy import select
 from adapters.database import Database
 from adapters.database.models import metadata
 from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore
-from adapters.ports import SheetChunk, SheetMark, TargetRows
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     RowCounts,
@@ -22,6 +21,7 @@ from contracts.spreadsheets import (
     UndoOrder,
     workflow_id,
 )
+from domain.spreadsheets.records import SheetChunk, SheetMark, TargetRows
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

@@ -17,7 +17,6 @@ from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.processing import SpreadsheetRows
 from activities.spreadsheets.reporting import SpreadsheetReports
 from activities.spreadsheets.staging import SpreadsheetStaging
-from activities.spreadsheets.types import SheetTypes
 from activities.spreadsheets.values import SpreadsheetValues
 from adapters.database import Database, open_database
 from adapters.database.models.base import metadata
@@ -46,6 +45,7 @@ from contracts.spreadsheets import (
     StageInput,
     StatusRecord,
 )
+from domain.spreadsheets.types import SheetTypes
 from tests.support.activities import environment
 
 NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)

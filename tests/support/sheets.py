@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from activities.imports.seen import SeenKeys
-from activities.spreadsheets.book import ValueBook
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.matching import match_columns
-from activities.spreadsheets.sifting import Sieve, SourceRow
-from activities.spreadsheets.types.base import SheetType
-from adapters.ports import Cell, CustomList, Entity
 from contracts.spreadsheets import CellMapping
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.matching import match_columns
+from domain.spreadsheets.records import CustomList, Entity
+from domain.spreadsheets.types.base import SheetType
+from domain.spreadsheets.validation import Sieve, SourceRow
+from domain.spreadsheets.value_book import ValueBook
+from domain.tabular.rows import Cell
 
 TODAY = date(2026, 6, 1)
 JUNIOR, SENIOR, MASTERS = 42, 43, 44

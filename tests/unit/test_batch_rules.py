@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.batches.rules import (
+from contracts.batches import BatchKey, LoaderStatus, Purpose, Resource, ValidationOutcome
+from domain.batches.resources import FoundResource
+from domain.batches.validation import (
     ASK_AGAIN,
     TAGGED,
     Neighbour,
@@ -17,8 +19,6 @@ from activities.batches.rules import (
     of_status,
     only_dead_letters,
 )
-from adapters.ports import FoundResource
-from contracts.batches import BatchKey, LoaderStatus, Purpose, Resource, ValidationOutcome
 
 KEY = BatchKey(case_id=7, batch_id=3)
 NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)

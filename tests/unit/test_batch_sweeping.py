@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from activities.batches.sweeping import BatchSweeping
-from adapters.ports import FoundResource, SourceFunction
+from adapters.ports import SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Orphans, QueueDepth, Resource, SweepOrder
+from domain.batches.resources import FoundResource
 from tests.support.activities import environment
 from tests.support.scripted import Scripted
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 
-from activities.spreadsheets.types import SheetTypes
 from contracts.imports import Handler
+from domain.spreadsheets.types import SheetTypes
 from tests.support.batches import PLAN
 from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.database.tasks import ImportTaskRow
-from adapters.ports import TaskKey
 from contracts.blobs import BlobRef
 from contracts.imports import (
     Answer,
@@ -22,6 +21,7 @@ from contracts.imports import (
     Retry,
     workflow_id,
 )
+from domain.imports.chunks import TaskKey
 from tests.support.cli import FakeRuns, World, a_row, a_view
 from workers.cli.errors import CommandError, UsageError
 from workers.cli.ids import parse_id

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.ports import LoadMark, TaskKey, Unavailable
+from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
 from contracts.imports import Counts, ImportState, ImportStatus, Problem
+from domain.imports.chunks import LoadMark, TaskKey
 from tests.support.cli import FakeRuns, FakeStore, World, a_result, a_row, a_view
 from workers.cli.errors import CommandError
 from workers.cli.follow import Follower, Parked

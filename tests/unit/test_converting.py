@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.imports.converting import Flaw, convert_column, settle_notations, transpose
-from activities.imports.fields import DECIMAL_DIGITS, FieldSpec, Kind
-from activities.imports.matching import match_header
-from activities.imports.notations import Notation
 from activities.imports.seen import SeenKeys
-from activities.imports.sifting import VALUE_CHARACTERS, Sieve, Sifted
-from activities.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
-from activities.imports.values import CELL_CHARACTERS, FORBIDDEN
-from adapters.ports import Cell
+from domain.imports.matching import match_header
+from domain.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
+from domain.imports.validation import VALUE_CHARACTERS, Sieve, Sifted
+from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
+from domain.tabular.fields import DECIMAL_DIGITS, FieldSpec, Kind
+from domain.tabular.notations import Notation
+from domain.tabular.rows import Cell
+from domain.tabular.values import CELL_CHARACTERS, FORBIDDEN
 
 CODE = FieldSpec("code", Kind.CODE, max_length=10)
 TEXT = FieldSpec("description", Kind.TEXT, max_length=20)

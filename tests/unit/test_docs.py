@@ -12,8 +12,6 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from activities.imports.tables import TABLES
-from activities.spreadsheets.types import SheetTypes
 from adapters.files import limits
 from contracts.base import WireContract
 from contracts.batches import (
@@ -28,6 +26,8 @@ from contracts.batches import (
 )
 from contracts.imports import IMPORT_MESSAGE, DocumentType, Retry
 from contracts.spreadsheets import RowCounts
+from domain.imports.tables import TABLES
+from domain.spreadsheets.types import SheetTypes
 from tests.support.sheet_world import SheetWorld, table
 from workers.batch_settings import read_timings
 from workers.cli.app import app

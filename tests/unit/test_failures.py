@@ -11,8 +11,6 @@ from activities.failures import (
     MESSAGE_CHARACTERS,
     THROTTLING_ATTEMPTS,
     TRANSIENT_ATTEMPTS,
-    InvalidDocument,
-    Refused,
     as_application_error,
     translate_failures,
 )
@@ -25,6 +23,7 @@ from contracts.errors import (
     TRANSIENT,
     UNREADABLE_DOCUMENT,
 )
+from domain.errors import InvalidDocument, Refused
 from tests.support.activities import environment
 
 

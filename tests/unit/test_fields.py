@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.imports.fields import FieldSpec, Kind, normalise
+from domain.tabular.fields import FieldSpec, Kind, normalise
 
 
 @pytest.mark.parametrize(

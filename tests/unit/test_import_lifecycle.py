@@ -13,7 +13,7 @@ from activities.imports.deletes import DeleteImports
 from activities.imports.fetching import fetched, sweep
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.uploads import UploadImports
-from adapters.ports import BlobNotFound, LoadMark
+from adapters.ports import BlobNotFound
 from contracts.blobs import BlobRef
 from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT
 from contracts.imports import (
@@ -25,6 +25,7 @@ from contracts.imports import (
     ImportState,
     Preparation,
 )
+from domain.imports.chunks import LoadMark
 from tests.support.activities import KEY, World, environment, message_of, work_of
 
 

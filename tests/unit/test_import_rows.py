@@ -13,9 +13,11 @@ from temporalio.exceptions import ApplicationError
 
 from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
 from adapters.files.documents import FileDocuments
-from adapters.ports import LoadMark, RejectedRow, Unavailable
+from adapters.ports import Unavailable
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import PROBLEMS_IN_RESULT, Counts, HandlerOutcome
+from domain.imports.chunks import LoadMark
+from domain.tabular.rows import RejectedRow
 from tests.support.activities import (
     KEY,
     Killed,

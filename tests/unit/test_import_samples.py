@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from activities.imports.rows import RowImports
-from activities.imports.tables import TABLES
 from contracts.imports import Counts
+from domain.imports.tables import TABLES
 from tests.support.activities import World, environment, message_of, work_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.failures import InvalidDocument
-from activities.imports.matching import HEADER_WITHIN, find_header, match_header
-from activities.imports.tables import CREW, EQUIPMENT, MTO
-from adapters.ports import Cell
+from domain.errors import InvalidDocument
+from domain.imports.matching import HEADER_WITHIN, find_header, match_header
+from domain.imports.tables import CREW, EQUIPMENT, MTO
+from domain.tabular.rows import Cell
 
 
 def numbered(*rows: list[Cell]) -> list[tuple[int, list[Cell]]]:

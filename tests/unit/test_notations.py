@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.imports.notations import (
+from domain.tabular.notations import (
     Notation,
     Unreadable,
     date_readings,

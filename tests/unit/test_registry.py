@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from activities.imports.registry import REGISTRY
 from contracts.imports import BulkMessage, DeleteMessage, DocumentType, ImportMessage, TypeFacts
+from domain.imports.registry import REGISTRY
 
 UNION = get_args(get_args(ImportMessage)[0])
 MESSAGES: dict[DocumentType, type[BaseModel]] = {

@@ -8,11 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.imports.schedule_chunks import KEYS, ScheduleChunks
 from adapters.database.models import DOMAIN, key_of
 from adapters.database.models.schedules import SCOPE
-from adapters.ports import RejectedRow, RowChunk, ScheduleItem
 from contracts.imports import Problem
+from domain.imports.chunks import RowChunk
+from domain.imports.schedule_chunks import KEYS, ScheduleChunks
+from domain.imports.schedule_items import ScheduleItem
+from domain.tabular.rows import RejectedRow
 
 TABLES = ("schedule_activities", "schedule_relationships")
 

@@ -12,9 +12,9 @@ from temporalio.exceptions import ApplicationError
 from activities.imports.schedules import ScheduleCursor
 from adapters.database import Database
 from adapters.database.imports import SqlImportStore
-from adapters.ports import LoadMark, RowChunk, TaskKey
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import Counts, HandlerOutcome, Strategy
+from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from tests.support.activities import environment, message_of, work_of
 from tests.support.schedule_site import Site, open_site
 

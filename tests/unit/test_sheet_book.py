@@ -5,13 +5,14 @@ from datetime import date
 
 import pytest
 
-from activities.spreadsheets import book as book_module
-from activities.spreadsheets.book import IGNORED, OPEN, TO_CREATE, ValueBook, value_text
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.resolving import Resolution
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Cell, Entity, FoundValue
 from contracts.spreadsheets import CellMapping, MappingStatus
+from domain.spreadsheets import value_book as book_module
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.records import Entity, FoundValue
+from domain.spreadsheets.resolution import Resolution
+from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook, value_text
+from domain.tabular.rows import Cell
 from tests.support.sheets import JUNIOR, MASTERS, SENIOR, SHIRTS, surroundings
 
 FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])

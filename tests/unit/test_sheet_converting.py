@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.imports.converting import Flaw
-from activities.imports.notations import Notation, Unreadable
-from activities.spreadsheets.converting import convert, notations_of, read_duration
-from activities.spreadsheets.fields import CellKind, SheetField
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Cell
+from domain.spreadsheets.conversion import convert, notations_of, read_duration
+from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.types import SheetTypes
+from domain.tabular.conversion import Flaw
+from domain.tabular.notations import Notation, Unreadable
+from domain.tabular.rows import Cell
 
 MAIL = SheetField("MAIL", "Mail", "t.mail", CellKind.MAIL)
 TIME = SheetField("TIME", "Time", "t.time", CellKind.DURATION)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.failures import InvalidDocument
-from activities.spreadsheets.header import HEADER_WITHIN, column_titles, find_header
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Cell
+from domain.errors import InvalidDocument
+from domain.spreadsheets.header import HEADER_WITHIN, column_titles, find_header
+from domain.spreadsheets.types import SheetTypes
+from domain.tabular.rows import Cell
 
 FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields
 PEOPLE: list[list[Cell]] = [

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.spreadsheets.fields import SheetField, squash
-from activities.spreadsheets.matching import column_name, match_columns
-from activities.spreadsheets.types import SheetTypes
 from contracts.spreadsheets import ColumnMapping, MappingStatus
+from domain.spreadsheets.fields import SheetField, squash
+from domain.spreadsheets.matching import column_name, match_columns
+from domain.spreadsheets.types import SheetTypes
 from tests.support.sheets import SHIRTS
 
 PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])

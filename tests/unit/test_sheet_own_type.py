@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from activities.imports.seen import SeenKeys
-from activities.spreadsheets.book import ValueBook
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.header import column_titles, find_header
-from activities.spreadsheets.matching import match_columns
-from activities.spreadsheets.resolving import scope_of
-from activities.spreadsheets.sifting import Sieve, SourceRow
-from activities.spreadsheets.types import SheetTypes
-from activities.spreadsheets.types.base import (
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.header import column_titles, find_header
+from domain.spreadsheets.matching import match_columns
+from domain.spreadsheets.records import Entity, EntityScope, ParkedRow, TargetRows
+from domain.spreadsheets.resolution import scope_of
+from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.types.base import (
     CellKind,
     Fault,
     SheetField,
@@ -20,7 +19,9 @@ from activities.spreadsheets.types.base import (
     Target,
     organisation,
 )
-from adapters.ports import Cell, Entity, EntityScope, ParkedRow, TargetRows
+from domain.spreadsheets.validation import Sieve, SourceRow
+from domain.spreadsheets.value_book import ValueBook
+from domain.tabular.rows import Cell
 
 TYPE = SheetType(
     name="VOLUNTEER",

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.spreadsheets import entities
-from activities.spreadsheets.countries import country_spellings
-from activities.spreadsheets.entities import EntityIndex, ImportContext, Likeness, value_key
-from activities.spreadsheets.resolving import check_decision, resolver_of, scope_of
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Entity, EntityScope
 from contracts.spreadsheets import CellDecision
+from domain.spreadsheets import entities
+from domain.spreadsheets.countries import country_spellings
+from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness, value_key
+from domain.spreadsheets.records import Entity, EntityScope
+from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
+from domain.spreadsheets.types import SheetTypes
 from tests.support.sheets import CATEGORIES, JUNIOR, MASTERS, SENIOR, SHIRTS, TODAY, surroundings
 
 ALL_COUNTRIES = surroundings(

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.imports.seen import SeenKeys
-from activities.spreadsheets.sifting import NOTHING_MAPPED, Sifted, SourceRow
-from activities.spreadsheets.types import SheetTypes
-from adapters.ports import Cell, ParkedRow
 from contracts.spreadsheets import CellMapping, MappingStatus
+from domain.spreadsheets.records import ParkedRow
+from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.validation import NOTHING_MAPPED, Sifted, SourceRow
+from domain.tabular.rows import Cell
 from tests.support.sheets import JUNIOR, SENIOR, sieve, source
 
 TYPES = SheetTypes()

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-import activities.spreadsheets.types as package
-from activities.failures import Refused
-from activities.spreadsheets.converting import convert
-from activities.spreadsheets.fields import CellKind, SheetField
-from activities.spreadsheets.types import SheetTypes, discover
-from activities.spreadsheets.types.base import SheetType, Target
-from activities.spreadsheets.types.people import EMAIL, PERSONS
+import domain.spreadsheets.types as package
 from adapters.database.models.base import metadata
 from adapters.database.models.people import TARGETS
-from adapters.ports import CustomList
 from contracts.spreadsheets import FIELDS
+from domain.errors import Refused
+from domain.spreadsheets.conversion import convert
+from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.records import CustomList
+from domain.spreadsheets.types import SheetTypes, discover
+from domain.spreadsheets.types.base import SheetType, Target
+from domain.spreadsheets.types.people import EMAIL, PERSONS
 from tests.support.sheets import SHIRTS, sieve, source
 
 TYPES = tuple(SheetTypes())
@@ -28,7 +28,7 @@ def test_the_three_types_are_found() -> None:
 
 def test_a_file_is_all_that_a_type_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "referee.py").write_text(
-        "from activities.spreadsheets.types.base import SheetField, SheetType, Target\n"
+        "from domain.spreadsheets.types.base import SheetField, SheetType, Target\n"
         "TYPE = SheetType('REFEREE', 'Referees', None,\n"
         "    (SheetField('LICENCE', 'Licence', 'referees.licence', required=True),),\n"
         "    (Target('referees', ('licence',)),), 'referees', lambda rows: rows['LICENCE'])\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.spreadsheets.staged import StagedRows, is_blank, staged_line
-from adapters.ports import Cell
+from domain.tabular.rows import Cell
 
 CELLS: list[Cell] = [
     *(None, "", " spaced ", "line\nbreak\r\n", "00012", "=1+1", '{"d":"2024-01-01"}', "{", "d"),

@@ -17,9 +17,10 @@ from temporalio.exceptions import ApplicationError
 from activities.spreadsheets import staging
 from activities.spreadsheets.staged import StagedRows
 from activities.spreadsheets.staging import fetched_rows, staged_name
-from adapters.ports import Cell, TableSource
+from adapters.ports import TableSource
 from contracts.errors import UNREADABLE_DOCUMENT
 from contracts.spreadsheets import Layout, SpreadsheetOrder, Staged, StageInput
+from domain.tabular.rows import Cell
 from tests.support.activities import environment
 from tests.support.sheet_world import SheetWorld, table
 

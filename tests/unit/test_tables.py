@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from activities.imports.fields import normalise
-from activities.imports.registry import REGISTRY
-from activities.imports.tables import SEQUENCE, TABLES, TableSpec, scope_of
 from contracts.imports import IMPORT_MESSAGE, DocumentType, Handler, TableMessage
+from domain.imports.registry import REGISTRY
+from domain.imports.tables import SEQUENCE, TABLES, TableSpec, scope_of
+from domain.tabular.fields import normalise
 
 TABLE_TYPES = [t for t, facts in REGISTRY.items() if facts.handler is Handler.LOAD_ROWS]
 

@@ -18,7 +18,6 @@ from temporalio.client import (
 )
 from temporalio.exceptions import ApplicationError
 
-from activities.imports.registry import REGISTRY
 from contracts.errors import IMPORT_FAILED, TRANSIENT
 from contracts.imports import (
     Answer,
@@ -30,6 +29,7 @@ from contracts.imports import (
     ImportState,
     Retry,
 )
+from domain.imports.registry import REGISTRY
 from tests.support.imports import OUTCOME, World, import_message, permanent
 from workflows import attributes
 from workflows.imports import DocumentImport

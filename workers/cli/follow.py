@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from adapters.ports import LoadMark, RejectedMessage, TaskKey, Unavailable
+from adapters.ports import RejectedMessage, Unavailable
 from contracts.imports import ImportResult, ImportStatus, workflow_id
+from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.errors import CommandError
 from workers.cli.output import console, counts_text
 from workers.cli.ports import Resources, Runs, RunView

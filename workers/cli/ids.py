@@ -4,8 +4,8 @@ from typing import Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from adapters.ports import TaskKey
 from contracts.imports import Key
+from domain.imports.chunks import TaskKey
 from workers.cli.errors import CommandError, UsageError
 from workers.cli.surroundings import Surroundings
 

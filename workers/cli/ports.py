@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from adapters.ports import Blobs, LoadMark, RejectedMessages, TaskKey
+from adapters.ports import Blobs, RejectedMessages
 from contracts.imports import (
     Answer,
     DocumentType,
@@ -13,6 +13,7 @@ from contracts.imports import (
     ImportStatus,
     Retry,
 )
+from domain.imports.chunks import LoadMark, TaskKey
 
 if TYPE_CHECKING:
     from adapters.database.tasks import ImportTaskRow

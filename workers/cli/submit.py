@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from adapters.ports import TaskKey
 from contracts.imports import (
     DocumentType,
     FileMessage,
@@ -17,6 +16,7 @@ from contracts.imports import (
     ScheduleUploadMessage,
     Strategy,
 )
+from domain.imports.chunks import TaskKey
 from workers.cli.endings import show_ending, show_sent
 from workers.cli.errors import CommandError, run
 from workers.cli.follow import Ending, Follower, ProgressScreen, find_rejection

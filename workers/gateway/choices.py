@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from activities.spreadsheets.contexts import fields_of, load_context
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.resolving import resolver_of
-from activities.spreadsheets.types import SheetTypes
-from activities.spreadsheets.types.base import SheetType
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow
-from adapters.ports import Entity
 from contracts.spreadsheets import CellMapping
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.records import Entity
+from domain.spreadsheets.resolution import resolver_of
+from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.types.base import SheetType
 from workers.gateway.errors import Refused, WrongState
 
 

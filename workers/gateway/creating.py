@@ -11,12 +11,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from activities.spreadsheets.types import SheetTypes
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
 from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_id
+from domain.spreadsheets.types import SheetTypes
 from workers.gateway import csrf
 from workers.gateway.bodies import UploadFields, problems_of
 from workers.gateway.errors import Gone, Refused, TemporalAway, TooManyRequests

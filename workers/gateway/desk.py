@@ -13,7 +13,6 @@ from typing import Final
 
 from temporalio.client import Client
 
-from activities.spreadsheets.types import SheetTypes
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
 from adapters.ports import Blobs, PortError
@@ -33,6 +32,7 @@ from contracts.spreadsheets import (
     UndoOrder,
     UndoState,
 )
+from domain.spreadsheets.types import SheetTypes
 from workers.gateway.choices import Choices
 from workers.gateway.creating import Creation
 from workers.gateway.errors import Conflict, Forbidden, WrongState

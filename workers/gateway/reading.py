@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from activities.spreadsheets.types.base import SheetType
 from adapters.database.spreadsheets.views import (
     CellsView,
     ColumnsView,
@@ -21,7 +20,7 @@ from adapters.database.spreadsheets.views import (
     UndoConflict,
     UndoView,
 )
-from adapters.ports import BlobNotFound, Blobs, Entity, Preview
+from adapters.ports import BlobNotFound, Blobs
 from contracts.spreadsheets import (
     DECISIONS,
     FINAL,
@@ -32,6 +31,8 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     UndoState,
 )
+from domain.spreadsheets.records import Entity, Preview
+from domain.spreadsheets.types.base import SheetType
 from workers.gateway.choices import Choices, FieldView
 from workers.gateway.errors import Forbidden, Gone, NotFound, WrongState
 from workers.gateway.identity import Identity

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from activities.spreadsheets.types.base import SheetType
 from adapters.database.spreadsheets.views import (
     CellsView,
     ColumnsView,
@@ -12,8 +11,9 @@ from adapters.database.spreadsheets.views import (
     UndoConflict,
     UndoView,
 )
-from adapters.ports import Preview
 from contracts.spreadsheets import Alternative, DecisionRecord, MappingsAnswer, SpreadsheetState
+from domain.spreadsheets.records import Preview
+from domain.spreadsheets.types.base import SheetType
 from workers.gateway import models
 from workers.gateway.bodies import LayoutBody
 from workers.gateway.inbox import InboxEntry

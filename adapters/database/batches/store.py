@@ -9,7 +9,6 @@ from sqlalchemy import CursorResult, Select, and_, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches.noting import changes_of, ended, new_row
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.batches import TEMPORARY, batches, cases, documents
@@ -26,6 +25,7 @@ from contracts.batches import (
     Timings,
     WaitingBatch,
 )
+from domain.batches.events import changes_of, ended, new_row
 
 _OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)
 

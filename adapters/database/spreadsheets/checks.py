@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.row_batches import Batch
 from adapters.database.spreadsheets.bulk import Bulk, parents_of, target_table
 from adapters.database.storable import unstorable
-from adapters.ports import SheetChunk, TargetRows
 from contracts.imports import Problem
+from domain.spreadsheets.records import SheetChunk, TargetRows
 
 _KEY_BYTES: Final = 2_000
 """An index entry of PostgreSQL holds 2,704 bytes."""

@@ -15,8 +15,8 @@ from adapters.database.models.spreadsheets import remembered_columns, spreadshee
 from adapters.database.spreadsheets import trail
 from adapters.database.spreadsheets.opened import Opened, Tools, lock_known, save
 from adapters.database.spreadsheets.spelling import header_key
-from adapters.ports import Preview
 from contracts.spreadsheets import Analysis, ColumnMapping, MappingStatus, SaveColumns
+from domain.spreadsheets.records import Preview
 
 
 async def save_analysis(

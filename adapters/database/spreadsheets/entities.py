@@ -20,7 +20,7 @@ from adapters.database.models.people import (
     races,
 )
 from adapters.database.spreadsheets.opened import Tools, take_organisations_turn
-from adapters.ports import CustomList, Entity, EntityScope
+from domain.spreadsheets.records import CustomList, Entity, EntityScope
 
 MOST: Final = 100_000
 _LIST: Final = "custom_list/"

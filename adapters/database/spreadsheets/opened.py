@@ -26,8 +26,8 @@ from adapters.database.spreadsheets.bulk import Bulk
 from adapters.database.spreadsheets.bulk_postgresql import PostgresBulk
 from adapters.database.spreadsheets.bulk_sqlite import SqliteBulk
 from adapters.database.sqlite import SqliteWriter
-from adapters.ports import SheetMark
 from contracts.spreadsheets import FINAL, MappingStatus, RowCounts, SpreadsheetState
+from domain.spreadsheets.records import SheetMark
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_parked,
     spreadsheet_results,
 )
-from adapters.ports import ParkedRow
 from contracts.imports import Problem
 from contracts.spreadsheets import Outcome
+from domain.spreadsheets.records import ParkedRow
 
 PAGE: Final = 1_000
 

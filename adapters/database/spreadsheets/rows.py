@@ -30,9 +30,9 @@ from adapters.database.spreadsheets.opened import (
     take_organisations_turn,
 )
 from adapters.database.spreadsheets.targets import Met, incoming_rows, meet
-from adapters.ports import SheetChunk, SheetMark
 from contracts.imports import Problem
 from contracts.spreadsheets import Outcome, RowCounts
+from domain.spreadsheets.records import SheetChunk, SheetMark
 
 DIFFERENCES: Final = 100
 """Differences that a dry run tells."""

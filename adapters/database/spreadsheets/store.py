@@ -20,16 +20,6 @@ from adapters.database.spreadsheets import (
 )
 from adapters.database.spreadsheets import values as store_values
 from adapters.database.spreadsheets.opened import mark_of, tools_of
-from adapters.ports import (
-    CustomList,
-    Entity,
-    EntityScope,
-    FoundValue,
-    ParkedRow,
-    Preview,
-    SheetChunk,
-    SheetMark,
-)
 from contracts.blobs import BlobRef
 from contracts.imports import Problem
 from contracts.spreadsheets import (
@@ -47,6 +37,16 @@ from contracts.spreadsheets import (
     StatusRecord,
     UndoOrder,
     UndoResult,
+)
+from domain.spreadsheets.records import (
+    CustomList,
+    Entity,
+    EntityScope,
+    FoundValue,
+    ParkedRow,
+    Preview,
+    SheetChunk,
+    SheetMark,
 )
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.models.people import TARGETS
 from adapters.database.spreadsheets.bulk import Bulk, Row, target_table
 from adapters.database.spreadsheets.images import TableImages, UpdatedImage
-from adapters.ports import TargetRows
+from domain.spreadsheets.records import TargetRows
 
 
 @dataclass(frozen=True)

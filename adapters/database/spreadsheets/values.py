@@ -24,7 +24,6 @@ from adapters.database.spreadsheets.opened import (
     save,
 )
 from adapters.database.spreadsheets.spelling import value_key
-from adapters.ports import Entity, FoundValue
 from contracts.spreadsheets import (
     OPEN_VALUES,
     Alternative,
@@ -36,6 +35,7 @@ from contracts.spreadsheets import (
     MappingStatus,
     OpenValue,
 )
+from domain.spreadsheets.records import Entity, FoundValue
 
 PAGE: Final = 1_000
 _SHOWN: Final = 200

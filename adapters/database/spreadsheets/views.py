@@ -37,7 +37,6 @@ from adapters.database.spreadsheets.shapes import (
 )
 from adapters.database.spreadsheets.surroundings import Surrounding, read_surroundings
 from adapters.database.spreadsheets.values import mapping_of
-from adapters.ports import Preview
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     DecisionRecord,
@@ -49,6 +48,7 @@ from contracts.spreadsheets import (
     UndoCounts,
     UndoState,
 )
+from domain.spreadsheets.records import Preview
 
 __all__ = [
     "CellsView",

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from adapters.memory.cloud.state import CloudState, MemoryFunction
-from adapters.ports import Denied, FoundResource, NotYet, SourceFunction
+from adapters.ports import Denied, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Names, Resource, key_of
+from domain.batches.resources import FoundResource
 
 PAUSE: Final = 0.01
 """Seconds until what is being made is looked at again."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, cast
 
 from adapters.memory.cloud.state import CloudState, DeadLetter, MemoryQueue
-from adapters.ports import Denied, FoundResource, NotYet
+from adapters.ports import Denied, NotYet
 from contracts.batches import (
     CANARY,
     LONGEST_RETENTION,
@@ -19,6 +19,7 @@ from contracts.batches import (
     Resource,
     key_of,
 )
+from domain.batches.resources import FoundResource
 
 
 class MemoryQueues:

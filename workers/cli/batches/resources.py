@@ -13,7 +13,7 @@ from workers.cli.output import JsonOption, console, moment, print_json, table, t
 from workers.cli.surroundings import Surroundings, surroundings
 
 if TYPE_CHECKING:
-    from adapters.ports import FoundResource
+    from domain.batches.resources import FoundResource
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -67,7 +67,7 @@ def _claim(
     key: BatchKey, found: "Sequence[FoundResource]", *, is_open: bool, now: datetime
 ) -> tuple[str, str]:
     """Who looks after it, by the rules of the sweeper: in a word, and for people."""
-    from activities.batches.rules import is_strange, is_young, only_dead_letters
+    from domain.batches.validation import is_strange, is_young, only_dead_letters
 
     if not found:
         return "gone", f"nothing of {key} exists"

@@ -7,10 +7,10 @@ from functools import cached_property
 from itertools import compress, repeat
 from typing import Any, Final
 
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.fields import CellKind, SheetField
-from adapters.ports import CustomList, TargetRows
 from contracts.spreadsheets import FIELDS, TypeName
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.records import CustomList, TargetRows
 
 CUSTOM_LIST: Final = "CUSTOM_LIST_"
 """What names of fields for custom lists begin with."""

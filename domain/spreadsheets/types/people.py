@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from activities.imports.fields import normalise
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.types.base import (
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.types.base import (
     CellKind,
     Fault,
     SheetField,
@@ -14,6 +13,7 @@ from activities.spreadsheets.types.base import (
     organisation,
     surroundings,
 )
+from domain.tabular.fields import normalise
 
 FIRST_NAME: Final = SheetField(
     "FIRST_NAME",

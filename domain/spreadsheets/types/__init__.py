@@ -1,5 +1,5 @@
 """Import types: each module with a `TYPE` is one."""
 
-from activities.spreadsheets.types.registry import SheetTypes, discover
+from domain.spreadsheets.types.registry import SheetTypes, discover
 
 __all__ = ["SheetTypes", "discover"]

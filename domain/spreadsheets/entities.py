@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
-from activities.imports.fields import normalise
-from activities.spreadsheets.fields import written
-from activities.spreadsheets.likeness import Lookalikes
-from adapters.ports import CustomList, Entity
+from domain.spreadsheets.fields import written
+from domain.spreadsheets.records import CustomList, Entity
+from domain.spreadsheets.similarity import Lookalikes
+from domain.tabular.fields import normalise
 
 EXACT: Final = 1.0
 SPELLING: Final = 0.95

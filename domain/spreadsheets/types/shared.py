@@ -1,6 +1,6 @@
 """Fields that several import types have, each in a table of its own."""
 
-from activities.spreadsheets.types.base import CellKind, SheetField
+from domain.spreadsheets.types.base import CellKind, SheetField
 
 
 def bib(table: str) -> SheetField:

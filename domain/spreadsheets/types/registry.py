@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
-import activities.spreadsheets.types as package
-from activities.failures import Refused
-from activities.spreadsheets.types.base import SheetType
+import domain.spreadsheets.types as package
+from domain.errors import Refused
+from domain.spreadsheets.types.base import SheetType
 
 
 @cache

@@ -6,19 +6,14 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any, Final
 
-from activities.imports.converting import (
-    Flaw,
-    convert_column,
-    settle_notations,
-    transpose,
-)
-from activities.imports.fields import FieldSpec, Kind
-from activities.imports.matching import Header
 from activities.imports.seen import SeenKeys
-from activities.imports.tables import SEQUENCE, TableSpec
-from activities.imports.values import readable, storable
-from adapters.ports import Cell, RejectedRow
 from contracts.imports import Problem
+from domain.imports.matching import Header
+from domain.imports.tables import SEQUENCE, TableSpec
+from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
+from domain.tabular.fields import FieldSpec, Kind
+from domain.tabular.rows import Cell, RejectedRow
+from domain.tabular.values import readable, storable
 
 VALUE_CHARACTERS: Final = 200
 _KEY_SEPARATOR: Final = "\x1f"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.types.base import (
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.types.base import (
     CellKind,
     ContextSpec,
     Fault,
@@ -12,14 +12,14 @@ from activities.spreadsheets.types.base import (
     SheetRows,
     SheetType,
 )
-from activities.spreadsheets.types.people import (
+from domain.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
     check_person,
     of_person,
     person_keys,
 )
-from activities.spreadsheets.types.shared import notes
+from domain.spreadsheets.types.shared import notes
 
 _TABLE: Final = "memberships"
 

@@ -6,16 +6,10 @@ from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
-from activities.imports.converting import (
-    Flaw,
-    Notations,
-    convert_column,
-    settle_notations,
-    transpose,
-)
-from activities.imports.notations import Notation, Unreadable
-from activities.spreadsheets.fields import CellKind, SheetField
-from adapters.ports import Cell
+from domain.spreadsheets.fields import CellKind, SheetField
+from domain.tabular.conversion import Flaw, Notations, convert_column, settle_notations, transpose
+from domain.tabular.notations import Notation, Unreadable
+from domain.tabular.rows import Cell
 
 HEAD_ROWS: Final = 1_000
 """Rows that settle how the columns of a file write numbers and dates."""

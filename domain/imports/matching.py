@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from activities.failures import InvalidDocument
-from activities.imports.fields import normalise
-from activities.imports.tables import TableSpec
-from activities.imports.values import readable
-from adapters.ports import Cell
+from domain.errors import InvalidDocument
+from domain.imports.tables import TableSpec
+from domain.tabular.fields import normalise
+from domain.tabular.rows import Cell
+from domain.tabular.values import readable
 
 HEADER_WITHIN: Final = 50
 """Rows that may stand above the header: titles, logos, revision blocks."""

@@ -6,7 +6,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Final
 
-from activities.imports.fields import (
+from contracts.spreadsheets import FieldFacts
+from domain.tabular.fields import (
     CODE_CHARACTERS,
     LINE_CHARACTERS,
     TEXT_CHARACTERS,
@@ -14,7 +15,6 @@ from activities.imports.fields import (
     Kind,
     normalise,
 )
-from contracts.spreadsheets import FieldFacts
 
 MAIL_CHARACTERS: Final = 254
 """What a mail server takes (RFC 5321, 4.5.3.1.3, without the brackets)."""

@@ -5,15 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from activities.imports.fields import (
-    TEXT_CHARACTERS,
-    FieldSpec,
-    Kind,
-    amount,
-    code,
-    text,
-)
 from contracts.imports import DocumentType, EstimationMasterMessage, MtoMessage, TableMessage
+from domain.tabular.fields import TEXT_CHARACTERS, FieldSpec, Kind, amount, code, text
 
 SEQUENCE: Final = "sequence"
 """Last part of a key whose other parts may come several times in one file."""

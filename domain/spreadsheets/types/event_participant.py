@@ -2,20 +2,15 @@
 
 from typing import Final
 
-from activities.spreadsheets.types.base import (
-    CellKind,
-    ContextSpec,
-    SheetField,
-    SheetType,
-)
-from activities.spreadsheets.types.people import (
+from domain.spreadsheets.types.base import CellKind, ContextSpec, SheetField, SheetType
+from domain.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
     check_person,
     of_person,
     person_keys,
 )
-from activities.spreadsheets.types.shared import bib, category, notes
+from domain.spreadsheets.types.shared import bib, category, notes
 
 _TABLE: Final = "event_participants"
 

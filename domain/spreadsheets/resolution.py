@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from activities.spreadsheets.countries import country_spellings
-from activities.spreadsheets.entities import CANDIDATES, EntityIndex, ImportContext, Likeness
-from activities.spreadsheets.fields import SheetField
-from adapters.ports import Entity, EntityScope
 from contracts.spreadsheets import CellDecision
+from domain.spreadsheets.countries import country_spellings
+from domain.spreadsheets.entities import CANDIDATES, EntityIndex, ImportContext, Likeness
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.records import Entity, EntityScope
 
 COUNTRIES: Final = "countries"
 

@@ -12,8 +12,8 @@ from decimal import Decimal
 from itertools import islice, zip_longest
 from typing import Any, Final, cast
 
-from activities.imports.fields import INTEGER_MAX, FieldSpec, Kind, normalise
-from activities.imports.notations import (
+from domain.tabular.fields import INTEGER_MAX, FieldSpec, Kind, normalise
+from domain.tabular.notations import (
     Notation,
     Unreadable,
     date_readings,
@@ -23,8 +23,8 @@ from activities.imports.notations import (
     read_date,
     read_number,
 )
-from activities.imports.values import FORBIDDEN, cell_text, number_text
-from adapters.ports import Cell
+from domain.tabular.rows import Cell
+from domain.tabular.values import FORBIDDEN, cell_text, number_text
 
 Notations = Mapping[str, Notation | None]
 """How the columns of a document write numbers and dates, by field."""

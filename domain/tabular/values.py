@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Final
 
-from adapters.ports import Cell
+from domain.tabular.rows import Cell
 
 CELL_CHARACTERS: Final = 32_767
 """What a cell of a spreadsheet can hold."""

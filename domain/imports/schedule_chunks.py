@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, overload
 
 from activities.imports.seen import SeenKeys
-from adapters.ports import Cell, RejectedRow, RowChunk, ScheduleItem
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
+from domain.imports.chunks import RowChunk
+from domain.imports.schedule_items import ScheduleItem
+from domain.tabular.rows import Cell, RejectedRow
 
 CHUNK_ROWS: Final = 2_000
 """Reading so many takes some 50 ms, during which no other thread of the worker runs freely."""

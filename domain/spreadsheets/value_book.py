@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
-from activities.imports.values import readable
-from activities.spreadsheets.entities import REMEMBERED, ImportContext, value_key
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.resolving import CellValueResolver, Resolution, resolver_of
-from adapters.ports import Cell, Entity, FoundValue
 from contracts.spreadsheets import CellMapping, MappingStatus
+from domain.spreadsheets.entities import REMEMBERED, ImportContext, value_key
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.records import Entity, FoundValue
+from domain.spreadsheets.resolution import CellValueResolver, Resolution, resolver_of
+from domain.tabular.rows import Cell
+from domain.tabular.values import readable
 
 VALUE_CHARACTERS: Final = 200
 OPEN_KEPT: Final = 100_000

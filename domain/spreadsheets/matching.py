@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from activities.imports.fields import normalise
-from activities.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
-from activities.spreadsheets.fields import SheetField, squash
-from activities.spreadsheets.likeness import Lookalikes
 from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingStatus
+from domain.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
+from domain.spreadsheets.fields import SheetField, squash
+from domain.spreadsheets.similarity import Lookalikes
+from domain.tabular.fields import normalise
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
 _HEADER_CHARACTERS: Final = 200

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from adapters.ports import FoundResource
 from contracts.batches import (
     BatchKey,
     LoaderStatus,
@@ -14,6 +13,7 @@ from contracts.batches import (
     Validation,
     ValidationOutcome,
 )
+from domain.batches.resources import FoundResource
 
 ASK_AGAIN: Final = timedelta(seconds=60)
 """Between two looks at a batch that is really loading: its end cannot be foreseen."""

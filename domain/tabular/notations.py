@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from enum import Enum
 from typing import Final, TypeVar
 
-from activities.imports.fields import DECIMAL_DIGITS, DECIMAL_PLACES
+from domain.tabular.fields import DECIMAL_DIGITS, DECIMAL_PLACES
 
 Value = TypeVar("Value", Decimal, date)
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from activities.failures import InvalidDocument
-from activities.imports.values import readable
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.matching import column_name, header_key
-from adapters.ports import Cell
+from domain.errors import InvalidDocument
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.matching import column_name, header_key
+from domain.tabular.rows import Cell
+from domain.tabular.values import readable
 
 HEADER_WITHIN: Final = 30
 """Rows among which a header is looked for: titles and logos may stand above it."""

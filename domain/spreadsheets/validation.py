@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
-from activities.imports.converting import Flaw, transpose
 from activities.imports.seen import SeenKeys
-from activities.imports.values import readable
-from activities.spreadsheets.book import IGNORED, OPEN, TO_CREATE, ValueBook
-from activities.spreadsheets.converting import convert, notations_of
-from activities.spreadsheets.entities import ImportContext
-from activities.spreadsheets.fields import SheetField
-from activities.spreadsheets.types.base import SheetRows, SheetType
-from adapters.ports import Cell, FoundValue, ParkedRow, TargetRows
 from contracts.imports import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
+from domain.spreadsheets.conversion import convert, notations_of
+from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.records import FoundValue, ParkedRow, TargetRows
+from domain.spreadsheets.types.base import SheetRows, SheetType
+from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
+from domain.tabular.conversion import Flaw, transpose
+from domain.tabular.rows import Cell
+from domain.tabular.values import readable
 
 VALUE_CHARACTERS: Final = 200
 REASON_CHARACTERS: Final = 500

@@ -1,0 +1,20 @@
+"""Notices to people."""
+
+from typing import Protocol
+
+from contracts.spreadsheets import (
+    Notice,
+)
+
+
+class Notifications(Protocol):
+    """Tells people."""
+
+    async def send(self, notice: Notice, key: str) -> None:
+        """Send a notice.
+
+        Args:
+            notice: What to say.
+            key: The same for every attempt at the same notice; receivers may dedupe on it.
+        """
+        ...

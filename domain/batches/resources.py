@@ -1,0 +1,28 @@
+"""Cloud resources of a batch, as they are found."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from contracts.batches import (
+    BatchKey,
+    Resource,
+)
+
+WORKFLOW_TAG = "docflow:workflow"
+"""Tag of every resource that takes tags; its value is the id of the run that made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundResource:
+    """Something that exists in the cloud and is called as docflow would call it."""
+
+    key: BatchKey
+    resource: Resource
+    name: str
+    made_at: datetime | None = None
+    """UTC, where the cloud says so."""
+    owner: str | None = None
+    """Value of its `WORKFLOW_TAG`; None where a kind of resource takes no tags."""
+    details: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What an operator wants to know: state, memory, concurrency, depth; what it costs by."""

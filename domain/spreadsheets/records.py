@@ -1,0 +1,138 @@
+"""Records of a spreadsheet import that rules and stores share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from contracts.imports import Problem
+from contracts.spreadsheets import (
+    RowCounts,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a person sees of a file before columns are mapped."""
+
+    format: str
+    """`csv`, `xlsx`, `xls` or `ods`."""
+    sheets: Sequence[str]
+    rows: Sequence[tuple[int, Sequence[str]]]
+    """The first 20 rows from the header on: line, and cells as text."""
+    samples: Sequence[Sequence[str]]
+    """Up to 5 distinct values for each mapped column, in the order of the columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A row that cells can refer to."""
+
+    id: int
+    name: str
+    """As people see it."""
+    spellings: Sequence[str] = ()
+    """Codes and other names."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityScope:
+    """Which rows of a referred table an import may choose from."""
+
+    kind: str
+    """`countries`, `event_categories`, `membership_types` or `custom_list/{id}`."""
+    organisation_id: int
+    context_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomList:
+    """A list of choices that an organisation made for itself; a field CUSTOM_LIST_{KEY}."""
+
+    id: int
+    key: str
+    """Upper case, as in the field's name."""
+    name: str
+    open: bool
+    """People may add choices."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRows:
+    """What some rows of a spreadsheet become in one target table.
+
+    An absent value (None) leaves what is there.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    """Natural key and values, without references and ids."""
+    rows: Sequence[tuple[Any, ...]]
+    """Python values in the order of `columns`."""
+    origin: Sequence[int]
+    """Place of each row's source in the chunk; a source has at most one row per table, except
+    where `columns` complete the key."""
+    references: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Column to an earlier target table of the chunk: the id of the row of the same origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    """A distinct value met while rows were read."""
+
+    field: str
+    value: str
+    rows: int
+    target_id: int | None = None
+    """What it means, where that is certain; None: a person has to say."""
+    target_name: str | None = None
+    confidence: float = 0
+    alternatives: Sequence[tuple[int, str, float]] = ()
+    """Id, name and score of the likeliest candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRow:
+    """A row that waits for the meaning of a value."""
+
+    line: int
+    offset: int
+    """Byte of the staged file where the row begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetChunk:
+    """Some rows of a spreadsheet, converted, checked and ready to write in one transaction."""
+
+    number: int
+    """From 0 within its round."""
+    round: int
+    cursor: int
+    """Rows consumed once this chunk is in: of the file, or of the parked ones."""
+    offset: int
+    """Bytes of the staged file consumed; in later rounds line of the last row."""
+    lines: Sequence[int]
+    """Line of each row that goes to the targets; `origin` counts in it."""
+    main: str
+    """Target table whose rows tell CREATED from UPDATED and SKIPPED."""
+    targets: Sequence[TargetRows]
+    errors: Sequence[tuple[int, Sequence[Problem]]] = ()
+    """Line, and what is wrong with it."""
+    skipped: Sequence[tuple[int, str]] = ()
+    """Line, and why it is left out."""
+    parked: Sequence[ParkedRow] = ()
+    found: Sequence[FoundValue] = ()
+    """Values that no mapping knew."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetMark:
+    """How far the rows have come; written with each chunk, in its transaction."""
+
+    round: int = 0
+    chunk: int = 0
+    """Number of the next chunk."""
+    cursor: int = 0
+    offset: int = 0
+    counts: RowCounts = field(default_factory=RowCounts)
+    finished: bool = False
+    """The round has ended."""
