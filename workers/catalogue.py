@@ -4,28 +4,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from activities.batches.cases import CaseNotes
-from activities.batches.draining import BatchDraining
-from activities.batches.ending import BatchEnding
-from activities.batches.loading import DocumentLoading
-from activities.batches.planning import BatchPlanning
+from activities.batches.case_backlog import CaseNotes
+from activities.batches.completion import BatchEnding
+from activities.batches.document_load import DocumentLoading
+from activities.batches.drain import BatchDraining
+from activities.batches.orphans import BatchSweeping
+from activities.batches.plans import BatchPlanning
 from activities.batches.provisioning import BatchProvisioning
-from activities.batches.sweeping import BatchSweeping
 from activities.batches.teardown import BatchTeardown
-from activities.batches.validating import BatchValidation, function_lock, queue_lock
+from activities.batches.validation import BatchValidation, function_lock, queue_lock
 from activities.imports.deletes import DeleteImports
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.imports.uploads import UploadImports
-from activities.spreadsheets.analysing import SpreadsheetAnalysis
+from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from activities.spreadsheets.notifying import SpreadsheetNotices
-from activities.spreadsheets.processing import SpreadsheetRows
-from activities.spreadsheets.reporting import SpreadsheetReports
-from activities.spreadsheets.retaining import SpreadsheetRetaining
+from activities.spreadsheets.notices import SpreadsheetNotices
+from activities.spreadsheets.reports import SpreadsheetReports
+from activities.spreadsheets.retention import SpreadsheetRetaining
+from activities.spreadsheets.rows import SpreadsheetRows
 from activities.spreadsheets.staging import SpreadsheetStaging
-from activities.spreadsheets.undoing import SpreadsheetUndoing
+from activities.spreadsheets.undo import SpreadsheetUndoing
 from activities.spreadsheets.values import SpreadsheetValues
 from contracts import batches, imports, spreadsheets
 from workers.resources import Resources

@@ -3,11 +3,11 @@
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.batches.cases import CaseNotes
-from activities.batches.draining import BatchDraining
-from activities.batches.ending import BatchEnding
-from activities.batches.planning import BatchPlanning
-from activities.batches.validating import BatchValidation
+from activities.batches.case_backlog import CaseNotes
+from activities.batches.completion import BatchEnding
+from activities.batches.drain import BatchDraining
+from activities.batches.plans import BatchPlanning
+from activities.batches.validation import BatchValidation
 from contracts.batches import (
     Announce,
     Announcement,

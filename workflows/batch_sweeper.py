@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError, is_cancelled_exception
 from temporalio.workflow import ParentClosePolicy
 
-from activities.batches.sweeping import BatchSweeping
+from activities.batches.orphans import BatchSweeping
 from contracts.batches import BatchKey, BatchOrder, Purpose, SweepOrder, Swept
 from workflows import attributes, policies
 from workflows.batch_lifecycle import BatchLifecycle

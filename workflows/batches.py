@@ -13,7 +13,7 @@ from temporalio.exceptions import (
 )
 from temporalio.workflow import ParentClosePolicy
 
-from activities.batches.cases import CaseNotes
+from activities.batches.case_backlog import CaseNotes
 from contracts.batches import (
     BatchKey,
     BatchOrder,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from activities.batches.loading import DocumentLoading
+from activities.batches.document_load import DocumentLoading
 from contracts.batches import (
     STEPS,
     DocumentId,

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from activities.spreadsheets.analysing import SpreadsheetAnalysis
+from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.values import SpreadsheetValues
 from contracts.errors import INVALID_DECISION, INVALID_DOCUMENT, UNREADABLE_DOCUMENT

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from activities.spreadsheets.notifying import SpreadsheetNotices
+from activities.spreadsheets.notices import SpreadsheetNotices
 from contracts.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT
 from contracts.spreadsheets import NEXT, Notice, SpreadsheetState
 from domain.spreadsheets import decisions

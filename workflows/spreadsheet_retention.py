@@ -3,7 +3,7 @@
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from activities.spreadsheets.retaining import SpreadsheetRetaining
+from activities.spreadsheets.retention import SpreadsheetRetaining
 from contracts.spreadsheets import (
     Answer,
     ExpiredInput,

@@ -6,7 +6,7 @@ from typing import Final
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from activities.spreadsheets.undoing import SpreadsheetUndoing
+from activities.spreadsheets.undo import SpreadsheetUndoing
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import Answer, UndoOrder, UndoResult
 from workflows import attributes, policies

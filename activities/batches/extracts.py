@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import Field
 
-from activities.imports.fetching import scratch_folder
+from activities.scratch import scratch_folder
 from adapters.ports import Attached, BlobNotFound, Blobs, Extracted
 from contracts.base import Contract
 from contracts.batches import DocumentProcessed, Filename, Tag

@@ -9,12 +9,12 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.aside import Aside
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import fetched, sweep
-from activities.imports.reading import CHUNK_ROWS, TableReading
-from activities.imports.reporting import first_problems, write_report
+from activities.imports.reports import first_problems, write_report
+from activities.imports.table_reader import CHUNK_ROWS, TableReading
+from activities.scratch import fetched, sweep
+from activities.threads import Aside
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
 from contracts.base import Contract
 from contracts.blobs import BlobRef

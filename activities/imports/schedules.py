@@ -8,11 +8,11 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.aside import Aside
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import fetched
-from activities.imports.reporting import first_problems, write_report
+from activities.imports.reports import first_problems, write_report
+from activities.scratch import fetched
+from activities.threads import Aside
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter, ScheduleSource
 from contracts.base import Contract
 from contracts.blobs import BlobRef

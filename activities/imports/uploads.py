@@ -6,7 +6,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import scratch_folder
+from activities.scratch import scratch_folder
 from adapters.ports import BlobNotFound, Blobs, ImportStore, Unavailable
 from contracts.blobs import BlobRef
 from contracts.imports import Handler, HandlerInput, HandlerOutcome, ScheduleUploadMessage

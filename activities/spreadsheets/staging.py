@@ -9,11 +9,11 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.aside import Aside
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import fetched, scratch_folder, sweep
-from activities.spreadsheets.staged import is_blank, staged_line
+from activities.scratch import fetched, scratch_folder, sweep
+from activities.spreadsheets.staged_rows import is_blank, staged_line
+from activities.threads import Aside
 from adapters.ports import Blobs, Documents, SpreadsheetStore
 from contracts.base import Contract
 from contracts.blobs import BlobRef

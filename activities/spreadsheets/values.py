@@ -9,13 +9,13 @@ from typing import Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.aside import Aside
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import sweep
-from activities.spreadsheets.collecting import Collecting
+from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
 from activities.spreadsheets.staging import fetched_rows
+from activities.spreadsheets.value_collection import Collecting
+from activities.threads import Aside
 from adapters.ports import Blobs, SpreadsheetStore
 from contracts.base import Contract
 from contracts.errors import INVALID_DECISION

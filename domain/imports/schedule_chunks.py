@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, overload
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
 from domain.imports.chunks import RowChunk
 from domain.imports.schedule_items import ScheduleItem

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any, Final
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from contracts.imports import Problem
 from domain.imports.matching import Header
 from domain.imports.tables import SEQUENCE, TableSpec

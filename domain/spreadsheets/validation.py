@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from contracts.imports import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.conversion import convert, notations_of

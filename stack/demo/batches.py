@@ -12,7 +12,7 @@ from sqlalchemy import select
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.batches.sweeping import BatchSweeping
+from activities.batches.orphans import BatchSweeping
 from adapters.aws.session import AwsClients
 from adapters.database import Database
 from adapters.database.models.batches import documents

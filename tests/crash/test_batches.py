@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.batches.sweeping import BatchSweeping
+from activities.batches.orphans import BatchSweeping
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
 from adapters.database.batches import SqlBatchStore

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.batches.loading import DocumentLoading
+from activities.batches.document_load import DocumentLoading
 from adapters.database import Database, open_database
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
 from adapters.database.models.base import metadata

@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from activities.spreadsheets.analysing import SpreadsheetAnalysis
+from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from activities.spreadsheets.processing import SpreadsheetRows
-from activities.spreadsheets.reporting import SpreadsheetReports
+from activities.spreadsheets.reports import SpreadsheetReports
+from activities.spreadsheets.rows import SpreadsheetRows
 from activities.spreadsheets.staging import SpreadsheetStaging
 from activities.spreadsheets.values import SpreadsheetValues
 from adapters.database import Database, open_database

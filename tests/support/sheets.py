@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from contracts.spreadsheets import CellMapping
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.matching import match_columns

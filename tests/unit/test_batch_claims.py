@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from activities.batches.cases import CaseNotes
-from activities.batches.ending import BatchEnding
-from activities.batches.planning import BatchPlanning
-from activities.batches.validating import BatchValidation, function_lock
+from activities.batches.case_backlog import CaseNotes
+from activities.batches.completion import BatchEnding
+from activities.batches.plans import BatchPlanning
+from activities.batches.validation import BatchValidation, function_lock
 from adapters.database import open_database
 from adapters.database.batches import SqlBatchStore
 from adapters.memory.cloud import MemoryCloud

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.batches.orphans import BatchSweeping
 from activities.batches.provisioning import BatchProvisioning, Pace
-from activities.batches.sweeping import BatchSweeping
 from activities.batches.teardown import BatchTeardown
-from activities.batches.validating import function_lock
+from activities.batches.validation import function_lock
 from adapters.memory.cloud import MemoryCloud
 from contracts.batches import (
     BatchKey,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.cases import CaseNotes
-from activities.batches.draining import BatchDraining
-from activities.batches.ending import BatchEnding
-from activities.batches.planning import BatchPlanning
+from activities.batches.case_backlog import CaseNotes
+from activities.batches.completion import BatchEnding
+from activities.batches.drain import BatchDraining
+from activities.batches.plans import BatchPlanning
 from adapters.ports import BatchFacts, NotYet, Unavailable
 from contracts.batches import (
     Announce,

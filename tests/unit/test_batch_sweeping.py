@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.batches.sweeping import BatchSweeping
+from activities.batches.orphans import BatchSweeping
 from adapters.ports import SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Orphans, QueueDepth, Resource, SweepOrder
 from domain.batches.resources import FoundResource

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.validating import BatchValidation, function_lock, queue_lock
+from activities.batches.validation import BatchValidation, function_lock, queue_lock
 from adapters.ports import BatchFacts, Throttled, Unavailable
 from contracts.batches import (
     BatchKey,

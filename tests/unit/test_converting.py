@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from domain.imports.matching import match_header
 from domain.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
 from domain.imports.validation import VALUE_CHARACTERS, Sieve, Sifted

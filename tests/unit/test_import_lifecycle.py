@@ -10,9 +10,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.imports.deletes import DeleteImports
-from activities.imports.fetching import fetched, sweep
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.uploads import UploadImports
+from activities.scratch import fetched, sweep
 from adapters.ports import BlobNotFound
 from contracts.blobs import BlobRef
 from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT

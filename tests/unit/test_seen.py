@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 
@@ -34,7 +34,7 @@ def test_counts_like_a_dictionary(batches: list[list[str]], in_memory: int) -> N
 def test_memory_is_bounded(distinct: int) -> None:
     program = f"""
 import json, resource
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 def grown():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = grown()

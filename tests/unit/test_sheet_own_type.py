@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.header import column_titles, find_header
 from domain.spreadsheets.matching import match_columns

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from contracts.spreadsheets import CellMapping, MappingStatus
 from domain.spreadsheets.records import ParkedRow
 from domain.spreadsheets.types import SheetTypes

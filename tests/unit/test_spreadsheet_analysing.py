@@ -9,7 +9,7 @@ import pytest
 import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.analysing import PREVIEW_ROWS
+from activities.spreadsheets.analysis import PREVIEW_ROWS
 from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.spreadsheets import (
     ColumnMapping,

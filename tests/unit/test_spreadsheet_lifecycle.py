@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.notifying import SpreadsheetNotices
+from activities.spreadsheets.notices import SpreadsheetNotices
 from adapters.memory.notices import MemoryNotices
 from adapters.ports import Unavailable
 from contracts.errors import TRANSIENT

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.spreadsheets.retaining import UPLOAD_AGE, SpreadsheetRetaining
+from activities.spreadsheets.retention import UPLOAD_AGE, SpreadsheetRetaining
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports import BlobNotFound
 from contracts.spreadsheets import (

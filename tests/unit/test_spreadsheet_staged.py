@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.spreadsheets.staged import StagedRows, is_blank, staged_line
+from activities.spreadsheets.staged_rows import StagedRows, is_blank, staged_line
 from domain.tabular.rows import Cell
 
 CELLS: list[Cell] = [

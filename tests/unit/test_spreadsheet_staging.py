@@ -15,7 +15,7 @@ import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets import staging
-from activities.spreadsheets.staged import StagedRows
+from activities.spreadsheets.staged_rows import StagedRows
 from activities.spreadsheets.staging import fetched_rows, staged_name
 from adapters.ports import TableSource
 from contracts.errors import UNREADABLE_DOCUMENT

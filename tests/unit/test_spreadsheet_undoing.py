@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.undoing import SpreadsheetUndoing
+from activities.spreadsheets.undo import SpreadsheetUndoing
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import (
     UndoCounts,

@@ -9,7 +9,7 @@ import pytest
 import xlsxwriter
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets import collecting
+from activities.spreadsheets import value_collection
 from activities.spreadsheets.contexts import load_context
 from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import CellDecision, CellMapping, CollectInput, MappingStatus
@@ -95,7 +95,7 @@ async def test_a_file_without_such_columns_has_no_values(club: SheetWorld) -> No
 async def test_only_so_many_values_are_collected_ahead(
     club: SheetWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collecting, "DISTINCT_VALUES", 3)
+    monkeypatch.setattr(value_collection, "DISTINCT_VALUES", 3)
     rows = [["Anna", f"A{n}", f"C{i}", "", ""] for n, i in enumerate((0, 1, 2, 3, 0, 4, 1))]
     prepared = await club.prepare(table(HEADER, *rows))
     summary = await prepared.collect()
@@ -230,16 +230,16 @@ async def test_a_context_holds_what_is_asked_for(club: SheetWorld) -> None:
 async def test_collecting_is_cancelled_within_a_second(
     club: SheetWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collecting, "STEP_SECONDS", 0.05)
+    monkeypatch.setattr(value_collection, "STEP_SECONDS", 0.05)
     rows = [["Anna", "A", "Veterans", "", ""]] * 2000
     prepared = await club.prepare(table(HEADER, *rows))
-    read = collecting.StagedRows.read
+    read = value_collection.StagedRows.read
 
-    def endless(self: collecting.StagedRows) -> Any:
+    def endless(self: value_collection.StagedRows) -> Any:
         while True:
             yield from read(self)
 
-    monkeypatch.setattr(collecting.StagedRows, "read", endless)
+    monkeypatch.setattr(value_collection.StagedRows, "read", endless)
     env = environment(heartbeat_timeout=timedelta(seconds=0.1))
     beats: list[Any] = []
     env.on_heartbeat = lambda *details: beats.append(details)

@@ -32,7 +32,7 @@ def resources(
 
 
 async def _resources(world: Surroundings, key: BatchKey, *, as_json: bool) -> None:
-    from activities.batches.sweeping import BatchSweeping
+    from activities.batches.orphans import BatchSweeping
 
     async with open_cloud(world) as cloud:
         sweeping = BatchSweeping(

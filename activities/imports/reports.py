@@ -4,8 +4,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from activities.aside import Aside, from_thread
-from activities.imports.fetching import scratch_folder
+from activities.scratch import scratch_folder
+from activities.threads import Aside, from_thread
 from adapters.ports import Blobs, ImportStore, ReportWriter
 from contracts.blobs import BlobRef
 from contracts.imports import PROBLEMS_IN_RESULT, Problem

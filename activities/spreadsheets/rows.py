@@ -9,13 +9,13 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.aside import Aside, from_thread
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import sweep
+from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
-from activities.spreadsheets.reading import CHUNK_ROWS, Plan, SheetReading
+from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, SheetReading
 from activities.spreadsheets.staging import fetched_rows
+from activities.threads import Aside, from_thread
 from adapters.ports import Blobs, SpreadsheetStore
 from contracts.spreadsheets import (
     ProcessCursor,

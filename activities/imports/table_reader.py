@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from activities.closing import Closing
-from activities.imports.seen import SeenKeys
+from activities.seen_keys import SeenKeys
 from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage
 from domain.errors import InvalidDocument

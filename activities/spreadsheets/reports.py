@@ -7,12 +7,12 @@ from pathlib import Path
 
 from temporalio import activity
 
-from activities.aside import Aside, from_thread
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import sweep
-from activities.spreadsheets.staged import StagedRows
+from activities.scratch import sweep
+from activities.spreadsheets.staged_rows import StagedRows
 from activities.spreadsheets.staging import fetched_rows
+from activities.threads import Aside, from_thread
 from adapters.ports import Blobs, ReportWriter, SpreadsheetStore
 from contracts.blobs import BlobRef
 from contracts.imports import Problem

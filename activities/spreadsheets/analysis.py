@@ -8,12 +8,12 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.aside import Aside
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import fetched, sweep
+from activities.scratch import fetched, sweep
 from activities.spreadsheets.contexts import fields_of
-from activities.spreadsheets.staged import is_blank
+from activities.spreadsheets.staged_rows import is_blank
+from activities.threads import Aside
 from adapters.ports import Blobs, Documents, SpreadsheetStore, TableSource
 from contracts.spreadsheets import (
     COLUMNS,

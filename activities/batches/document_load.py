@@ -8,7 +8,7 @@ from temporalio import activity
 from activities.batches.extracts import load_extract, missing, save_extract, stat_all
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.imports.fetching import scratch_folder, sweep
+from activities.scratch import scratch_folder, sweep
 from adapters.ports import (
     Attached,
     BatchQueues,

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from activities.spreadsheets.staged import StagedRows
+from activities.spreadsheets.staged_rows import StagedRows
 from domain.spreadsheets.validation import SourceRow
 from domain.spreadsheets.value_book import ValueBook, value_text
 from domain.tabular.rows import Cell

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from activities.imports.seen import SeenKeys
-from activities.spreadsheets.staged import StagedRows
+from activities.seen_keys import SeenKeys
+from activities.spreadsheets.staged_rows import StagedRows
 from contracts.spreadsheets import ColumnMapping
 from domain.spreadsheets.conversion import HEAD_ROWS
 from domain.spreadsheets.entities import ImportContext
