@@ -19,7 +19,7 @@ from adapters.database.models.people import (
     membership_types,
     races,
 )
-from adapters.database.spreadsheets.opened import take_organisations_turn, tools_of
+from adapters.database.spreadsheets.locked_import import take_organisations_turn, tools_of
 
 _CATEGORIES: Final = {
     "Junior (U18)": ("U18", "Jugend", "Youth"),

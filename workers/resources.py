@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import Database, open_database, require_current
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
+from adapters.database.imports.views import SqlImportTasks
 from adapters.database.rejected import SqlRejectedMessages
 from adapters.database.spreadsheets import SqlSpreadsheetStore
-from adapters.database.tasks import SqlImportTasks
 from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.report import XlsxReportWriter

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.arns import queue_arn
+from adapters.aws.backoff import SHORTEST, as_long_again
 from adapters.aws.errors import Missing, aws, says
 from adapters.aws.mappings import Mappings
 from adapters.aws.packages import code_of
-from adapters.aws.waiting import SHORTEST, as_long_again
 from adapters.ports import Denied, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Names, Resource, key_of
 from domain.batches.resources import WORKFLOW_TAG, FoundResource

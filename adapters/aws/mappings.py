@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
+from adapters.aws.backoff import SHORTEST, as_long_again
 from adapters.aws.errors import Missing, aws, says
-from adapters.aws.waiting import SHORTEST, as_long_again
 from adapters.ports import Denied, NotYet
 from contracts.batches import BatchPlan, Names, Resource, key_of
 from domain.batches.resources import FoundResource

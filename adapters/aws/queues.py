@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from adapters.aws.errors import Missing, aws, says, settling
-from adapters.aws.redriving import Redriving
+from adapters.aws.redrive import Redriving
 from adapters.ports import Denied
 from contracts.batches import (
     CANARY,

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Integer, Text
 
+from adapters.database.bulk.protocol import Batch
 from adapters.database.models import key_of
 from adapters.database.models.base import ABOVE_ALL, ExactDecimal
-from adapters.database.row_batches import Batch
 from contracts.imports import Problem
 
 _KEY_BYTES: Final = 2_000

@@ -25,6 +25,14 @@ from adapters.ports.batches import (
     SourceFunction,
 )
 from adapters.ports.blobs import Blobs
+from adapters.ports.document_loads import (
+    Attached,
+    DocumentTexts,
+    Extracted,
+    ExtractedFile,
+    LoadFacts,
+    LoadStore,
+)
 from adapters.ports.documents import Documents, ReportWriter, ScheduleSource, TableSource
 from adapters.ports.errors import (
     BlobNotFound,
@@ -36,14 +44,6 @@ from adapters.ports.errors import (
     UnreadableDocument,
 )
 from adapters.ports.imports import ImportStore
-from adapters.ports.loads import (
-    Attached,
-    DocumentTexts,
-    Extracted,
-    ExtractedFile,
-    LoadFacts,
-    LoadStore,
-)
 from adapters.ports.notices import Notifications
 from adapters.ports.rejected import REJECTED_BODY_BYTES, RejectedMessage, RejectedMessages
 from adapters.ports.spreadsheets import SpreadsheetStore

@@ -13,14 +13,14 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from adapters.database import Database, open_database, upgrade
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
+from adapters.database.imports.views import SqlImportTasks
 from adapters.database.spreadsheets import (
     SampleClub,
     SqlSpreadsheetStore,
     SqlSpreadsheetViews,
     sample_club,
 )
-from adapters.database.tasks import SqlImportTasks
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import BatchStore, LoadStore
 from stack.postgres import postgres_server

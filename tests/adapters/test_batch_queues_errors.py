@@ -18,7 +18,7 @@ from botocore.exceptions import (
 )
 
 from adapters.aws import queues as queues_module
-from adapters.aws import redriving as redriving_module
+from adapters.aws import redrive as redriving_module
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
 from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from adapters.database import Database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_rejects
 from contracts.imports import Counts, Strategy

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select, text
 
 from adapters.database import Database, open_database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.imports import import_tasks
 from adapters.ports import Unavailable
 from contracts.imports import Closing, Counts, ImportState, Strategy

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.database import Database
-from adapters.database.imports import SqlImportStore
+from adapters.database.bulk.protocol import Batch
+from adapters.database.imports.crew_validity import Assignments, without_overlaps
+from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.tables import crew_members
-from adapters.database.row_batches import Batch
-from adapters.database.validity import Assignments, without_overlaps
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import TaskKey
 from tests.support.database import chunk, stored

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.database import Database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import TaskKey
 from tests.support.database import chunk, stored

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.database import Database, open_database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from tests.support.database import stored

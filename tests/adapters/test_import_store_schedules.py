@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.database import Database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.schedules import schedule_seen
 from contracts.blobs import BlobRef
 from contracts.imports import BulkMessage, Counts, Strategy

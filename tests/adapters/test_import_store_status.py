@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from adapters.database import Database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
+from adapters.database.imports.views import SqlImportTasks
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_progress, import_rejects
-from adapters.database.tasks import SqlImportTasks
 from contracts.blobs import BlobRef
 from contracts.imports import (
     Closing,

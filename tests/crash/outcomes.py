@@ -9,9 +9,9 @@ from sqlalchemy import func, select
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
+from adapters.database.imports.views import ImportTaskRow
 from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.imports import import_progress, import_rejects
-from adapters.database.tasks import ImportTaskRow
 from contracts.imports import ImportState
 from domain.tabular.rows import Cell
 from tests.crash.documents import PROJECT, Document

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from typer.testing import CliRunner, Result
 
-from adapters.database.tasks import ImportTaskRow
+from adapters.database.imports.views import ImportTaskRow
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.imports import (

@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from activities.imports.schedules import ScheduleImports
 from adapters.database import Database, open_database, upgrade
-from adapters.database.imports import SqlImportStore
-from adapters.database.tasks import ImportTaskRow, SqlImportTasks
+from adapters.database.imports.store import SqlImportStore
+from adapters.database.imports.views import ImportTaskRow, SqlImportTasks
 from adapters.files.documents import FileDocuments
 from adapters.files.report import XlsxReportWriter
 from adapters.files.tables import open_table

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.database.tasks import ImportTaskRow
+from adapters.database.imports.views import ImportTaskRow
 from contracts.blobs import BlobRef
 from contracts.imports import (
     Answer,

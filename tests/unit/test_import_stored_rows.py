@@ -11,7 +11,7 @@ from sqlalchemy import text
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
 from adapters.database.engine import Database, open_database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
 from adapters.database.schema import upgrade
 from contracts.imports import (
     Closing,

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.imports.schedules import ScheduleCursor
 from adapters.database import Database
-from adapters.database.imports import SqlImportStore
+from adapters.database.imports.store import SqlImportStore
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import Counts, HandlerOutcome, Strategy
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey

@@ -16,7 +16,7 @@ from contracts.imports import (
 from domain.imports.chunks import LoadMark, TaskKey
 
 if TYPE_CHECKING:
-    from adapters.database.tasks import ImportTaskRow
+    from adapters.database.imports.views import ImportTaskRow
 
 
 class Tasks(Protocol):

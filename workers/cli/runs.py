@@ -35,7 +35,7 @@ from workers.cli.surroundings import Surroundings, surroundings
 from workers.cli.text import one_line
 
 if TYPE_CHECKING:
-    from adapters.database.tasks import ImportTaskRow
+    from adapters.database.imports.views import ImportTaskRow
 
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="Task id, project/task, or import/project/task.")

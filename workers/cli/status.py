@@ -25,7 +25,7 @@ from workers.cli.runs import row_as_json
 from workers.cli.surroundings import Surroundings, surroundings
 
 if TYPE_CHECKING:
-    from adapters.database.tasks import ImportTaskRow
+    from adapters.database.imports.views import ImportTaskRow
 
 app = typer.Typer(rich_markup_mode=None)
 

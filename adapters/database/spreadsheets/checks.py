@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.row_batches import Batch
+from adapters.database.bulk.protocol import Batch
 from adapters.database.spreadsheets.bulk import Bulk, parents_of, target_table
 from adapters.database.storable import unstorable
 from contracts.imports import Problem

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheets import remembered_columns, spreadsheet_columns
-from adapters.database.spreadsheets import trail
-from adapters.database.spreadsheets.opened import Opened, Tools, lock_known, save
+from adapters.database.spreadsheets import audit_trail
+from adapters.database.spreadsheets.locked_import import Opened, Tools, lock_known, save
 from adapters.database.spreadsheets.spelling import header_key
 from contracts.spreadsheets import Analysis, ColumnMapping, MappingStatus, SaveColumns
 from domain.spreadsheets.records import Preview
@@ -52,7 +52,7 @@ async def save_columns(connection: AsyncConnection, tools: Tools, save_: SaveCol
     opened = await lock_known(connection, save_.uuid)
     if opened.purged:
         return
-    await trail.add(connection, tools, opened.row.workflow_id, save_.trail, save_.version)
+    await audit_trail.add(connection, tools, opened.row.workflow_id, save_.trail, save_.version)
     if save_.version < opened.row.columns_version:
         return
     rows = [{"own_id": values.pop("id"), **values} for values in map(_values, save_.columns)]
@@ -60,7 +60,7 @@ async def save_columns(connection: AsyncConnection, tools: Tools, save_: SaveCol
         await connection.execute(
             _saving(tuple(rows[0])), [{"own": opened.id} | row for row in rows]
         )
-    decided = trail.latest(save_.trail)
+    decided = audit_trail.latest(save_.trail)
     if save_.remember:
         at = decided or datetime.now(UTC)
         await _remember(connection, tools, opened, save_.columns, at)
@@ -134,7 +134,7 @@ def _values(column: ColumnMapping) -> dict[str, Any]:
         "target": column.target,
         "status": column.status.value,
         "confidence": column.confidence,
-        "alternatives": trail.dump_alternatives(column.alternatives),
+        "alternatives": audit_trail.dump_alternatives(column.alternatives),
     }
 
 

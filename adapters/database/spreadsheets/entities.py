@@ -19,7 +19,7 @@ from adapters.database.models.people import (
     membership_types,
     races,
 )
-from adapters.database.spreadsheets.opened import Tools, take_organisations_turn
+from adapters.database.spreadsheets.locked_import import Tools, take_organisations_turn
 from domain.spreadsheets.records import CustomList, Entity, EntityScope
 
 MOST: Final = 100_000

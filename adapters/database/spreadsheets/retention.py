@@ -19,7 +19,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_uploads,
     spreadsheet_values,
 )
-from adapters.database.spreadsheets.opened import lock, save
+from adapters.database.spreadsheets.locked_import import lock, save
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     FINAL,

@@ -18,10 +18,10 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_parked,
     spreadsheet_results,
 )
-from adapters.database.spreadsheets import images, values
+from adapters.database.spreadsheets import before_images, values
+from adapters.database.spreadsheets.before_images import TableImages
 from adapters.database.spreadsheets.checks import find_faults
-from adapters.database.spreadsheets.images import TableImages
-from adapters.database.spreadsheets.opened import (
+from adapters.database.spreadsheets.locked_import import (
     Opened,
     Tools,
     counted_values,
@@ -132,7 +132,7 @@ async def _keep_images(
     kept = [each for each in changed if each.created or each.updated]
     if not kept:
         return
-    packed = await asyncio.to_thread(images.pack, kept)
+    packed = await asyncio.to_thread(before_images.pack, kept)
     columns = ("import_id", "round", "chunk", "images", "undone")
     row = (opened.id, chunk.round, chunk.number, packed, False)
     await tools.bulk.insert(connection, spreadsheet_journal, columns, [row])

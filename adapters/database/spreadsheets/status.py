@@ -12,8 +12,8 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_imports,
     spreadsheet_uploads,
 )
-from adapters.database.spreadsheets import trail, values
-from adapters.database.spreadsheets.opened import (
+from adapters.database.spreadsheets import audit_trail, values
+from adapters.database.spreadsheets.locked_import import (
     Opened,
     Tools,
     counted_values,
@@ -122,9 +122,9 @@ async def _write(
         values["reason"] = None if record.reason is None else clean(record.reason)
         if record.assignee is not None:
             values["assignee"] = clean(record.assignee)
-        await trail.add(connection, tools, row.workflow_id, record.trail)
+        await audit_trail.add(connection, tools, row.workflow_id, record.trail)
     if record.trail:
-        values["decided_at"] = trail.latest(record.trail)
+        values["decided_at"] = audit_trail.latest(record.trail)
     await save(connection, opened, values | more)
 
 

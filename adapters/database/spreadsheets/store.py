@@ -19,7 +19,7 @@ from adapters.database.spreadsheets import (
     undo,
 )
 from adapters.database.spreadsheets import values as store_values
-from adapters.database.spreadsheets.opened import mark_of, tools_of
+from adapters.database.spreadsheets.locked_import import mark_of, tools_of
 from contracts.blobs import BlobRef
 from contracts.imports import Problem
 from contracts.spreadsheets import (

@@ -14,8 +14,8 @@ from sqlalchemy import Table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.models.people import TARGETS
+from adapters.database.spreadsheets.before_images import TableImages, UpdatedImage
 from adapters.database.spreadsheets.bulk import Bulk, Row, target_table
-from adapters.database.spreadsheets.images import TableImages, UpdatedImage
 from domain.spreadsheets.records import TargetRows
 
 

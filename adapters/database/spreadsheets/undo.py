@@ -16,9 +16,9 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_journal,
     spreadsheet_undo_conflicts,
 )
+from adapters.database.spreadsheets.before_images import TableImages, UpdatedImage, unpack
 from adapters.database.spreadsheets.bulk import Bulk, children_of, target_table
-from adapters.database.spreadsheets.images import TableImages, UpdatedImage, unpack
-from adapters.database.spreadsheets.opened import (
+from adapters.database.spreadsheets.locked_import import (
     Opened,
     Tools,
     lock,

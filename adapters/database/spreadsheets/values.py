@@ -15,8 +15,8 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_imports,
     spreadsheet_values,
 )
-from adapters.database.spreadsheets import trail
-from adapters.database.spreadsheets.opened import (
+from adapters.database.spreadsheets import audit_trail
+from adapters.database.spreadsheets.locked_import import (
     Opened,
     Tools,
     counted_values,
@@ -150,7 +150,7 @@ async def decide(
             lines.append(
                 DecisionRecord(kind="confirm", decision=decision, by=order.by, at=order.at)
             )
-        await trail.add(connection, tools, opened.row.workflow_id, lines)
+        await audit_trail.add(connection, tools, opened.row.workflow_id, lines)
         await save(
             connection,
             opened,
@@ -203,7 +203,7 @@ def _line(
         by=order.by,
         at=order.at,
         confidence=row.confidence if row.target_id is not None else None,
-        alternatives=trail.load_alternatives(row.alternatives),
+        alternatives=audit_trail.load_alternatives(row.alternatives),
     )
 
 
@@ -290,7 +290,7 @@ def mapping_of(row: Any) -> CellMapping:
         target_name=row.target_name,
         create=row.create,
         confidence=row.confidence,
-        alternatives=trail.load_alternatives(row.alternatives),
+        alternatives=audit_trail.load_alternatives(row.alternatives),
         rows=row.rows,
     )
 
@@ -311,7 +311,7 @@ def _row(import_id: int, value: FoundValue) -> dict[str, Any]:
         "target_name": None if value.target_name is None else clean(value.target_name)[:_SHOWN],
         "create": False,
         "confidence": value.confidence,
-        "alternatives": trail.dump_alternatives(alternatives),
+        "alternatives": audit_trail.dump_alternatives(alternatives),
         "rows": value.rows,
     }
 

@@ -20,10 +20,10 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_uploads,
     spreadsheet_values,
 )
-from adapters.database.spreadsheets import trail
-from adapters.database.spreadsheets.opened import counts_of, tools_of
-from adapters.database.spreadsheets.results import is_outcome
-from adapters.database.spreadsheets.shapes import (
+from adapters.database.spreadsheets import audit_trail
+from adapters.database.spreadsheets.contexts import Surrounding, read_surroundings
+from adapters.database.spreadsheets.locked_import import counts_of, tools_of
+from adapters.database.spreadsheets.records import (
     CellsView,
     ColumnsView,
     ColumnView,
@@ -35,7 +35,7 @@ from adapters.database.spreadsheets.shapes import (
     UndoConflict,
     UndoView,
 )
-from adapters.database.spreadsheets.surroundings import Surrounding, read_surroundings
+from adapters.database.spreadsheets.results import is_outcome
 from adapters.database.spreadsheets.values import mapping_of
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
@@ -351,7 +351,7 @@ def _column(row: Any) -> ColumnView:
         target=row.target,
         status=MappingStatus(row.status),
         confidence=row.confidence,
-        alternatives=trail.load_alternatives(row.alternatives),
+        alternatives=audit_trail.load_alternatives(row.alternatives),
         samples=json.loads(row.samples),
     )
 
@@ -364,5 +364,5 @@ def _decision(row: Any) -> DecisionRecord:
         by=row.by,
         at=row.at,
         confidence=row.confidence,
-        alternatives=trail.load_alternatives(row.alternatives),
+        alternatives=audit_trail.load_alternatives(row.alternatives),
     )

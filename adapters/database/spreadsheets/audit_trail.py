@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheets import decisions
-from adapters.database.spreadsheets.opened import Tools
+from adapters.database.spreadsheets.locked_import import Tools
 from contracts.spreadsheets import Alternative, DecisionRecord
 
 PIPELINE: Final = "spreadsheets"

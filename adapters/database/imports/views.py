@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from adapters.database.codec import load_problems
 from adapters.database.engine import Database
-from adapters.database.loads import counts_of
+from adapters.database.imports.progress import counts_of
 from adapters.database.models.imports import import_tasks
 from contracts.blobs import BlobRef
 from contracts.imports import Counts, DocumentType, ImportState, Problem, Strategy

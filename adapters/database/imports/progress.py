@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import BulkWriter, turn_number
 from adapters.database.codec import dump_cells, dump_problems, load_cells, load_problems
 from adapters.database.engine import Database
 from adapters.database.models import metadata
@@ -42,7 +43,6 @@ from adapters.database.models.imports import (
     import_rejects,
     import_tasks,
 )
-from adapters.database.row_batches import BulkWriter, turn_number
 from contracts.imports import Counts, Problem
 from domain.imports.chunks import LoadMark, TaskKey
 from domain.tabular.rows import RejectedRow

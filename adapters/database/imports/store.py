@@ -10,10 +10,15 @@ from typing import Any
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database import loads, schedules, status, swaps
+from adapters.database.bulk.postgresql import PostgresWriter
+from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp, take_turn
+from adapters.database.bulk.sqlite import SqliteWriter
 from adapters.database.codec import clean
 from adapters.database.engine import Database
-from adapters.database.loads import Load
+from adapters.database.imports import progress as loads
+from adapters.database.imports import schedules, staging, status
+from adapters.database.imports.progress import Load
+from adapters.database.imports.upserts import needs_table_alone, write_batch
 from adapters.database.models import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.schedules import (
     PEOPLES_COLUMNS,
@@ -21,11 +26,7 @@ from adapters.database.models.schedules import (
     schedule_file_projects,
     schedule_uploads,
 )
-from adapters.database.postgresql import PostgresWriter
-from adapters.database.row_batches import Batch, BulkWriter, Stamp, take_turn
-from adapters.database.sqlite import SqliteWriter
 from adapters.database.storable import unstorable
-from adapters.database.upserts import needs_table_alone, write_batch
 from contracts.blobs import BlobRef
 from contracts.imports import (
     BulkMessage,
@@ -124,7 +125,7 @@ class SqlImportStore:
                 return _left_alone(load)
             refused = unstorable(batch)
             batch = batch.take([n for n in range(len(batch)) if n not in refused])
-            kept = await swaps.stage_batch(connection, self._writer, load, batch, chunk.cells)
+            kept = await staging.stage_batch(connection, self._writer, load, batch, chunk.cells)
             counts = Counts(rejected=len(refused))
             return await self._advance(connection, load, chunk, counts, refused, **kept)
 
@@ -145,7 +146,7 @@ class SqlImportStore:
         async with self._opened(key, table=table, alone=True, now=stamp.now) as (connection, load):
             if load is None or load.mark.finished:
                 return _left_alone(load)
-            done = await swaps.swap_in(
+            done = await staging.swap_in(
                 connection, self._writer, load, table, scope, strategy, as_of, stamp
             )
             await loads.forget_aside(connection, load)

@@ -7,11 +7,15 @@ from typing import Any, Final
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
+from adapters.database.imports.crew_validity import (
+    close_assignments,
+    stored_assignments,
+    without_overlaps,
+)
 from adapters.database.models import key_of
 from adapters.database.models.tables import crew_members
-from adapters.database.row_batches import Batch, BulkWriter, Stamp
 from adapters.database.storable import unstorable
-from adapters.database.validity import close_assignments, stored_assignments, without_overlaps
 from contracts.imports import Counts, Problem, Strategy
 
 SEQUENCE: Final = "sequence"

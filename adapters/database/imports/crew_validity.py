@@ -14,9 +14,9 @@ from typing import Any, Final
 from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
 from adapters.database.models import STAGED
 from adapters.database.models.tables import crew_members
-from adapters.database.row_batches import Batch, BulkWriter, Stamp
 
 _DAY: Final = timedelta(days=1)
 _PERSON: Final = ("project_id", "employee_no")

@@ -7,10 +7,10 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Executable, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import BulkWriter, take_turn
 from adapters.database.codec import clean, dump_problems, load_problems
-from adapters.database.loads import counts_of, end_load, first_problems, lock_existing
+from adapters.database.imports.progress import counts_of, end_load, first_problems, lock_existing
 from adapters.database.models.imports import FINAL, HOLDING, import_tasks
-from adapters.database.row_batches import BulkWriter, take_turn
 from contracts.blobs import BlobRef
 from contracts.imports import (
     PROBLEMS_IN_RESULT,

@@ -39,9 +39,9 @@ from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
+from adapters.database.bulk.protocol import Batch, KeySource, Stamp
 from adapters.database.models import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.base import UtcDateTime
-from adapters.database.row_batches import Batch, KeySource, Stamp
 
 _LARGE: Final = 1_000
 """Rows from which on a straight COPY gains more than it costs to try."""

@@ -26,9 +26,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import Batch, KeySource, Stamp
 from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.base import UtcDateTime
-from adapters.database.row_batches import Batch, KeySource, Stamp
 
 _STAMPS = ("source_line", "source_task", "created_at", "updated_at", "version")
 

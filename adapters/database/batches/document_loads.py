@@ -10,7 +10,7 @@ from sqlalchemy import and_, case, delete, not_, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches import threads
+from adapters.database.batches import mail_threads
 from adapters.database.batches.keys import key_text
 from adapters.database.codec import clean
 from adapters.database.engine import Database
@@ -95,7 +95,7 @@ class SqlLoadStore:
                 .values(case_id=event.case_id, document_id=event.document_id, **text)
                 .on_conflict_do_update(index_elements=["case_id", "document_id"], set_=text)
             )
-            await threads.save(connection, self._insert, event, extracted.thread)
+            await mail_threads.save(connection, self._insert, event, extracted.thread)
 
         await self._once(event, LoadStep.EXTRACT, write)
 
@@ -114,7 +114,7 @@ class SqlLoadStore:
 
         async def write(connection: AsyncConnection) -> None:
             found = [(event.document_id, one.related_id, one.kind.value) for one in relations]
-            found += await threads.relations(connection, event)
+            found += await mail_threads.relations(connection, event)
             for document_id, related_id, kind in sorted(set(found)):
                 await connection.execute(
                     self._insert(document_relations)

@@ -14,18 +14,18 @@ from typing import Any
 from sqlalchemy import Executable, Select, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.postgresql import PostgresWriter
+from adapters.database.bulk.protocol import BulkWriter, take_turn
+from adapters.database.bulk.sqlite import SqliteWriter
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     COUNTS,
     spreadsheet_imports,
     spreadsheet_values,
 )
-from adapters.database.postgresql import PostgresWriter
-from adapters.database.row_batches import BulkWriter, take_turn
 from adapters.database.spreadsheets.bulk import Bulk
 from adapters.database.spreadsheets.bulk_postgresql import PostgresBulk
 from adapters.database.spreadsheets.bulk_sqlite import SqliteBulk
-from adapters.database.sqlite import SqliteWriter
 from contracts.spreadsheets import FINAL, MappingStatus, RowCounts, SpreadsheetState
 from domain.spreadsheets.records import SheetMark
 

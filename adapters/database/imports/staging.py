@@ -9,13 +9,13 @@ from typing import Any, Final
 from sqlalchemy import and_, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
 from adapters.database.codec import dump_cells, load_cells
-from adapters.database.loads import Load, add_rejects
+from adapters.database.imports.crew_validity import close_absent
+from adapters.database.imports.progress import Load, add_rejects
+from adapters.database.imports.upserts import write_batch
 from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.tables import crew_members
-from adapters.database.row_batches import Batch, BulkWriter, Stamp
-from adapters.database.upserts import write_batch
-from adapters.database.validity import close_absent
 from contracts.imports import Counts, Strategy
 from domain.tabular.rows import Cell, RejectedRow
 

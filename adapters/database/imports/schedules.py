@@ -21,8 +21,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
 from adapters.database.codec import clean
-from adapters.database.loads import Load, forget_aside
+from adapters.database.imports.progress import Load, forget_aside
 from adapters.database.models import key_of
 from adapters.database.models.schedules import (
     RETIRED,
@@ -34,7 +35,6 @@ from adapters.database.models.schedules import (
     schedule_seen,
     schedule_udf_values,
 )
-from adapters.database.row_batches import Batch, BulkWriter, Stamp
 from contracts.imports import (
     BulkMessage,
     Counts,
