@@ -13,7 +13,7 @@ from adapters.aws.session import AwsClients, open_aws
 from adapters.aws.topic import AwsTopic
 from adapters.database import Database
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
-from adapters.files.texts.texts import FileTexts
+from adapters.files.texts.pool import FileTexts
 from adapters.ports import (
     BatchFunctions,
     BatchGrants,

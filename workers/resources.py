@@ -15,7 +15,7 @@ from adapters.database.rejected import SqlRejectedMessages
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
-from adapters.files.report import XlsxReportWriter
+from adapters.files.tables.report import XlsxReportWriter
 from adapters.notices.log import LogNotices
 from adapters.notices.several import SeveralNotices
 from adapters.notices.smtp import SmtpNotices

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from adapters.files.schedules import open_schedule
-from adapters.files.tables import open_table, sheets_of
+from adapters.files.schedules.source import open_schedule
+from adapters.files.tables.source import open_table, sheets_of
 from adapters.ports import ScheduleSource, TableSource
 
 

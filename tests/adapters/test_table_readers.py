@@ -8,7 +8,7 @@ import pytest
 import xlsxwriter
 
 from adapters.files.documents import FileDocuments
-from adapters.files.tables import open_table
+from adapters.files.tables.source import open_table
 from adapters.ports import UnreadableDocument
 from tests.support.compound_files import compound_file, xls
 from tests.support.open_documents import ods

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.files import legacy, limits
-from adapters.files.tables import open_table
+from adapters.files import limits
+from adapters.files.tables import legacy
+from adapters.files.tables.source import open_table
 from adapters.ports import UnreadableDocument
 from tests.support.open_documents import ods
 from tests.support.tables import CELL, read_table, write_table
@@ -208,7 +209,7 @@ def test_a_reader_that_stops_early_leaves_no_process(
 MEASURE = """
 import resource, sys
 from pathlib import Path
-from adapters.files.tables import open_table
+from adapters.files.tables.source import open_table
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with open_table(Path(sys.argv[1])) as table:
     count = sum(1 for _ in table.rows())

@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from adapters.files import limits, report
-from adapters.files.report import WHAT_IS_WRONG, XlsxReportWriter
-from adapters.files.tables import open_table
+from adapters.files import limits
+from adapters.files.tables import report
+from adapters.files.tables.report import WHAT_IS_WRONG, XlsxReportWriter
+from adapters.files.tables.source import open_table
 from contracts.imports import Problem
 from domain.tabular.rows import Cell, RejectedRow
 

@@ -12,7 +12,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from adapters.database import upgrade
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
-from adapters.files.texts.texts import FileTexts
+from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of

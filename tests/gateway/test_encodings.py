@@ -11,7 +11,7 @@ import xlsxwriter
 from sqlalchemy import select
 
 from adapters.database.models.people import event_participants, persons
-from adapters.files.tables import open_table
+from adapters.files.tables.source import open_table
 from tests.support.gateway import HEADER, Stack, import_in, sheet, token
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adapters.files.tables import open_table
+from adapters.files.tables.source import open_table
 from tests.support.gateway import (
     EVENT,
     GOOD,

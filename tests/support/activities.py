@@ -9,8 +9,8 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from adapters.files.documents import FileDocuments
-from adapters.files.report import XlsxReportWriter
-from adapters.files.tables import open_table
+from adapters.files.tables.report import XlsxReportWriter
+from adapters.files.tables.source import open_table
 from adapters.memory.blobs import MemoryBlobs
 from contracts.blobs import BlobRef
 from contracts.imports import (

@@ -13,7 +13,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 
 from adapters.database import open_database, upgrade
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
-from adapters.files.texts.texts import FileTexts
+from adapters.files.texts.pool import FileTexts
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns

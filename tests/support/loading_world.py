@@ -16,7 +16,7 @@ from activities.batches.document_load import DocumentLoading
 from adapters.database import Database, open_database
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
 from adapters.database.models.base import metadata
-from adapters.files.texts.texts import FileTexts
+from adapters.files.texts.pool import FileTexts
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.cloud import MemoryCloud, MemoryQueue
 from contracts.batches import (

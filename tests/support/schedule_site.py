@@ -13,8 +13,8 @@ from adapters.database import Database, open_database, upgrade
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import ImportTaskRow, SqlImportTasks
 from adapters.files.documents import FileDocuments
-from adapters.files.report import XlsxReportWriter
-from adapters.files.tables import open_table
+from adapters.files.tables.report import XlsxReportWriter
+from adapters.files.tables.source import open_table
 from adapters.memory.blobs import MemoryBlobs
 from contracts.blobs import BlobRef
 from contracts.imports import Closing, HandlerOutcome, ImportState

@@ -22,8 +22,8 @@ from adapters.database import Database, open_database
 from adapters.database.models.base import metadata
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.files.documents import FileDocuments
-from adapters.files.report import XlsxReportWriter
-from adapters.files.tables import open_table
+from adapters.files.tables.report import XlsxReportWriter
+from adapters.files.tables.source import open_table
 from adapters.memory.blobs import MemoryBlobs
 from contracts.spreadsheets import (
     Analysis,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import xlsxwriter
 
-from adapters.files.table import Row
-from adapters.files.tables import open_table
+from adapters.files.tables.source import open_table
+from adapters.files.tables.table import Row
 from tests.support.compound_files import xls
 from tests.support.open_documents import ods
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.files.delimited import find_delimiter, open_delimited
-from adapters.files.table import Row
+from adapters.files.tables.delimited import find_delimiter, open_delimited
+from adapters.files.tables.table import Row
 from adapters.ports import UnreadableDocument
 
 

@@ -18,7 +18,7 @@ import pytest_asyncio
 from pypdfium2 import PdfDocument
 
 from adapters.files import limits
-from adapters.files.texts.texts import FileTexts
+from adapters.files.texts.pool import FileTexts
 from adapters.ports import Extracted
 from stack.sample_files import Letter, mail, outlook_message, pdf, word
 from tests.support.hostile_documents import word_main, word_with

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.files import limits
-from adapters.files.texts.cleaning import as_utc, clean_text, html_text, safe_filename
+from adapters.files.texts.html import as_utc, clean_text, html_text, safe_filename
 from adapters.files.texts.pdf import pdf_date
 from contracts.blobs import BlobRef
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from adapters.files.texts.texts import FileTexts
+from adapters.files.texts.pool import FileTexts
 from adapters.ports import Extracted, Unavailable
 from stack.sample_files import pdf
 from tests.support.hostile_documents import WRITTEN_AT, pdf_of_many_pages
@@ -22,7 +22,7 @@ _CHILD = "adapters.files.texts.child"
 _WORKER = """
 import asyncio, sys
 from pathlib import Path
-from adapters.files.texts.texts import FileTexts
+from adapters.files.texts.pool import FileTexts
 
 async def main():
     texts, path = FileTexts(), Path(sys.argv[1])

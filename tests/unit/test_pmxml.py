@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.files import pmxml
-from adapters.files.pmxml import open_pmxml
-from adapters.files.schedule_records import ActivityRecord
-from adapters.files.schedules import open_schedule
+from adapters.files.schedules import pmxml
+from adapters.files.schedules.pmxml import open_pmxml
+from adapters.files.schedules.records import ActivityRecord
+from adapters.files.schedules.source import open_schedule
 from adapters.ports import UnreadableDocument
 from contracts.imports import Problem
 from tests.support.schedules import read_project

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.files.schedules import open_schedule
+from adapters.files.schedules.source import open_schedule
 from tests.support.schedules import Reading, read_project
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.files.schedule_codes import WBS_NODES, SpillingMap, WbsPaths
-from adapters.files.schedule_records import WbsRecord
-from adapters.files.schedule_values import (
+from adapters.files.schedules.codes import WBS_NODES, SpillingMap, WbsPaths
+from adapters.files.schedules.records import WbsRecord
+from adapters.files.schedules.values import (
     Values,
     clean_code,
     decimal_text,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.files import xer
-from adapters.files.schedule_records import ActivityRecord, RelationshipRecord, UdfValueRecord
-from adapters.files.schedules import open_schedule
-from adapters.files.xer import open_xer
+from adapters.files.schedules import xer
+from adapters.files.schedules.records import ActivityRecord, RelationshipRecord, UdfValueRecord
+from adapters.files.schedules.source import open_schedule
+from adapters.files.schedules.xer import open_xer
 from adapters.ports import UnreadableDocument
 from contracts.imports import Problem
 from tests.support.schedules import read_project

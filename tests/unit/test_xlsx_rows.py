@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adapters.files.table import Row
-from adapters.files.xlsx import read_rows
-from adapters.files.xlsx_cells import LineNumbers, Workbook
-from adapters.files.xlsx_grammar import Grammar
-from adapters.files.xlsx_strings import SharedStrings
-from adapters.files.xlsx_values import Format
+from adapters.files.tables.table import Row
+from adapters.files.tables.xlsx.cells import LineNumbers, Workbook
+from adapters.files.tables.xlsx.grammar import Grammar
+from adapters.files.tables.xlsx.reader import read_rows
+from adapters.files.tables.xlsx.strings import SharedStrings
+from adapters.files.tables.xlsx.values import Format
 from adapters.ports import UnreadableDocument
 from tests.support.workbooks import sheet_xml, strings_xml
 

@@ -4,8 +4,8 @@ from datetime import date, datetime
 
 import pytest
 
-from adapters.files.xlsx_strings import SharedStrings
-from adapters.files.xlsx_values import (
+from adapters.files.tables.xlsx.strings import SharedStrings
+from adapters.files.tables.xlsx.values import (
     Format,
     Memo,
     column_number,

@@ -10,7 +10,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
-from adapters.files.sniff import HEAD_BYTES, refuse_head
+from adapters.files.tables.sniff import HEAD_BYTES, refuse_head
 from adapters.ports import UnreadableDocument
 from workers.bridges.bodies import printable
 from workers.gateway.errors import Refused, TooLarge, UnsupportedFile

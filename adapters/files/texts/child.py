@@ -12,9 +12,9 @@ import struct
 import sys
 from typing import Final
 
-from adapters.files import encodings, isolation
-from adapters.files.texts.orders import ANSWER_BYTES, ORDER_BYTES, ReadOrder
-from adapters.files.texts.reading import answer_to
+from adapters.files import encodings, sandbox
+from adapters.files.texts.protocol import ANSWER_BYTES, ORDER_BYTES, ReadOrder
+from adapters.files.texts.reader import answer_to
 
 CODE: Final = struct.Struct("<l")
 
@@ -22,9 +22,9 @@ CODE: Final = struct.Struct("<l")
 def main() -> None:
     """Serve until nobody asks any more."""
     encodings.load()
-    while order := isolation.read_frame(sys.stdin.buffer, ORDER_BYTES):
+    while order := sandbox.read_frame(sys.stdin.buffer, ORDER_BYTES):
         code, answer = _in_a_fork(order)
-        isolation.write_frame(sys.stdout.buffer, CODE.pack(code) + answer)
+        sandbox.write_frame(sys.stdout.buffer, CODE.pack(code) + answer)
 
 
 def _in_a_fork(order: bytes) -> tuple[int, bytes]:
@@ -54,7 +54,7 @@ def _read(body: bytes, writing: int) -> None:
             os.dup2(nowhere, standard)
         order = ReadOrder.model_validate_json(body)
         signal.alarm(order.bounds.seconds)
-        isolation.limit(order.bounds.memory_bytes, order.bounds.cpu_seconds)
+        sandbox.limit(order.bounds.memory_bytes, order.bounds.cpu_seconds)
         answer = answer_to(order).model_dump_json().encode()
         with open(writing, "wb") as pipe:
             pipe.write(answer)

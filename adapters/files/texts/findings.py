@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
-from adapters.files.texts.cleaning import as_utc, clean_line, clean_text, safe_filename
+from adapters.files.texts.html import as_utc, clean_line, clean_text, safe_filename
 from adapters.ports import Extracted, ExtractedFile, Unavailable
 
 _NOTE_CHARACTERS = 300

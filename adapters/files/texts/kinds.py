@@ -10,7 +10,7 @@ import olefile
 
 from adapters.files.encodings import find_encoding
 from adapters.files.package import open_package
-from adapters.files.sniff import COMPOUND_HEAD, ZIP_HEADS, named_by_head
+from adapters.files.tables.sniff import COMPOUND_HEAD, ZIP_HEADS, named_by_head
 from adapters.ports import UnreadableDocument
 
 

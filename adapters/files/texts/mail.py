@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
-from adapters.files.texts.cleaning import html_text
 from adapters.files.texts.findings import Findings
+from adapters.files.texts.html import html_text
 from adapters.files.texts.kinds import BYTE_ORDER_MARK
 from adapters.ports import UnreadableDocument
 

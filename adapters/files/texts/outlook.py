@@ -13,8 +13,8 @@ from oxmsg.properties import Properties
 from oxmsg.storage import Storage
 
 from adapters.files import limits
-from adapters.files.texts.cleaning import clean_text, html_text
 from adapters.files.texts.findings import Findings
+from adapters.files.texts.html import clean_text, html_text
 from adapters.ports import UnreadableDocument
 
 _EMBEDDED: Final = "__substg1.0_3701000D"

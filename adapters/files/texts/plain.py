@@ -4,8 +4,8 @@ from pathlib import Path
 
 from adapters.files import limits
 from adapters.files.encodings import find_encoding
-from adapters.files.texts.cleaning import html_text
 from adapters.files.texts.findings import Findings
+from adapters.files.texts.html import html_text
 from adapters.files.texts.kinds import ADVICE
 from adapters.ports import UnreadableDocument
 

@@ -4,10 +4,10 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from adapters.files.delimited import open_delimited
-from adapters.files.legacy import legacy_sheets, open_legacy
-from adapters.files.sniff import Kind, sniff
-from adapters.files.xlsx import open_xlsx, xlsx_sheets
+from adapters.files.tables.delimited import open_delimited
+from adapters.files.tables.legacy import legacy_sheets, open_legacy
+from adapters.files.tables.sniff import Kind, sniff
+from adapters.files.tables.xlsx.reader import open_xlsx, xlsx_sheets
 from adapters.ports import TableSource
 
 

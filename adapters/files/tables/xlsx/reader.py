@@ -12,11 +12,11 @@ from pathlib import Path
 
 from adapters.files import limits
 from adapters.files.package import DAMAGED, Package, open_package
-from adapters.files.table import Row, Table
-from adapters.files.xlsx_cells import CellParser, LineNumbers, Workbook
-from adapters.files.xlsx_grammar import Grammar
-from adapters.files.xlsx_strings import SharedStrings
-from adapters.files.xlsx_styles import read_formats
+from adapters.files.tables.table import Row, Table
+from adapters.files.tables.xlsx.cells import CellParser, LineNumbers, Workbook
+from adapters.files.tables.xlsx.grammar import Grammar
+from adapters.files.tables.xlsx.strings import SharedStrings
+from adapters.files.tables.xlsx.styles import read_formats
 from adapters.files.xml import XmlStream, parse
 from adapters.ports import UnreadableDocument
 

@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from adapters.files.schedule_records import ActivityRecord
-from adapters.files.schedule_values import Values, parse_number
+from adapters.files.schedules.records import ActivityRecord
+from adapters.files.schedules.values import Values, parse_number
 
 _HUNDRED = Decimal(100)
 _SCALE = Decimal("0.000001")

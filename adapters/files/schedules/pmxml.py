@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
-from adapters.files import schedule_records as kinds
-from adapters.files.schedule_records import Record
-from adapters.files.schedule_values import TEXT_LENGTH
+from adapters.files.schedules import records as kinds
+from adapters.files.schedules.records import Record
+from adapters.files.schedules.values import TEXT_LENGTH
 from adapters.ports import UnreadableDocument
 
 DEPTH = 64

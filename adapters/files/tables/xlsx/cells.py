@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from adapters.files import limits
-from adapters.files.table import Row
-from adapters.files.xlsx_strings import SharedStrings
-from adapters.files.xlsx_values import Format, Memo, column_number, from_serial, number, text
+from adapters.files.tables.table import Row
+from adapters.files.tables.xlsx.strings import SharedStrings
+from adapters.files.tables.xlsx.values import Format, Memo, column_number, from_serial, number, text
 from adapters.files.xml import XmlStream
 from adapters.ports import UnreadableDocument
 from domain.tabular.rows import Cell

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from adapters.files import schedule_vocabulary as words
-from adapters.files.schedule_codes import SpillingMap
-from adapters.files.schedule_context import (
+from adapters.files.schedules import vocabulary as words
+from adapters.files.schedules.codes import SpillingMap
+from adapters.files.schedules.context import (
     SEPARATOR,
     UNKNOWN,
     ProjectContext,
@@ -13,14 +13,14 @@ from adapters.files.schedule_context import (
     unusable,
     usable,
 )
-from adapters.files.schedule_links import (
+from adapters.files.schedules.links import (
     read_activity_codes,
     read_assignments,
     read_relationships,
     read_udf_values,
 )
-from adapters.files.schedule_progress import percent_complete
-from adapters.files.schedule_records import (
+from adapters.files.schedules.progress import percent_complete
+from adapters.files.schedules.records import (
     ActivityRecord,
     CalendarRecord,
     ProjectRecord,
@@ -28,7 +28,7 @@ from adapters.files.schedule_records import (
     ResourceRecord,
     UnitRecord,
 )
-from adapters.files.schedule_values import clean_code
+from adapters.files.schedules.values import clean_code
 from domain.imports.schedule_items import ScheduleItem
 
 

@@ -12,7 +12,7 @@ from typing import cast
 
 from adapters.files import limits
 from adapters.files.encodings import find_encoding
-from adapters.files.table import Row, Table
+from adapters.files.tables.table import Row, Table
 from adapters.ports import UnreadableDocument
 from domain.tabular.rows import Cell
 

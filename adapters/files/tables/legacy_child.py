@@ -1,4 +1,4 @@
-"""The process that reads one XLS or ODS file: `python -m adapters.files.legacy_child`.
+"""The process that reads one XLS or ODS file: `python -m adapters.files.tables.legacy_child`.
 
 Arguments: memory limit in bytes, processor time in seconds, 'sheets' or 'rows', path, sheet name
 or ''. Writes frames to standard output, each a marshalled pair of ('sheets', names),
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
-from adapters.files import isolation, limits
+from adapters.files import limits, sandbox
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
@@ -28,7 +28,7 @@ class _Refused(Exception):
 def main() -> None:
     """Read the file that the arguments name."""
     memory, seconds, task, path, wanted = sys.argv[1:]
-    isolation.limit(int(memory), int(seconds))
+    sandbox.limit(int(memory), int(seconds))
     # The library is native code: it is loaded within the limits.
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
@@ -113,7 +113,7 @@ def _plain(value: Any) -> Any:
 def _say(kind: str, content: Any) -> None:
     body = marshal.dumps((kind, content))
     try:
-        isolation.write_frame(sys.stdout.buffer, body)
+        sandbox.write_frame(sys.stdout.buffer, body)
     except BrokenPipeError:
         # The reader has seen enough; the interpreter must not complain about the pipe either.
         sys.stdout = None

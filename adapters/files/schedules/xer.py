@@ -19,8 +19,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from adapters.files import schedule_records as kinds
-from adapters.files.schedule_records import Record
+from adapters.files.schedules import records as kinds
+from adapters.files.schedules.records import Record
 from adapters.ports import UnreadableDocument
 
 DEFAULT_ENCODING = "cp1252"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from adapters.files import limits
-from adapters.files.xlsx_values import Format, number_format
+from adapters.files.tables.xlsx.values import Format, number_format
 from adapters.files.xml import XmlStream, parse
 from adapters.ports import UnreadableDocument
 

@@ -13,9 +13,16 @@ from operator import ge
 
 from adapters.files import limits
 from adapters.files.package import DAMAGED
-from adapters.files.table import Row
-from adapters.files.xlsx_cells import LineNumbers, Workbook
-from adapters.files.xlsx_values import NUMBER, Format, Memo, column_number, matched_number, text
+from adapters.files.tables.table import Row
+from adapters.files.tables.xlsx.cells import LineNumbers, Workbook
+from adapters.files.tables.xlsx.values import (
+    NUMBER,
+    Format,
+    Memo,
+    column_number,
+    matched_number,
+    text,
+)
 from adapters.ports import UnreadableDocument
 from domain.tabular.rows import Cell
 

@@ -13,13 +13,13 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
-from adapters.files import isolation, limits
-from adapters.files.sniff import Kind
-from adapters.files.table import Row, Table
+from adapters.files import limits, sandbox
+from adapters.files.tables.sniff import Kind
+from adapters.files.tables.table import Row, Table
 from adapters.ports import UnreadableDocument
 from domain.tabular.rows import Cell
 
-_CHILD = "adapters.files.legacy_child"
+_CHILD = "adapters.files.tables.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB
 
 
@@ -59,12 +59,12 @@ def _child(path: Path, kind: Kind, task: str, sheet: str = "") -> Generator[Iter
             f" {limits.LEGACY_FILE_BYTES:,} are read of this format: save it as XLSX"
         )
     limit = [str(limits.LEGACY_MEMORY_BYTES), str(limits.LEGACY_CPU_SECONDS)]
-    child = isolation.start(_CHILD, *limit, task, str(path.absolute()), sheet)
+    child = sandbox.start(_CHILD, *limit, task, str(path.absolute()), sheet)
     assert child.stdout is not None
     try:
         yield _frames(child, child.stdout, kind)
     finally:
-        isolation.stop(child)
+        sandbox.stop(child)
 
 
 def _rows(frames: Iterator[list[Any]]) -> Iterator[Row]:
@@ -84,14 +84,14 @@ def _cell(value: Any) -> Cell:
 def _frames(child: subprocess.Popen[bytes], pipe: IO[bytes], kind: Kind) -> Iterator[list[Any]]:
     """What the child says: names of sheets, then rows, then nothing."""
     try:
-        while body := isolation.read_frame(pipe, _MOST_FRAME_BYTES):
+        while body := sandbox.read_frame(pipe, _MOST_FRAME_BYTES):
             said, content = marshal.loads(body)  # noqa: S302 - written by our own child
             if said == "end":
                 return
             if said == "unreadable":
                 raise UnreadableDocument(content)
             yield content
-    except isolation.FrameTooLong:
+    except sandbox.FrameTooLong:
         raise UnreadableDocument(
             f"some rows of the {kind.value.upper()} file hold more than"
             f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"

@@ -8,9 +8,9 @@ from typing import Final, Self
 
 from pydantic import ValidationError
 
-from adapters.files import isolation, limits
+from adapters.files import limits, sandbox
 from adapters.files.texts.child import CODE
-from adapters.files.texts.orders import ANSWER_BYTES, Answer, Bounds, ReadOrder
+from adapters.files.texts.protocol import ANSWER_BYTES, Answer, Bounds, ReadOrder
 from adapters.ports import Extracted, Unavailable, UnreadableDocument
 
 _CHILD: Final = "adapters.files.texts.child"
@@ -86,7 +86,7 @@ class _Reader:
     """One process that reads documents, one after the other."""
 
     def __init__(self) -> None:
-        self._child = isolation.start(_CHILD, talks=True)
+        self._child = sandbox.start(_CHILD, talks=True)
 
     def ask(self, order: bytes) -> tuple[int, bytes]:
         """Have a document read; exit code of what read it, and its answer.
@@ -96,9 +96,9 @@ class _Reader:
         """
         assert self._child.stdin is not None and self._child.stdout is not None
         try:
-            isolation.write_frame(self._child.stdin, order)
-            frame = isolation.read_frame(self._child.stdout, ANSWER_BYTES + CODE.size)
-        except (OSError, ValueError, isolation.FrameTooLong) as error:
+            sandbox.write_frame(self._child.stdin, order)
+            frame = sandbox.read_frame(self._child.stdout, ANSWER_BYTES + CODE.size)
+        except (OSError, ValueError, sandbox.FrameTooLong) as error:
             raise _Lost from error
         if frame is None or len(frame) < CODE.size:
             raise _Lost
@@ -107,7 +107,7 @@ class _Reader:
 
     def stop(self) -> None:
         """End it at once."""
-        isolation.stop(self._child)
+        sandbox.stop(self._child)
 
 
 def _understood(code: int, body: bytes, bounds: Bounds) -> Extracted:

@@ -8,10 +8,10 @@ from adapters.files import limits
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import Kind, kind_of
 from adapters.files.texts.mail import read_mail
-from adapters.files.texts.orders import Answer, ReadOrder
 from adapters.files.texts.outlook import read_outlook
 from adapters.files.texts.pdf import read_pdf
 from adapters.files.texts.plain import read_page, read_plain
+from adapters.files.texts.protocol import Answer, ReadOrder
 from adapters.files.texts.word import read_word
 from adapters.ports import Unavailable, UnreadableDocument
 

@@ -9,7 +9,7 @@ from typing import BinaryIO, Self
 
 from adapters.files import limits
 from adapters.files.package import DAMAGED
-from adapters.files.xlsx_values import Memo, text
+from adapters.files.tables.xlsx.values import Memo, text
 from adapters.files.xml import XmlStream, parse
 from adapters.ports import UnreadableDocument
 

@@ -3,8 +3,8 @@
 import sqlite3
 from collections.abc import Iterable
 
-from adapters.files.schedule_records import WbsRecord
-from adapters.files.schedule_values import PATH_LENGTH, clean_code
+from adapters.files.schedules.records import WbsRecord
+from adapters.files.schedules.values import PATH_LENGTH, clean_code
 from adapters.ports import UnreadableDocument
 
 IN_MEMORY = 200_000

@@ -7,9 +7,9 @@ its row out, and says so.
 from collections.abc import Iterator
 from contextlib import closing
 
-from adapters.files import schedule_vocabulary as words
-from adapters.files.schedule_codes import SpillingMap
-from adapters.files.schedule_context import (
+from adapters.files.schedules import vocabulary as words
+from adapters.files.schedules.codes import SpillingMap
+from adapters.files.schedules.context import (
     SEPARATOR,
     UNKNOWN,
     ProjectContext,
@@ -17,8 +17,8 @@ from adapters.files.schedule_context import (
     unusable,
     usable,
 )
-from adapters.files.schedule_progress import total
-from adapters.files.schedule_records import (
+from adapters.files.schedules.progress import total
+from adapters.files.schedules.records import (
     ActivityCodeRecord,
     AssignmentRecord,
     CodeTypeRecord,
@@ -28,7 +28,7 @@ from adapters.files.schedule_records import (
     UdfTypeRecord,
     UdfValueRecord,
 )
-from adapters.files.schedule_values import CODE_LENGTH, clean_code, decimal_text
+from adapters.files.schedules.values import CODE_LENGTH, clean_code, decimal_text
 from domain.imports.schedule_items import ScheduleItem
 
 

@@ -4,12 +4,12 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from adapters.files.pmxml import open_pmxml
-from adapters.files.schedule_context import usable
-from adapters.files.schedule_entities import read_entities
-from adapters.files.schedule_records import ActivityRecord, ProjectRecord, Records, WbsRecord
-from adapters.files.schedule_values import Values, clean_code
-from adapters.files.xer import open_xer, xer_encoding
+from adapters.files.schedules.context import usable
+from adapters.files.schedules.entities import read_entities
+from adapters.files.schedules.pmxml import open_pmxml
+from adapters.files.schedules.records import ActivityRecord, ProjectRecord, Records, WbsRecord
+from adapters.files.schedules.values import Values, clean_code
+from adapters.files.schedules.xer import open_xer, xer_encoding
 from adapters.ports import UnreadableDocument
 from domain.imports.schedule_items import ScheduleItem, ScheduleProject
 

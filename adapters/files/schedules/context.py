@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from adapters.files.schedule_codes import SpillingMap, WbsPaths
-from adapters.files.schedule_records import ProjectRecord, Record, Records, WbsRecord
-from adapters.files.schedule_values import CODE_LENGTH, Values, problem
+from adapters.files.schedules.codes import SpillingMap, WbsPaths
+from adapters.files.schedules.records import ProjectRecord, Record, Records, WbsRecord
+from adapters.files.schedules.values import CODE_LENGTH, Values, problem
 from domain.imports.schedule_items import ScheduleItem
 from domain.tabular.rows import RejectedRow
 
