@@ -25,7 +25,7 @@ from stack.temporal import temporal_server
 from tests.support.case_world import CaseWorld, case_world
 from workers.catalogue import CATALOGUE
 from workers.connect import connect
-from workflows.batch_lifecycle import BatchLifecycle
+from workflows.batches.batch_lifecycle import BatchLifecycle
 
 T = TypeVar("T")
 

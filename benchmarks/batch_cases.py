@@ -17,7 +17,7 @@ from tests.support.batches import finished, started
 from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
 from tests.support.waiting import eventually
 from workers.connect import connect
-from workflows.batches import BatchLifecycle, CaseQueue
+from workflows.batches.case_queue import BatchLifecycle, CaseQueue
 
 EVENTS = 10_000
 IN_LINE = 20

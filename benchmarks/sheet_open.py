@@ -14,7 +14,7 @@ from benchmarks.sheet_workload import ORGANISATION
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import TASK_QUEUE, SpreadsheetOrder, workflow_id
 from workflows import attributes
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 UNKNOWN: Final = len(sheet_workload.HEADER) + 1
 """Id of the one column that means nothing."""

@@ -25,7 +25,7 @@ from workers.connect import connect
 from workers.gateway.auth import mint_token
 from workers.gateway.identity import IMPORTER
 from workers.gateway.settings import TokenSettings
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 PATIENCE: Final = 900.0
 _LOOK_SECONDS: Final = 0.05

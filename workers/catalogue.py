@@ -29,13 +29,13 @@ from activities.spreadsheets.undo import SpreadsheetUndoing
 from activities.spreadsheets.values import SpreadsheetValues
 from contracts import batches, imports, spreadsheets
 from workers.resources import Resources
-from workflows.batch_sweeper import BatchSweeper
-from workflows.batches import BatchLifecycle, CaseQueue
-from workflows.document_load import DocumentLoad
-from workflows.imports import DocumentImport
-from workflows.spreadsheet_retention import SpreadsheetRetention
-from workflows.spreadsheet_undo import SpreadsheetUndo
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.batches.case_queue import BatchLifecycle, CaseQueue
+from workflows.batches.document_load import DocumentLoad
+from workflows.batches.sweeper import BatchSweeper
+from workflows.imports.document_import import DocumentImport
+from workflows.spreadsheets.retention import SpreadsheetRetention
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo import SpreadsheetUndo
 
 Activities = Sequence[Callable[..., Any]]
 

@@ -20,9 +20,9 @@ PASSTHROUGH = (
     "workflows.policies",
     "workflows.steps",
     "domain.spreadsheets.decisions",
-    "workflows.spreadsheet_answers",
-    "workflows.spreadsheet_messages",
-    "workflows.spreadsheet_pauses",
+    "workflows.spreadsheets.answers",
+    "workflows.spreadsheets.messages",
+    "workflows.spreadsheets.pauses",
 )
 
 

@@ -51,7 +51,7 @@ from workers.cli.service_bus import ServiceBusQueue, open_queue
 from workers.connect import connect
 from workers.resources import open_resources
 from workers.settings import QueueSettings
-from workflows.imports import DocumentImport
+from workflows.imports.document_import import DocumentImport
 
 
 class Expected(Contract):

@@ -21,7 +21,7 @@ from workers.bridges.batch_door import BatchDoor
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeTotals
 from workers.bridges.verdicts import Settle
-from workflows.batches import CaseQueue
+from workflows.batches.case_queue import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -31,7 +31,7 @@ from workers.bridges.batch_door import BatchDoor
 from workers.bridges.totals import BridgeTotals
 from workers.bridges.verdicts import Abandon
 from workers.connect import connect
-from workflows.batches import CaseQueue
+from workflows.batches.case_queue import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

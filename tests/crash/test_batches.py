@@ -49,8 +49,8 @@ from workers.batch_resources import batch_resources
 from workers.batch_settings import BatchSettings
 from workers.connect import connect
 from workflows import attributes
-from workflows.batch_sweeper import BatchSweeper
-from workflows.batches import CaseQueue
+from workflows.batches.case_queue import CaseQueue
+from workflows.batches.sweeper import BatchSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -35,9 +35,9 @@ from tests.support.batches import (
 )
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.batch_lifecycle import BatchLifecycle
-from workflows.batch_sweeper import BatchSweeper
-from workflows.batches import CaseQueue
+from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.case_queue import CaseQueue
+from workflows.batches.sweeper import BatchSweeper
 
 Handle = WorkflowHandle[Any, Any]
 QUICK = Timings(settle=1, poll=1, hold=1, end=3600)

@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowHandle
 from contracts.imports import Answer, ImportOrder, Retry
 from tests.support.imports import OUTCOME, World, import_message, permanent
 from workflows import attributes
-from workflows.imports import DocumentImport
+from workflows.imports.document_import import DocumentImport
 
 Handle = WorkflowHandle[Any, Any]
 

@@ -9,7 +9,7 @@ from temporalio.client import Client, WorkflowHandle
 from contracts.batches import DocumentEvent, LoadOrder, LoadStep
 from tests.support.document_loads import ATTACHMENTS, PROCESSED, RELATIONS, LoadWorld, unreadable
 from workflows import attributes
-from workflows.document_load import DocumentLoad
+from workflows.batches.document_load import DocumentLoad
 
 Handle = WorkflowHandle[Any, Any]
 

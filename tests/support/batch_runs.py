@@ -29,7 +29,7 @@ from tests.support.batches import (
 )
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.batch_lifecycle import BatchLifecycle
+from workflows.batches.batch_lifecycle import BatchLifecycle
 
 Handle = WorkflowHandle[Any, BatchResult]
 QUICK = Timings(settle=0, poll=1, hold=0)

@@ -25,7 +25,7 @@ from workers.bridges.case_events import run_case_event_bridge
 from workers.bridges.patience import Patience
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeTotals
-from workflows.batches import BatchLifecycle, CaseQueue
+from workflows.batches.case_queue import BatchLifecycle, CaseQueue
 
 QUICK = Patience(first_pause=0.05, longest_pause=0.3, hold=1)
 ONE_BY_ONE = Polling(ask=1, wait=1, quiet=2)

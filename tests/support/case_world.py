@@ -36,7 +36,7 @@ from workers.catalogue import CATALOGUE
 from workers.resources import Resources
 from workers.settings import RunSettings
 from workflows import attributes
-from workflows.batches import CaseQueue
+from workflows.batches.case_queue import CaseQueue
 
 QUICK = Timings(settle=0, poll=1, hold=0)
 

@@ -28,7 +28,7 @@ from contracts.spreadsheets import (
 from tests.support.spreadsheets import SheetWorld
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 Handle = WorkflowHandle[Any, SpreadsheetResult]
 S = SpreadsheetState

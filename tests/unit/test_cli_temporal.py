@@ -27,7 +27,7 @@ from workers.cli.errors import CommandError
 from workers.cli.temporal import TemporalRuns
 from workers.plugin import docflow_plugin
 from workflows import attributes
-from workflows.imports import DocumentImport
+from workflows.imports.document_import import DocumentImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -9,8 +9,8 @@ from contracts.batches import BatchKey, BatchOrder, Phase, SweepOrder, Swept
 from tests.support.batches import MAKING, REMOVING, SweeperWorld, denied
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.batch_lifecycle import BatchLifecycle
-from workflows.batch_sweeper import BatchSweeper
+from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.sweeper import BatchSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -42,7 +42,7 @@ from tests.support.batches import (
 )
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.batch_lifecycle import BatchLifecycle
+from workflows.batches.batch_lifecycle import BatchLifecycle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

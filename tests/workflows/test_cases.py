@@ -24,8 +24,8 @@ from contracts.batches import (
 from tests.support.batches import again, cancelled, ended, finished, started
 from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
 from tests.support.waiting import eventually
-from workflows.batch_lifecycle import BatchLifecycle
-from workflows.batches import CaseQueue
+from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.batches.case_queue import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

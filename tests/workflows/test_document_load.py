@@ -33,7 +33,7 @@ from tests.support.document_loads import (
 )
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.document_load import PAUSE, DocumentLoad
+from workflows.batches.document_load import PAUSE, DocumentLoad
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

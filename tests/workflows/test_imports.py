@@ -32,7 +32,7 @@ from contracts.imports import (
 from domain.imports.registry import REGISTRY
 from tests.support.imports import OUTCOME, World, import_message, permanent
 from workflows import attributes
-from workflows.imports import DocumentImport
+from workflows.imports.document_import import DocumentImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

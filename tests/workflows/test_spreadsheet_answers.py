@@ -25,7 +25,7 @@ from tests.support.sheet_runs import (
     waits_in,
 )
 from tests.support.spreadsheets import MATCHED, UNMATCHED, SheetWorld, spreadsheet_order
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -29,9 +29,9 @@ from tests.support.spreadsheets import (
 )
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.spreadsheet_retention import SpreadsheetRetention
-from workflows.spreadsheet_undo import SpreadsheetUndo
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.retention import SpreadsheetRetention
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo import SpreadsheetUndo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

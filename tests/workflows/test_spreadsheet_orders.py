@@ -43,7 +43,7 @@ from tests.support.spreadsheets import UNMATCHED, SheetWorld, spreadsheet_order
 from tests.support.waiting import eventually
 from workers.plugin import docflow_plugin
 from workflows import attributes
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 T = TypeVar("T")
 

@@ -31,7 +31,7 @@ from tests.support.sheet_runs import (
 )
 from tests.support.spreadsheets import COUNTS, UNMATCHED, SheetWorld, damaged, spreadsheet_order
 from workflows import attributes
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -26,7 +26,7 @@ from workers.bridges.bodies import RefusedMessage
 from workers.bridges.doors import START_TIMEOUT, both_answer, given_back, refuse
 from workers.bridges.verdicts import Abandon, Settle, Verdict
 from workflows import attributes
-from workflows.batches import CaseQueue
+from workflows.batches.case_queue import CaseQueue
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from workers.bridges.stopping import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.verdicts import DeadLetter
 from workers.health import Health
-from workflows.batches import BatchLifecycle
+from workflows.batches.case_queue import BatchLifecycle
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient

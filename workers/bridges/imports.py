@@ -24,7 +24,7 @@ from workers.bridges.doors import START_TIMEOUT, both_answer, given_back, refuse
 from workers.bridges.reading import read_message
 from workers.bridges.verdicts import Settle, Verdict
 from workflows import attributes
-from workflows.imports import DocumentImport
+from workflows.imports.document_import import DocumentImport
 
 logger = logging.getLogger(__name__)
 

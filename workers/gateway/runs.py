@@ -45,8 +45,8 @@ from workers.gateway.errors import (
     WrongState,
 )
 from workflows import attributes
-from workflows.spreadsheet_undo import SpreadsheetUndo
-from workflows.spreadsheets import SpreadsheetImport
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo import SpreadsheetUndo
 
 logger = logging.getLogger(__name__)
 

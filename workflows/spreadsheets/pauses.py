@@ -13,7 +13,7 @@ from contracts.spreadsheets import NEXT, Notice, SpreadsheetState
 from domain.spreadsheets import decisions
 from domain.spreadsheets.decisions import Nudge
 from workflows import attributes, policies
-from workflows.spreadsheet_messages import SpreadsheetMessages
+from workflows.spreadsheets.messages import SpreadsheetMessages
 from workflows.steps import Decision, explain, kind_of
 
 T = TypeVar("T")

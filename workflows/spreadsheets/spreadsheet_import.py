@@ -34,7 +34,7 @@ from contracts.spreadsheets import (
     StageInput,
 )
 from workflows import attributes, policies
-from workflows.spreadsheet_pauses import HOPELESS, Abandoned, Failed, SpreadsheetPauses
+from workflows.spreadsheets.pauses import HOPELESS, Abandoned, Failed, SpreadsheetPauses
 from workflows.steps import explain, kind_of
 
 

@@ -34,8 +34,8 @@ from contracts.batches import (
 from contracts.batches.runs import DEPTHS_KEPT
 from contracts.errors import BATCH_FAILED
 from workflows import attributes
-from workflows.batch_pauses import BatchOver, BatchPauses
-from workflows.batch_steps import BatchSteps
+from workflows.batches.pauses import BatchOver, BatchPauses
+from workflows.batches.steps import BatchSteps
 from workflows.steps import Decision, explain, to_its_end
 
 NOTHING_IN_FLIGHT: Final = (

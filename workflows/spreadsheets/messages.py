@@ -18,7 +18,7 @@ from contracts.spreadsheets import (
     MappingsAnswer,
     Reassignment,
 )
-from workflows.spreadsheet_answers import SpreadsheetAnswers
+from workflows.spreadsheets.answers import SpreadsheetAnswers
 from workflows.steps import explain
 
 

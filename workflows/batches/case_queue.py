@@ -31,7 +31,7 @@ from contracts.batches import (
     WaitingBatch,
 )
 from workflows import attributes, policies
-from workflows.batch_lifecycle import BatchLifecycle
+from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.steps import explain
 
 __all__ = ["BatchLifecycle", "CaseQueue"]

@@ -16,7 +16,7 @@ from contracts.batches import (
     Purpose,
 )
 from workflows import attributes
-from workflows.batch_building import Building, LeaveIt, table_of
+from workflows.batches.infrastructure import Building, LeaveIt, table_of
 from workflows.steps import Answered, Decision, Parking, explain
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from temporalio.workflow import ParentClosePolicy
 from activities.batches.orphans import BatchSweeping
 from contracts.batches import BatchKey, BatchOrder, Purpose, SweepOrder, Swept
 from workflows import attributes, policies
-from workflows.batch_lifecycle import BatchLifecycle
+from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.steps import explain
 
 AT_ONCE: Final = 5
