@@ -9,12 +9,12 @@ from azure.servicebus.aio import ServiceBusClient
 from benchmarks import workload
 from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, Servers
-from workers.bridges.imports import ImportDoor
-from workers.bridges.patience import Accept
 from workers.bridges.service_bus import ServiceBusBridge
-from workers.bridges.verdicts import Settle, Verdict
 from workers.connect import connect
 from workers.resources import open_resources
+from workers.services.imports.intake import ImportDoor
+from workers.services.patience import Accept
+from workers.services.verdicts import Settle, Verdict
 from workers.settings import QueueSettings
 
 SHARE = 0.5

@@ -20,7 +20,7 @@ from sqlalchemy import make_url
 from benchmarks.steps import Steps, open_steps
 from benchmarks.timing import Cost, Stopwatch
 from contracts.imports import HandlerOutcome, ImportPlan
-from workers.bridges.reading import read_message
+from workers.services.imports.messages import read_message
 
 AT_ONCE = 16
 POLLING_SECONDS = 0.02

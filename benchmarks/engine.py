@@ -12,12 +12,12 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from benchmarks.empty import EmptyImport, begin, finish, work
 from benchmarks.stack import EMPTY_QUEUE
 from workers.bridges.service_bus import ServiceBusBridge
-from workers.bridges.verdicts import Settle, Verdict
 from workers.catalogue import CATALOGUE, Pipeline
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.process import build_worker
 from workers.resources import open_resources
+from workers.services.verdicts import Settle, Verdict
 from workers.settings import QueueSettings
 
 PIPELINE = Pipeline(

@@ -23,7 +23,7 @@ from python_calamine import CalamineWorkbook
 from benchmarks import workload
 from benchmarks.steps import open_steps
 from benchmarks.timing import Cost, Stopwatch
-from workers.bridges.reading import read_message
+from workers.services.imports.messages import read_message
 
 _COLUMNS = (
     *("drawing", "commodity_code", "size", "line_no", "area", "spec", "description"),

@@ -20,8 +20,8 @@ import asyncpg
 
 from benchmarks.steps import open_steps
 from benchmarks.timing import Cost, Stopwatch
-from workers.bridges.reading import read_message
 from workers.catalogue import CATALOGUE
+from workers.services.imports.messages import read_message
 
 AT_ONCE = CATALOGUE["imports"].local_slots
 

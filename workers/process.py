@@ -18,7 +18,6 @@ from workers.batch_resources import open_batches
 from workers.batch_settings import BatchSettings
 from workers.bridges.batch_loader import run_batch_loader
 from workers.bridges.case_events import run_case_event_bridge
-from workers.bridges.imports import ImportDoor
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.bridges.totals import BridgeTotals
 from workers.catalogue import CATALOGUE, Pipeline
@@ -27,6 +26,7 @@ from workers.connect import connect
 from workers.health import Health, serve_health
 from workers.resources import Resources, open_resources
 from workers.schedules import Change, reconcile
+from workers.services.imports.intake import ImportDoor
 from workers.settings import QueueSettings, SettingsError
 from workers.signals import stop_on_signals
 

@@ -23,11 +23,11 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
 from workers.bridges.function_app import GivenBack, build
-from workers.bridges.imports import ImportDoor
-from workers.bridges.patience import Accept, Patience
 from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
-from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.plugin import docflow_plugin
+from workers.services.imports.intake import ImportDoor
+from workers.services.patience import Accept, Patience
+from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings import QueueSettings
 from workflows import attributes
 

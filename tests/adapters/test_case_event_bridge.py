@@ -17,10 +17,10 @@ from tests.support.aws import Cloud
 from tests.support.case_event_bridges import TOGETHER, Book, body, bridging, cases, drain, working
 from tests.support.sqs import Pair
 from tests.support.waiting import eventually
-from workers.bridges.batch_door import BatchDoor
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeTotals
-from workers.bridges.verdicts import Settle
+from workers.services.batches.case_events import BatchDoor
+from workers.services.verdicts import Settle
 from workflows.batches.case_queue import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -27,10 +27,10 @@ from tests.support.case_event_bridges import (
 )
 from tests.support.sqs import Pair
 from tests.support.waiting import eventually
-from workers.bridges.batch_door import BatchDoor
 from workers.bridges.totals import BridgeTotals
-from workers.bridges.verdicts import Abandon
 from workers.connect import connect
+from workers.services.batches.case_events import BatchDoor
+from workers.services.verdicts import Abandon
 from workflows.batches.case_queue import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -128,7 +128,7 @@ async def test_a_wish_to_cancel_is_not_kept_by_the_client(
 async def test_what_does_not_answer_in_time_is_given_back(
     client: Client, rejected: MemoryRejectedMessages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.bridges.batch_door.TAKE_SECONDS", 0.5)
+    monkeypatch.setattr("workers.services.batches.case_events.TAKE_SECONDS", 0.5)
     [case_id] = cases(1)
     door = BatchDoor(client, rejected, queue="case-events")
     began = time.monotonic()

@@ -19,11 +19,11 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
 from tests.support.bridges import running
-from workers.bridges.imports import ImportDoor
-from workers.bridges.patience import Accept, Patience
 from workers.bridges.service_bus import BridgeError, BridgeTotals, ServiceBusBridge
-from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.plugin import docflow_plugin
+from workers.services.imports.intake import ImportDoor
+from workers.services.patience import Accept, Patience
+from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings import QueueSettings
 
 QUEUE = "import-queue"

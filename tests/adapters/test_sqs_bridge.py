@@ -12,11 +12,11 @@ from tests.support.bridges import running
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import WHOLE, bridge_of
 from tests.support.waiting import eventually
-from workers.bridges.patience import Patience
 from workers.bridges.sqs import Polling
 from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.totals import BridgeTotals
-from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.services.patience import Patience
+from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient

@@ -11,11 +11,11 @@ from tests.support.bridges import running
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import bridge_of, settle
 from tests.support.waiting import eventually
-from workers.bridges.patience import Patience
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.health import Health
+from workers.services.patience import Patience
+from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient

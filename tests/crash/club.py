@@ -32,7 +32,7 @@ from tests.crash.places import Phase, Place, activities_under_way, open_place
 from tests.crash.sheet_outcomes import Lines, Remains, parked_rows, remains_of
 from tests.crash.sheets import CHOSEN, CREATED, SENIOR, Sheet
 from tests.support.installation import Installation
-from workers.gateway.runs import Runs
+from workers.services.spreadsheets.runs import Runs
 
 _BY = "ada"
 _BREATH = 0.02

@@ -21,9 +21,9 @@ from stack.children import StackError, free_port, start_child, stop_child, wait_
 from stack.embedded import DOCFLOW, QUEUE, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, Document
-from workers.cli.service_bus import ServiceBusQueue, open_queue
 from workers.connect import connect
 from workers.resources import Resources, open_resources
+from workers.services.imports.queue import ServiceBusQueue, open_queue
 from workers.settings import QueueSettings
 
 WORKER = ("worker", "imports")

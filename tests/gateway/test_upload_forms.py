@@ -11,8 +11,8 @@ from starlette.types import Message
 
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound
-from workers.gateway.errors import DeskError, Refused, TooLarge, UnsupportedFile
 from workers.gateway.upload import Upload
+from workers.services.errors import DeskError, Refused, TooLarge, UnsupportedFile
 
 BOUNDARY = "----boundary7MA4"
 CSV = b"First name,Last name\r\nAnna,Meier\r\n"

@@ -10,9 +10,9 @@ from contracts.batches import (
     CaseEvent,
     DocumentEvent,
 )
-from workers.bridges.batch_reading import read_case_event, read_document_event
-from workers.bridges.bodies import RefusedMessage
-from workers.bridges.verdicts import (
+from workers.services.batches.messages import read_case_event, read_document_event
+from workers.services.bodies import RefusedMessage
+from workers.services.verdicts import (
     DESCRIPTION_LIMIT,
     INVALID_MESSAGE,
     MALFORMED_BODY,

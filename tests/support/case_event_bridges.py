@@ -22,9 +22,9 @@ from contracts.batches import (
 )
 from tests.support.sqs import Pair
 from workers.bridges.case_events import run_case_event_bridge
-from workers.bridges.patience import Patience
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeTotals
+from workers.services.patience import Patience
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
 
 QUICK = Patience(first_pause=0.05, longest_pause=0.3, hold=1)

@@ -22,11 +22,11 @@ from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
 from workers.gateway.app import create_app
 from workers.gateway.auth import Tokens, mint_token
-from workers.gateway.desk import Desk
 from workers.gateway.process import serve
 from workers.gateway.settings import GatewaySettings, TokenSettings
 from workers.process import build_worker
 from workers.resources import Resources
+from workers.services.spreadsheets.service import Desk
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING
 
 from tests.support.sqs import Pair
-from workers.bridges.patience import Accept, Patience
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
-from workers.bridges.verdicts import Settle, Verdict
 from workers.health import Health
+from workers.services.patience import Accept, Patience
+from workers.services.verdicts import Settle, Verdict
 
 if TYPE_CHECKING:
     pass

@@ -27,12 +27,8 @@ from contracts.batches import (
     Timings,
 )
 from tests.support.batch_messages import DOCUMENT, STARTED, enveloped, raw_of, refused
-from workers.bridges.batch_reading import read_case_event, read_document_event
-from workers.bridges.verdicts import (
-    INVALID_MESSAGE,
-    MALFORMED_BODY,
-    UNKNOWN_EVENT_TYPE,
-)
+from workers.services.batches.messages import read_case_event, read_document_event
+from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
 
 EVERY_TIME = {
     "settle": 1,

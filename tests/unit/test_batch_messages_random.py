@@ -35,12 +35,8 @@ from tests.support.batch_messages import (
     raw_of,
     refused,
 )
-from workers.bridges.batch_reading import read_case_event, read_document_event
-from workers.bridges.verdicts import (
-    INVALID_MESSAGE,
-    MALFORMED_BODY,
-    UNKNOWN_EVENT_TYPE,
-)
+from workers.services.batches.messages import read_case_event, read_document_event
+from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
 
 ids = st.integers(1, LARGEST_ID)
 names = (

@@ -16,9 +16,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.imports import MESSAGE_BYTES, DocumentType
-from workers.bridges.imports import ImportDoor, summary
-from workers.bridges.reading import read_message
-from workers.bridges.verdicts import (
+from workers.services.imports.intake import ImportDoor, summary
+from workers.services.imports.messages import read_message
+from workers.services.verdicts import (
     DESCRIPTION_LIMIT,
     INVALID_MESSAGE,
     MALFORMED_BODY,

@@ -7,7 +7,7 @@ from stack.children import free_port
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from workers.cli.errors import CommandError
-from workers.cli.service_bus import open_queue
+from workers.services.imports.queue import open_queue
 from workers.settings import QueueSettings
 
 

@@ -24,8 +24,8 @@ from contracts.imports import (
 from stack.temporal import temporal_binary
 from tests.support.imports import OUTCOME, World, import_message, permanent
 from workers.cli.errors import CommandError
-from workers.cli.temporal import TemporalRuns
 from workers.plugin import docflow_plugin
+from workers.services.imports.runs import TemporalRuns
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 

@@ -17,8 +17,6 @@ from contracts.spreadsheets import (
     MappingStatus,
     SpreadsheetState,
 )
-from workers.gateway.choices import FieldView
-from workers.gateway.errors import Refused
 from workers.gateway.pages.forms import (
     Choice,
     Form,
@@ -32,6 +30,8 @@ from workers.gateway.pages.lines import Trail, column_lines, unsaved, value_line
 from workers.gateway.pages.rendering import HERE, ago, number, plural
 from workers.gateway.pages.site import own_address
 from workers.gateway.pages.words import steps
+from workers.services.errors import Refused
+from workers.services.spreadsheets.choices import FieldView
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FIELDS = [

@@ -22,15 +22,15 @@ from contracts.batches import (
     key_of,
     names_of,
 )
-from workers.bridges.doors import START_TIMEOUT
-from workers.bridges.load_door import LoadDoor
-from workers.bridges.patience import Patience
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.stopping import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.bridges.verdicts import DeadLetter
 from workers.health import Health
+from workers.services.batches.documents import LoadDoor
+from workers.services.intake import START_TIMEOUT
+from workers.services.patience import Patience
+from workers.services.verdicts import DeadLetter
 from workflows.batches.case_queue import BatchLifecycle
 
 if TYPE_CHECKING:

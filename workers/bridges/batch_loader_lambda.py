@@ -15,10 +15,10 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from adapters.ports import BatchQueues, PortError
 from contracts.batches import BatchKey, names_of
-from workers.bridges.load_door import LoadDoor
-from workers.bridges.patience import Patience
-from workers.bridges.verdicts import Abandon, DeadLetter, Settle
 from workers.connect import TemporalUnreachable, connect
+from workers.services.batches.documents import LoadDoor
+from workers.services.patience import Patience
+from workers.services.verdicts import Abandon, DeadLetter, Settle
 from workers.settings import SettingsError
 
 logger = logging.getLogger(__name__)

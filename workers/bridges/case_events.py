@@ -8,12 +8,12 @@ from temporalio.client import Client
 
 from adapters.ports import REJECTED_BODY_BYTES, RejectedMessages
 from contracts.batches import Timings
-from workers.bridges.batch_door import BatchDoor
-from workers.bridges.patience import Patience
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
 from workers.bridges.totals import BridgeTotals
 from workers.health import Health
+from workers.services.batches.case_events import BatchDoor
+from workers.services.patience import Patience
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient

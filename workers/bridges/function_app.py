@@ -11,8 +11,8 @@ import azure.functions as func
 
 from adapters.ports import REJECTED_BODY_BYTES
 from workers.bridges.late_door import LateDoor
-from workers.bridges.patience import Accept, Patience
-from workers.bridges.verdicts import DeadLetter, Settle
+from workers.services.patience import Accept, Patience
+from workers.services.verdicts import DeadLetter, Settle
 
 
 class GivenBack(Exception):

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
-from workers.bridges.imports import ImportDoor
-from workers.bridges.verdicts import Verdict
 from workers.connect import connect
 from workers.resources import open_resources
+from workers.services.imports.intake import ImportDoor
+from workers.services.verdicts import Verdict
 from workers.settings import QueueSettings
 
 

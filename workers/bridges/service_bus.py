@@ -23,10 +23,10 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from workers.bridges.patience import Accept, Patience
 from workers.bridges.stopping import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.bridges.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.services.patience import Accept, Patience
+from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings import QueueSettings
 
 logger = logging.getLogger(__name__)

@@ -15,12 +15,12 @@ from typing import Final
 
 from adapters.aws.errors import Missing
 from adapters.ports import Denied, PortError
-from workers.bridges.patience import Accept, Patience
 from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.stopping import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.bridges.verdicts import Abandon, DeadLetter, Verdict
 from workers.health import Health
+from workers.services.patience import Accept, Patience
+from workers.services.verdicts import Abandon, DeadLetter, Verdict
 
 logger = logging.getLogger(__name__)
 

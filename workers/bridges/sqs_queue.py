@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from adapters.aws.errors import aws
 from adapters.ports import PortError
-from workers.bridges.verdicts import DeadLetter
+from workers.services.verdicts import DeadLetter
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient

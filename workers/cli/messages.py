@@ -12,10 +12,10 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
-from workers.bridges import reading
-from workers.bridges.bodies import RefusedMessage
 from workers.cli.errors import UsageError
 from workers.cli.text import one_line
+from workers.services.bodies import RefusedMessage
+from workers.services.imports import messages
 
 OPTIONS: Mapping[str, str] = {
     "document_type": "--type",
@@ -170,7 +170,7 @@ def read_message(body: bytes) -> ImportMessage:
         UsageError: A bridge would reject it; the message names the fields.
     """
     try:
-        return reading.read_message(body)
+        return messages.read_message(body)
     except RefusedMessage as refused:
         raise UsageError(refused.description) from None
 

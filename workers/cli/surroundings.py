@@ -18,13 +18,13 @@ def _open_resources(environment: Mapping[str, str]) -> AbstractAsyncContextManag
 
 
 def _open_queue(settings: QueueSettings) -> AbstractAsyncContextManager[ImportQueue]:
-    from workers.cli.service_bus import open_queue
+    from workers.services.imports.queue import open_queue
 
     return open_queue(settings)
 
 
 async def _open_runs(environment: Mapping[str, str]) -> Runs:
-    from workers.cli.temporal import open_runs
+    from workers.services.imports.runs import open_runs
 
     return await open_runs(environment)
 

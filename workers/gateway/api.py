@@ -19,9 +19,7 @@ from workers.gateway.asking import (
     expected_version,
 )
 from workers.gateway.bodies import AssigneeBody
-from workers.gateway.desk import Desk, Upload
 from workers.gateway.events import last_revision, status_events
-from workers.gateway.identity import Identity
 from workers.gateway.models import (
     AnswerView,
     ImportTypeView,
@@ -29,7 +27,9 @@ from workers.gateway.models import (
     InboxView,
 )
 from workers.gateway.problems import problem_responses
-from workers.gateway.reading import LARGEST_PAGE, settled
+from workers.services.identity import Identity
+from workers.services.spreadsheets.queries import LARGEST_PAGE, settled
+from workers.services.spreadsheets.service import Desk, Upload
 
 router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
 

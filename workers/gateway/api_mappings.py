@@ -18,7 +18,6 @@ from workers.gateway.asking import (
     expected_version,
 )
 from workers.gateway.bodies import CellDecisionsBody, ColumnDecisionsBody, LayoutBody
-from workers.gateway.errors import StillOpen, WrongState
 from workers.gateway.models import (
     AnswerView,
     CandidateView,
@@ -29,7 +28,8 @@ from workers.gateway.models import (
     mapping_status,
 )
 from workers.gateway.problems import problem_responses
-from workers.gateway.reading import LARGEST_PAGE
+from workers.services.errors import StillOpen, WrongState
+from workers.services.spreadsheets.queries import LARGEST_PAGE
 
 router = APIRouter(
     prefix="/api/imports/{uuid}",

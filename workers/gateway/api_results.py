@@ -16,9 +16,9 @@ from workers.gateway.asking import (
     describe_page,
 )
 from workers.gateway.downloads import XLSX, ReportDownload
-from workers.gateway.errors import NotFound
 from workers.gateway.models import DecisionView, ResultView, SummaryView, UndoView
 from workers.gateway.problems import problem_responses
+from workers.services.errors import NotFound
 
 router = APIRouter(
     prefix="/api/imports/{uuid}",

@@ -12,10 +12,10 @@ from starlette.responses import JSONResponse
 
 from workers.gateway import api, api_mappings, api_results
 from workers.gateway.auth import Tokens
-from workers.gateway.desk import Desk
 from workers.gateway.headers import SecurityHeaders, SmallBodies
 from workers.gateway.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.settings import GatewaySettings
+from workers.services.spreadsheets.service import Desk
 
 UPLOADS: Final = ("/api/imports", "/imports")
 """Paths of the API and of the pages that take files."""

@@ -9,9 +9,9 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from workers.gateway.auth import Tokens, Unauthorised
-from workers.gateway.desk import LARGEST_PAGE, Desk
-from workers.gateway.errors import Conflict
-from workers.gateway.identity import Identity
+from workers.services.errors import Conflict
+from workers.services.identity import Identity
+from workers.services.spreadsheets.service import LARGEST_PAGE, Desk
 
 _BEARER: Final = HTTPBearer(
     auto_error=False,

@@ -14,8 +14,8 @@ from joserfc import jws, jwt
 from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
 from joserfc.jwk import Key, KeySet, OctKey
 
-from workers.gateway.identity import ROLES, Identity
 from workers.gateway.settings import SHARED_KEY, TokenSettings
+from workers.services.identity import ROLES, Identity
 from workers.settings import SettingsError
 
 LONGEST_TOKEN: Final = 16_384

@@ -5,7 +5,7 @@ from typing import Final
 from fastapi.responses import FileResponse
 from starlette.types import Receive, Scope, Send
 
-from workers.gateway.reading import ReportFile
+from workers.services.spreadsheets.queries import ReportFile
 
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 

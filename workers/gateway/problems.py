@@ -14,14 +14,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from adapters.ports import PortError
 from workers.gateway.auth import KeysAway, Unauthorised
-from workers.gateway.errors import (
-    Conflict,
-    DeskError,
-    StillOpen,
-    TemporalAway,
-    TooManyRequests,
-)
 from workers.gateway.models import answer_fields
+from workers.services.errors import Conflict, DeskError, StillOpen, TemporalAway, TooManyRequests
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from adapters.database.spreadsheets import SqlSpreadsheetViews
 from workers.connect import connect
 from workers.gateway.app import create_app
 from workers.gateway.auth import Tokens
-from workers.gateway.desk import Desk
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.settings import GatewaySettings
 from workers.resources import open_resources
+from workers.services.spreadsheets.service import Desk
 from workers.settings import SettingsError
 from workers.signals import stop_on_signals
 

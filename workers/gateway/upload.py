@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from adapters.files.tables.sniff import HEAD_BYTES, refuse_head
 from adapters.ports import UnreadableDocument
-from workers.bridges.bodies import printable
-from workers.gateway.errors import Refused, TooLarge, UnsupportedFile
+from workers.services.bodies import printable
+from workers.services.errors import Refused, TooLarge, UnsupportedFile
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

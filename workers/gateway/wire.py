@@ -16,7 +16,7 @@ from domain.spreadsheets.records import Preview
 from domain.spreadsheets.types.base import SheetType
 from workers.gateway import models
 from workers.gateway.bodies import LayoutBody
-from workers.gateway.inbox import InboxEntry
+from workers.services.inbox import InboxEntry
 
 
 def import_view(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from adapters.database import Database
     from adapters.database.batches import SqlBatchStore
     from workers.batch_resources import BatchResources
-    from workers.cli.batches.runs import BatchRuns
+    from workers.services.batches.runs import BatchRuns
 
 CaseArgument = Annotated[
     int, typer.Argument(metavar="CASE", min=1, max=LARGEST_ID, help="Number of the case.")
@@ -69,9 +69,9 @@ async def open_runs(world: Surroundings) -> "BatchRuns":
     Raises:
         TemporalUnreachable: Nobody answers.
     """
-    from workers.cli.batches.runs import BatchRuns
-    from workers.cli.temporal import TemporalRuns
     from workers.connect import connect
+    from workers.services.batches.runs import BatchRuns
+    from workers.services.imports.runs import TemporalRuns
 
     client = await connect()
     return BatchRuns(client, TemporalRuns(client, world.environment))

@@ -20,9 +20,9 @@ from workers.cli.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from adapters.database import Database
-    from workers.gateway.desk import Desk
-    from workers.gateway.identity import Identity
     from workers.gateway.settings import GatewaySettings
+    from workers.services.identity import Identity
+    from workers.services.spreadsheets.service import Desk
 
 UuidArgument = Annotated[str, typer.Argument(metavar="UUID", help="As `spreadsheets list` says.")]
 
@@ -84,10 +84,10 @@ async def open_access(
     """
     from adapters.database.spreadsheets import SqlSpreadsheetViews
     from workers.connect import connect
-    from workers.gateway.desk import Desk
-    from workers.gateway.errors import DeskError
-    from workers.gateway.identity import OPERATOR, Identity
     from workers.resources import open_resources
+    from workers.services.errors import DeskError
+    from workers.services.identity import OPERATOR, Identity
+    from workers.services.spreadsheets.service import Desk
 
     settings = _settings(world.environment)
     async with open_resources(world.environment) as resources:

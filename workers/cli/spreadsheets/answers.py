@@ -12,8 +12,8 @@ from workers.cli.spreadsheets.access import UuidArgument, open_access, parse_uui
 from workers.cli.surroundings import Surroundings, surroundings
 
 if TYPE_CHECKING:
-    from workers.gateway.desk import Desk
-    from workers.gateway.identity import Identity
+    from workers.services.identity import Identity
+    from workers.services.spreadsheets.service import Desk
 
 ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the trail later.")]
 Say = Callable[["Desk", "Identity", str], Awaitable[MappingsAnswer]]

@@ -8,7 +8,6 @@ from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from contracts.spreadsheets import Layout
-from workers.gateway.errors import Conflict, DeskError, Forbidden, Refused, StillOpen, WrongState
 from workers.gateway.pages import panels, words
 from workers.gateway.pages.forms import (
     Choice,
@@ -22,6 +21,7 @@ from workers.gateway.pages.importing import ImportPage, Wish, panel_of
 from workers.gateway.pages.lines import Trail, unsaved
 from workers.gateway.pages.rendering import plural
 from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+from workers.services.errors import Conflict, DeskError, Forbidden, Refused, StillOpen, WrongState
 
 _CANDIDATES: Final = 12
 

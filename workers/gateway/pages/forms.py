@@ -19,7 +19,7 @@ from contracts.spreadsheets import (
     FieldName,
     MappingStatus,
 )
-from workers.gateway.errors import Refused, TooLarge
+from workers.services.errors import Refused, TooLarge
 
 OPEN: Final = ""
 LEFT_OUT: Final = "-"

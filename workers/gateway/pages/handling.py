@@ -6,10 +6,10 @@ from typing import Annotated, Final
 from fastapi import Query, Request, Response
 
 from workers.gateway.downloads import ReportDownload
-from workers.gateway.errors import Refused, WrongState
 from workers.gateway.pages.forms import Form
 from workers.gateway.pages.importing import ImportPage, Wish
 from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+from workers.services.errors import Refused, WrongState
 
 _TRAIL_PAGE: Final = 50
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
-from workers.gateway.choices import FieldView
 from workers.gateway.pages.forms import (
     CREATE,
     LEFT_OUT,
@@ -19,6 +18,7 @@ from workers.gateway.pages.forms import (
     shown_column,
 )
 from workers.gateway.pages.rendering import ago
+from workers.services.spreadsheets.choices import FieldView
 
 _LONGEST_NAME: Final = 60
 """Characters of a header within an option."""

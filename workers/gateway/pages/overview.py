@@ -8,10 +8,10 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 
 from contracts.spreadsheets import SpreadsheetState
-from workers.gateway.inbox import InboxEntry
 from workers.gateway.pages import words
 from workers.gateway.pages.rendering import is_fragment
 from workers.gateway.pages.site import Site
+from workers.services.inbox import InboxEntry
 
 _PAGE_SIZE: Final = 20
 

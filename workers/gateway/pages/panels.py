@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, CellMapping, Layout, MappingStatus, Outcome, UndoState
-from workers.gateway.desk import Desk
-from workers.gateway.identity import Identity
 from workers.gateway.pages import words
 from workers.gateway.pages.forms import Choice
 from workers.gateway.pages.lines import Trail, column_lines, value_lines
+from workers.services.identity import Identity
+from workers.services.spreadsheets.service import Desk
 
 VALUES_PAGE: Final = 25
 ROWS_PAGE: Final = 50

@@ -6,9 +6,9 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from workers.gateway.auth import Unauthorised
-from workers.gateway.errors import Forbidden
 from workers.gateway.pages.forms import read_form
 from workers.gateway.pages.site import COOKIE, Site, own_address
+from workers.services.errors import Forbidden
 
 _LONGEST: Final = 3800
 """Characters of a token that fit into a cookie."""

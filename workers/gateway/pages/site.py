@@ -13,11 +13,11 @@ from fastapi.routing import APIRoute
 
 from workers.gateway.auth import KeysAway, Tokens, Unauthorised
 from workers.gateway.csrf import csrf_token, csrf_valid
-from workers.gateway.desk import Desk
-from workers.gateway.errors import DeskError, Forbidden, NotFound, TemporalAway
-from workers.gateway.identity import Identity
 from workers.gateway.pages.forms import Form, read_form
 from workers.gateway.pages.rendering import Templates, is_fragment
+from workers.services.errors import DeskError, Forbidden, NotFound, TemporalAway
+from workers.services.identity import Identity
+from workers.services.spreadsheets.service import Desk
 
 _WIRE_NAME: Final = re.compile(r"^[a-z]+[A-Z]\w*: ")
 COOKIE: Final = "docflow_session"

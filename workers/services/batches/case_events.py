@@ -21,10 +21,10 @@ from temporalio.service import RPCError
 
 from adapters.ports import RejectedMessages
 from contracts.batches import TASK_QUEUE, CaseEvent, CaseOrder, Timings
-from workers.bridges.batch_reading import read_case_event
-from workers.bridges.bodies import RefusedMessage
-from workers.bridges.doors import START_TIMEOUT, both_answer, given_back, refuse
-from workers.bridges.verdicts import Abandon, Settle, Verdict
+from workers.services.batches.messages import read_case_event
+from workers.services.bodies import RefusedMessage
+from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse
+from workers.services.verdicts import Abandon, Settle, Verdict
 from workflows import attributes
 from workflows.batches.case_queue import CaseQueue
 

@@ -9,11 +9,11 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import RejectedMessages
 from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, Timings
-from workers.bridges.batch_door import BatchDoor
-from workers.bridges.verdicts import Settle
 from workers.cli.batches.access import name_of
 from workers.cli.errors import CommandError
-from workers.cli.temporal import SECONDS_TO_ANSWER, TemporalRuns, send_update
+from workers.services.batches.case_events import BatchDoor
+from workers.services.imports.runs import SECONDS_TO_ANSWER, TemporalRuns, send_update
+from workers.services.verdicts import Settle
 
 SENDER: Final = "docflow batches"
 """Whom the record of rejected messages names as the queue of an event."""

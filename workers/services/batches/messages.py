@@ -15,8 +15,8 @@ from contracts.batches import (
     CaseEvent,
     DocumentEvent,
 )
-from workers.bridges.bodies import RefusedMessage, invalid, kind_of, object_of, text_of
-from workers.bridges.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
+from workers.services.bodies import RefusedMessage, invalid, kind_of, object_of, text_of
+from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
 
 _IDS: Final = ("caseId", "batchId")
 

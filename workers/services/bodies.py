@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn, cast
 
 from pydantic import ValidationError
 
-from workers.bridges.verdicts import DESCRIPTION_LIMIT, INVALID_MESSAGE, MALFORMED_BODY
+from workers.services.verdicts import DESCRIPTION_LIMIT, INVALID_MESSAGE, MALFORMED_BODY
 
 PROBLEMS_LIMIT: Final = 20
 """Problems that a description names."""
@@ -22,7 +22,7 @@ class RefusedMessage(Exception):
     """A message that can never be taken in.
 
     Attributes:
-        reason: One of the constants of `workers.bridges.verdicts`.
+        reason: One of the constants of `workers.services.verdicts`.
         description: What is wrong with it, for people.
     """
 

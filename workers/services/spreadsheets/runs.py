@@ -36,7 +36,7 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
-from workers.gateway.errors import (
+from workers.services.errors import (
     Conflict,
     DeskError,
     Refused,

@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
-from workers.bridges.verdicts import Abandon, Verdict
+from workers.services.verdicts import Abandon, Verdict
 
 Accept = Callable[[bytes, int, str | None], Awaitable[Verdict]]
 """Body, deliveries before this one, message id -> what becomes of the message."""

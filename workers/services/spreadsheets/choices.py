@@ -14,7 +14,7 @@ from domain.spreadsheets.records import Entity
 from domain.spreadsheets.resolution import resolver_of
 from domain.spreadsheets.types import SheetTypes
 from domain.spreadsheets.types.base import SheetType
-from workers.gateway.errors import Refused, WrongState
+from workers.services.errors import Refused, WrongState
 
 
 @dataclass(frozen=True, slots=True)

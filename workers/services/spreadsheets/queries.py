@@ -33,9 +33,9 @@ from contracts.spreadsheets import (
 )
 from domain.spreadsheets.records import Entity, Preview
 from domain.spreadsheets.types.base import SheetType
-from workers.gateway.choices import Choices, FieldView
-from workers.gateway.errors import Forbidden, Gone, NotFound, WrongState
-from workers.gateway.identity import Identity
+from workers.services.errors import Forbidden, Gone, NotFound, WrongState
+from workers.services.identity import Identity
+from workers.services.spreadsheets.choices import Choices, FieldView
 
 LARGEST_PAGE: Final = 200
 """Items of one page."""

@@ -12,8 +12,8 @@ from temporalio.service import RPCError
 
 from contracts.batches import LARGEST_ID, BatchKey
 from contracts.spreadsheets import workflow_id
-from workers.gateway.errors import TemporalAway
-from workers.gateway.identity import Identity
+from workers.services.errors import TemporalAway
+from workers.services.identity import Identity
 from workflows import attributes
 
 MOST: Final = 1000

@@ -33,15 +33,15 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.types import SheetTypes
-from workers.gateway.choices import Choices
-from workers.gateway.creating import Creation
-from workers.gateway.errors import Conflict, Forbidden, WrongState
-from workers.gateway.identity import Identity
-from workers.gateway.inbox import InboxEntry, read_inbox
-from workers.gateway.reading import LARGEST_PAGE, Reading, ReportFile, no_role
-from workers.gateway.runs import Runs
 from workers.gateway.settings import GatewaySettings
 from workers.gateway.upload import Upload
+from workers.services.errors import Conflict, Forbidden, WrongState
+from workers.services.identity import Identity
+from workers.services.inbox import InboxEntry, read_inbox
+from workers.services.spreadsheets.choices import Choices
+from workers.services.spreadsheets.queries import LARGEST_PAGE, Reading, ReportFile, no_role
+from workers.services.spreadsheets.runs import Runs
+from workers.services.spreadsheets.uploads import Creation
 
 __all__ = ["LARGEST_PAGE", "Desk", "Identity", "InboxEntry", "ReportFile", "Upload"]
 

@@ -19,11 +19,11 @@ from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_
 from domain.spreadsheets.types import SheetTypes
 from workers.gateway import csrf
 from workers.gateway.bodies import UploadFields, problems_of
-from workers.gateway.errors import Gone, Refused, TemporalAway, TooManyRequests
-from workers.gateway.identity import Identity
-from workers.gateway.runs import Runs, StartedBefore
 from workers.gateway.settings import GatewaySettings
 from workers.gateway.upload import Upload
+from workers.services.errors import Gone, Refused, TemporalAway, TooManyRequests
+from workers.services.identity import Identity
+from workers.services.spreadsheets.runs import Runs, StartedBefore
 
 logger = logging.getLogger(__name__)
 

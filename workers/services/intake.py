@@ -9,8 +9,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import PortError, RejectedMessages
-from workers.bridges.bodies import RefusedMessage
-from workers.bridges.verdicts import INVALID_MESSAGE, Abandon, DeadLetter
+from workers.services.bodies import RefusedMessage
+from workers.services.verdicts import INVALID_MESSAGE, Abandon, DeadLetter
 
 logger = logging.getLogger(__name__)
 

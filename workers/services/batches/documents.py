@@ -8,10 +8,10 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from contracts.batches import TASK_QUEUE, BatchKey, DocumentEvent, LoadOrder
-from workers.bridges.batch_reading import read_document_event
-from workers.bridges.bodies import RefusedMessage
-from workers.bridges.doors import START_TIMEOUT, given_back, short
-from workers.bridges.verdicts import INVALID_MESSAGE, DeadLetter, Settle, Verdict
+from workers.services.batches.messages import read_document_event
+from workers.services.bodies import RefusedMessage
+from workers.services.intake import START_TIMEOUT, given_back, short
+from workers.services.verdicts import INVALID_MESSAGE, DeadLetter, Settle, Verdict
 from workflows import attributes
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from typing import Final
 from pydantic import ValidationError
 
 from contracts.imports import IMPORT_MESSAGE, MESSAGE_BYTES, DocumentType, ImportMessage
-from workers.bridges.bodies import invalid, kind_of, object_of, text_of
-from workers.bridges.verdicts import UNKNOWN_DOCUMENT_TYPE
+from workers.services.bodies import invalid, kind_of, object_of, text_of
+from workers.services.verdicts import UNKNOWN_DOCUMENT_TYPE
 
 _KNOWN: Final = tuple(DocumentType)
 

@@ -19,10 +19,10 @@ from contracts.imports import (
     ScheduleUploadMessage,
     TableMessage,
 )
-from workers.bridges.bodies import RefusedMessage, printable
-from workers.bridges.doors import START_TIMEOUT, both_answer, given_back, refuse, short
-from workers.bridges.reading import read_message
-from workers.bridges.verdicts import Settle, Verdict
+from workers.services.bodies import RefusedMessage, printable
+from workers.services.imports.messages import read_message
+from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse, short
+from workers.services.verdicts import Settle, Verdict
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
