@@ -22,7 +22,7 @@ from stack.children import free_port
 from stack.embedded import Part, gateway_part
 from stack.temporal import temporal_server
 from workers.connect import connect
-from workers.gateway.auth import mint_token
+from workers.gateway.http.auth import mint_token
 from workers.gateway.settings import TokenSettings
 from workers.services.identity import IMPORTER
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport

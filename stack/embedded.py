@@ -21,7 +21,7 @@ from stack.loader_function import Installation, install
 from stack.ministack import ministack
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TemporalServer, temporal_server
-from workers.gateway.auth import mint_token
+from workers.gateway.http.auth import mint_token
 from workers.gateway.settings import TokenSettings
 from workers.services.identity import IMPORTER, OPERATOR
 

@@ -13,7 +13,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from contracts.batches import LARGEST_ID, BatchKey
 from tests.support.gateway import TOKENS, Stack, build_app, token
 from tests.support.waiting import eventually
-from workers.gateway.auth import Tokens
+from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.pages.site import COOKIE
 from workflows import attributes

@@ -17,7 +17,7 @@ from joserfc import jwt
 from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 
-from workers.gateway.auth import KeysAway, Tokens, Unauthorised, mint_token
+from workers.gateway.http.auth import KeysAway, Tokens, Unauthorised, mint_token
 from workers.gateway.settings import GatewaySettings, TokenSettings
 from workers.settings import SettingsError
 

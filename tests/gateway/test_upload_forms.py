@@ -11,7 +11,7 @@ from starlette.types import Message
 
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound
-from workers.gateway.upload import Upload
+from workers.gateway.http.upload import Upload
 from workers.services.errors import DeskError, Refused, TooLarge, UnsupportedFile
 
 BOUNDARY = "----boundary7MA4"

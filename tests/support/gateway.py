@@ -21,7 +21,7 @@ from stack.children import free_port
 from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
 from workers.gateway.app import create_app
-from workers.gateway.auth import Tokens, mint_token
+from workers.gateway.http.auth import Tokens, mint_token
 from workers.gateway.process import serve
 from workers.gateway.settings import GatewaySettings, TokenSettings
 from workers.process import build_worker

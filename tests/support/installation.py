@@ -17,7 +17,7 @@ from stack.embedded import DOCFLOW
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from workers.connect import connect
-from workers.gateway.auth import mint_token
+from workers.gateway.http.auth import mint_token
 from workers.gateway.settings import TokenSettings
 from workers.resources import Resources, open_resources
 

@@ -21,7 +21,7 @@ from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from workers.connect import connect
-from workers.gateway.auth import mint_token
+from workers.gateway.http.auth import mint_token
 from workers.gateway.settings import TokenSettings
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import SETTINGS, World
-from workers.gateway.auth import Tokens
+from workers.gateway.http.auth import Tokens
 from workers.gateway.settings import TokenSettings
 
 KEY = "a key that is at least 32 bytes long"
@@ -63,7 +63,7 @@ def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch)
         minted.append(claims)
         return "a.b.c"
 
-    monkeypatch.setattr("workers.gateway.auth.mint_token", mint_token)
+    monkeypatch.setattr("workers.gateway.http.auth.mint_token", mint_token)
     done = World(environment={"DOCFLOW_JWT_KEY": KEY}).docflow(
         "token", "--subject", "ada", "--organisation", "1", "--hours", "2"
     )

@@ -17,7 +17,9 @@ from contracts.spreadsheets import (
     MappingStatus,
     SpreadsheetState,
 )
-from workers.gateway.pages.forms import (
+from workers.gateway.pages.rendering import HERE, ago, number, plural
+from workers.gateway.pages.site import own_address
+from workers.gateway.pages.spreadsheets.forms import (
     Choice,
     Form,
     cell_decisions,
@@ -26,10 +28,8 @@ from workers.gateway.pages.forms import (
     shown_column,
     taken_away,
 )
-from workers.gateway.pages.lines import Trail, column_lines, unsaved, value_lines
-from workers.gateway.pages.rendering import HERE, ago, number, plural
-from workers.gateway.pages.site import own_address
-from workers.gateway.pages.words import steps
+from workers.gateway.pages.spreadsheets.labels import steps
+from workers.gateway.pages.spreadsheets.lines import Trail, column_lines, unsaved, value_lines
 from workers.services.errors import Refused
 from workers.services.spreadsheets.choices import FieldView
 

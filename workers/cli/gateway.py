@@ -69,7 +69,7 @@ def token(
       docflow token --subject ada --organisation 1 --role importer
     """
     with failures_in_one_line():
-        from workers.gateway.auth import mint_token
+        from workers.gateway.http.auth import mint_token
         from workers.gateway.settings import TokenSettings
 
         minted = mint_token(

@@ -10,11 +10,11 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
-from workers.gateway import api, api_mappings, api_results
-from workers.gateway.auth import Tokens
-from workers.gateway.headers import SecurityHeaders, SmallBodies
-from workers.gateway.problems import PROBLEM_SCHEMA, handle_problems
+from workers.gateway.http.auth import Tokens
+from workers.gateway.http.headers import SecurityHeaders, SmallBodies
+from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.settings import GatewaySettings
+from workers.gateway.spreadsheets import api, api_mappings, api_results
 from workers.services.spreadsheets.service import Desk
 
 UPLOADS: Final = ("/api/imports", "/imports")

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from adapters.database.spreadsheets import SqlSpreadsheetViews
 from workers.connect import connect
 from workers.gateway.app import create_app
-from workers.gateway.auth import Tokens
+from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.settings import GatewaySettings
 from workers.resources import open_resources

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import BinaryIO, Final
 
-from workers.gateway.upload import Upload
+from workers.gateway.http.upload import Upload
 
 BLOCK_BYTES: Final = 1 << 20
 

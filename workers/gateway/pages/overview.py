@@ -8,9 +8,9 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 
 from contracts.spreadsheets import SpreadsheetState
-from workers.gateway.pages import words
 from workers.gateway.pages.rendering import is_fragment
 from workers.gateway.pages.site import Site
+from workers.gateway.pages.spreadsheets import labels
 from workers.services.inbox import InboxEntry
 
 _PAGE_SIZE: Final = 20
@@ -70,13 +70,13 @@ class OverviewPages:
 
     def _waiting(self, entry: InboxEntry) -> Waiting:
         address = f"/imports/{entry.uuid}" if entry.uuid else self._temporal(entry)
-        pipeline = words.PIPELINES.get(entry.pipeline, entry.pipeline or "Workflow")
-        title = words.type_title(entry.document_type, self.titles())
+        pipeline = labels.PIPELINES.get(entry.pipeline, entry.pipeline or "Workflow")
+        title = labels.type_title(entry.document_type, self.titles())
         return Waiting(
             key=f"run-{entry.run_id}",
             title=entry.title,
             kind=f"{pipeline} · {title}",
-            state=words.waiting_state(entry.state, ended=entry.ended),
+            state=labels.waiting_state(entry.state, ended=entry.ended),
             waiting_since=entry.waiting_since,
             whom=entry.waiting_for or "any operator",
             address=address,

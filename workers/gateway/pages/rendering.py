@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from workers.gateway.pages import words
+from workers.gateway.pages.spreadsheets import labels
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
@@ -74,7 +74,7 @@ class Templates:
             "ago": ago,
             "stamp": stamp,
         }
-        shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "words": words}
+        shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "words": labels}
         self._environment.globals.update(shared)
 
     def answer(

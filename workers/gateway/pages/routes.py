@@ -6,15 +6,15 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 from starlette.staticfiles import StaticFiles
 
-from workers.gateway.auth import Tokens
-from workers.gateway.pages.deciding import DecisionPages
-from workers.gateway.pages.handling import HandlingPages
-from workers.gateway.pages.importing import ImportPage
+from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.overview import OverviewPages
 from workers.gateway.pages.rendering import STATIC
 from workers.gateway.pages.session import SessionPages
 from workers.gateway.pages.site import Site, page_route
-from workers.gateway.pages.uploading import UploadPages
+from workers.gateway.pages.spreadsheets.actions import HandlingPages
+from workers.gateway.pages.spreadsheets.decisions import DecisionPages
+from workers.gateway.pages.spreadsheets.import_page import ImportPage
+from workers.gateway.pages.spreadsheets.upload import UploadPages
 from workers.services.spreadsheets.service import Desk
 
 _FOR_EVER: Final = "public, max-age=31536000, immutable"

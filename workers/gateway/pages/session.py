@@ -5,9 +5,9 @@ from typing import Final
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from workers.gateway.auth import Unauthorised
-from workers.gateway.pages.forms import read_form
+from workers.gateway.http.auth import Unauthorised
 from workers.gateway.pages.site import COOKIE, Site, own_address
+from workers.gateway.pages.spreadsheets.forms import read_form
 from workers.services.errors import Forbidden
 
 _LONGEST: Final = 3800

@@ -11,10 +11,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
-from workers.gateway.auth import KeysAway, Tokens, Unauthorised
-from workers.gateway.csrf import csrf_token, csrf_valid
-from workers.gateway.pages.forms import Form, read_form
+from workers.gateway.http.auth import KeysAway, Tokens, Unauthorised
+from workers.gateway.http.csrf import csrf_token, csrf_valid
 from workers.gateway.pages.rendering import Templates, is_fragment
+from workers.gateway.pages.spreadsheets.forms import Form, read_form
 from workers.services.errors import DeskError, Forbidden, NotFound, TemporalAway
 from workers.services.identity import Identity
 from workers.services.spreadsheets.service import Desk

@@ -33,8 +33,8 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.types import SheetTypes
+from workers.gateway.http.upload import Upload
 from workers.gateway.settings import GatewaySettings
-from workers.gateway.upload import Upload
 from workers.services.errors import Conflict, Forbidden, WrongState
 from workers.services.identity import Identity
 from workers.services.inbox import InboxEntry, read_inbox
@@ -86,7 +86,7 @@ class Desk(Reading):
 
         Args:
             who: Who uploads.
-            upload: The form as it arrives; see `workers.gateway.upload`.
+            upload: The form as it arrives; see `workers.gateway.http.upload`.
             key: Idempotency key: a second request with it is answered with the first one's import.
 
         Raises:

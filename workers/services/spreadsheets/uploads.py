@@ -17,10 +17,10 @@ from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_id
 from domain.spreadsheets.types import SheetTypes
-from workers.gateway import csrf
-from workers.gateway.bodies import UploadFields, problems_of
+from workers.gateway.http import csrf
+from workers.gateway.http.upload import Upload
 from workers.gateway.settings import GatewaySettings
-from workers.gateway.upload import Upload
+from workers.gateway.spreadsheets.bodies import UploadFields, problems_of
 from workers.services.errors import Gone, Refused, TemporalAway, TooManyRequests
 from workers.services.identity import Identity
 from workers.services.spreadsheets.runs import Runs, StartedBefore

@@ -6,8 +6,10 @@ from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from contracts.spreadsheets import SpreadsheetState, TypeName
-from workers.gateway import examples, wire
-from workers.gateway.asking import (
+from workers.gateway.http.problems import problem_responses
+from workers.gateway.spreadsheets import examples, serializers
+from workers.gateway.spreadsheets.bodies import AssigneeBody
+from workers.gateway.spreadsheets.dependencies import (
     IfMatch,
     ImportId,
     PageNumber,
@@ -18,15 +20,8 @@ from workers.gateway.asking import (
     etag,
     expected_version,
 )
-from workers.gateway.bodies import AssigneeBody
-from workers.gateway.events import last_revision, status_events
-from workers.gateway.models import (
-    AnswerView,
-    ImportTypeView,
-    ImportView,
-    InboxView,
-)
-from workers.gateway.problems import problem_responses
+from workers.gateway.spreadsheets.events import last_revision, status_events
+from workers.gateway.spreadsheets.schemas import AnswerView, ImportTypeView, ImportView, InboxView
 from workers.services.identity import Identity
 from workers.services.spreadsheets.queries import LARGEST_PAGE, settled
 from workers.services.spreadsheets.service import Desk, Upload
@@ -71,7 +66,7 @@ async def create_import(
     columns = None
     if row.state is not SpreadsheetState.UPLOADED:
         columns = await desk.columns(who, row.uuid)
-    return wire.import_view(row, columns)
+    return serializers.import_view(row, columns)
 
 
 @router.get("/imports", tags=["imports"], response_model_exclude_unset=True)
@@ -96,7 +91,7 @@ async def list_imports(
         size=size,
     )
     describe_page(request, response, found.total, page, size)
-    return [wire.import_view(row) for row in found.items]
+    return [serializers.import_view(row) for row in found.items]
 
 
 @router.get("/imports/{uuid}", tags=["imports"], response_model_exclude_unset=True, responses=_ONE)
@@ -111,9 +106,9 @@ async def get_import(
     row = await desk.get(who, uuid)
     response.headers["etag"] = etag(row.version)
     if not include_mappings or row.purged_at is not None:
-        return wire.import_view(row)
+        return serializers.import_view(row)
     columns = await desk.columns(who, uuid)
-    return wire.import_view(row, columns, await desk.cells(who, uuid, size=LARGEST_PAGE))
+    return serializers.import_view(row, columns, await desk.cells(who, uuid, size=LARGEST_PAGE))
 
 
 @router.delete(
@@ -179,7 +174,7 @@ async def reassign_import(
     body: Annotated[AssigneeBody, Body(openapi_examples=examples.assignee)],
 ) -> AnswerView:
     """Let somebody else be waited for; reminders go to them from now on."""
-    return wire.answer_view(uuid, await desk.reassign(who, uuid, body.to, body.notify))
+    return serializers.answer_view(uuid, await desk.reassign(who, uuid, body.to, body.notify))
 
 
 @router.get(
@@ -211,7 +206,7 @@ async def watch_import(
     return StreamingResponse(
         status_events(
             rows,
-            lambda row: wire.import_view(row).model_dump_json(exclude_unset=True),
+            lambda row: serializers.import_view(row).model_dump_json(exclude_unset=True),
         ),
         media_type="text/event-stream",
         # Proxies must pass on each event as it comes.
@@ -222,7 +217,7 @@ async def watch_import(
 @router.get("/import-types", tags=["types"])
 async def list_types(desk: TheDesk, who: Who) -> list[ImportTypeView]:
     """What can be imported, field by field; custom lists of an organisation come on top."""
-    return [wire.type_view(kind) for kind in desk.types()]
+    return [serializers.type_view(kind) for kind in desk.types()]
 
 
 @router.get("/inbox", tags=["inbox"])
@@ -230,8 +225,8 @@ async def read_inbox(desk: TheDesk, who: Who, response: Response) -> list[InboxV
     """Runs that wait for a person, the longest wait first; at most 1,000."""
     entries = await desk.inbox(who)
     response.headers["x-total-count"] = str(len(entries))
-    return [wire.inbox_view(entry) for entry in entries]
+    return [serializers.inbox_view(entry) for entry in entries]
 
 
 async def _status(desk: Desk, who: Identity, uuid: str) -> ImportView:
-    return wire.import_view(await desk.get(who, uuid))
+    return serializers.import_view(await desk.get(who, uuid))

@@ -5,8 +5,10 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Body, Query, Request, Response
 
 from contracts.spreadsheets import FieldName
-from workers.gateway import examples, wire
-from workers.gateway.asking import (
+from workers.gateway.http.problems import problem_responses
+from workers.gateway.spreadsheets import examples, serializers
+from workers.gateway.spreadsheets.bodies import CellDecisionsBody, ColumnDecisionsBody, LayoutBody
+from workers.gateway.spreadsheets.dependencies import (
     IfMatch,
     ImportId,
     PageNumber,
@@ -17,8 +19,7 @@ from workers.gateway.asking import (
     etag,
     expected_version,
 )
-from workers.gateway.bodies import CellDecisionsBody, ColumnDecisionsBody, LayoutBody
-from workers.gateway.models import (
+from workers.gateway.spreadsheets.schemas import (
     AnswerView,
     CandidateView,
     CellMappingView,
@@ -27,7 +28,6 @@ from workers.gateway.models import (
     PreviewView,
     mapping_status,
 )
-from workers.gateway.problems import problem_responses
 from workers.services.errors import StillOpen, WrongState
 from workers.services.spreadsheets.queries import LARGEST_PAGE
 
@@ -50,7 +50,7 @@ async def preview(desk: TheDesk, who: Who, uuid: ImportId) -> PreviewView:
     found = await desk.preview(who, uuid)
     if found is None:
         raise WrongState("the file is still being looked at; try again in a moment")
-    return wire.preview_view(row, found)
+    return serializers.preview_view(row, found)
 
 
 @router.put("/layout", status_code=202, responses=_WRITTEN)
@@ -66,7 +66,7 @@ async def change_layout(
     version = await expected_version(desk, who, uuid, if_match)
     answer = await desk.change_layout(who, uuid, body.layout(), version)
     response.headers["etag"] = etag(answer.version)
-    return wire.answer_view(uuid, answer)
+    return serializers.answer_view(uuid, answer)
 
 
 @router.get("/column-mappings")
@@ -76,7 +76,7 @@ async def get_columns(
     """Every column, what it means, and some of its values."""
     found = await desk.columns(who, uuid)
     response.headers["etag"] = etag(found.version)
-    return wire.column_views(found)
+    return serializers.column_views(found)
 
 
 @router.put("/column-mappings", status_code=202, responses=_WRITTEN)
@@ -103,7 +103,7 @@ async def put_columns(
             saved=True,
         )
     response.headers["etag"] = etag(answer.version)
-    return wire.answer_view(uuid, answer)
+    return serializers.answer_view(uuid, answer)
 
 
 @router.post(
@@ -120,7 +120,7 @@ async def confirm_columns(
     answer = await desk.confirm_columns(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
     cells = await desk.cells(who, uuid, size=LARGEST_PAGE)
-    return wire.import_view(await desk.get(who, uuid), cells=cells)
+    return serializers.import_view(await desk.get(who, uuid), cells=cells)
 
 
 @router.get("/cell-mappings")
@@ -141,7 +141,7 @@ async def get_cells(
     )
     describe_page(request, response, found.total, page, size)
     response.headers["etag"] = etag(found.version)
-    return wire.cell_views(found)
+    return serializers.cell_views(found)
 
 
 @router.get("/cell-mappings/candidates")
@@ -180,7 +180,7 @@ async def put_cells(
             saved=True,
         )
     response.headers["etag"] = etag(answer.version)
-    return wire.answer_view(uuid, answer)
+    return serializers.answer_view(uuid, answer)
 
 
 @router.post(
@@ -196,4 +196,4 @@ async def confirm_cells(
     version = await expected_version(desk, who, uuid, if_match)
     answer = await desk.confirm_cells(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    return wire.import_view(await desk.get(who, uuid))
+    return serializers.import_view(await desk.get(who, uuid))

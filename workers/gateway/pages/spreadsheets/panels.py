@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, CellMapping, Layout, MappingStatus, Outcome, UndoState
-from workers.gateway.pages import words
-from workers.gateway.pages.forms import Choice
-from workers.gateway.pages.lines import Trail, column_lines, value_lines
+from workers.gateway.pages.spreadsheets import labels
+from workers.gateway.pages.spreadsheets.forms import Choice
+from workers.gateway.pages.spreadsheets.lines import Trail, column_lines, value_lines
 from workers.services.identity import Identity
 from workers.services.spreadsheets.service import Desk
 
@@ -28,7 +28,7 @@ async def columns(
     layout = row.layout or Layout()
     trail = await _trail(desk, who, row, choices)
     lines = column_lines(found.columns, fields, choices or {}, trail)
-    encodings = list(words.ENCODINGS)
+    encodings = list(labels.ENCODINGS)
     if layout.encoding and layout.encoding not in encodings:
         encodings.insert(0, layout.encoding)
     return {

@@ -6,7 +6,8 @@ from typing import Final
 
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
-from workers.gateway.pages.forms import (
+from workers.gateway.pages.rendering import ago
+from workers.gateway.pages.spreadsheets.forms import (
     CREATE,
     LEFT_OUT,
     OPEN,
@@ -17,7 +18,6 @@ from workers.gateway.pages.forms import (
     shown_cell,
     shown_column,
 )
-from workers.gateway.pages.rendering import ago
 from workers.services.spreadsheets.choices import FieldView
 
 _LONGEST_NAME: Final = 60

@@ -10,7 +10,7 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     UndoState,
 )
-from workers.gateway.bodies import LayoutBody, Wire
+from workers.gateway.spreadsheets.bodies import LayoutBody, Wire
 
 UNRESOLVED: Final = "UNRESOLVED"
 

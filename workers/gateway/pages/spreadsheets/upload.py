@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
+from workers.gateway.http.upload import Upload
 from workers.gateway.pages.rendering import is_fragment
 from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
-from workers.gateway.upload import Upload
 from workers.services.errors import DeskError, Forbidden, Refused
 
 

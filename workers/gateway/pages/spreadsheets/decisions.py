@@ -8,8 +8,10 @@ from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from contracts.spreadsheets import Layout
-from workers.gateway.pages import panels, words
-from workers.gateway.pages.forms import (
+from workers.gateway.pages.rendering import plural
+from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+from workers.gateway.pages.spreadsheets import labels, panels
+from workers.gateway.pages.spreadsheets.forms import (
     Choice,
     Form,
     cell_decisions,
@@ -17,10 +19,8 @@ from workers.gateway.pages.forms import (
     read_form,
     taken_away,
 )
-from workers.gateway.pages.importing import ImportPage, Wish, panel_of
-from workers.gateway.pages.lines import Trail, unsaved
-from workers.gateway.pages.rendering import plural
-from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+from workers.gateway.pages.spreadsheets.import_page import ImportPage, Wish, panel_of
+from workers.gateway.pages.spreadsheets.lines import Trail, unsaved
 from workers.services.errors import Conflict, DeskError, Forbidden, Refused, StillOpen, WrongState
 
 _CANDIDATES: Final = 12
@@ -233,7 +233,7 @@ def _layout(form: Form, before: Layout) -> Layout:
     if sheet != before.sheet and line == before.header_line:
         # The line was found on the other sheet.
         line = None
-    delimiter = words.DELIMITERS.get(form.text("delimiter"))
+    delimiter = labels.DELIMITERS.get(form.text("delimiter"))
     try:
         return Layout(
             sheet=sheet,

@@ -10,10 +10,10 @@ from fastapi.responses import RedirectResponse
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
-from workers.gateway.pages import panels, words
-from workers.gateway.pages.forms import Choice
 from workers.gateway.pages.rendering import is_fragment, number, plural
 from workers.gateway.pages.site import Site, Trouble, Visitor
+from workers.gateway.pages.spreadsheets import labels, panels
+from workers.gateway.pages.spreadsheets.forms import Choice
 
 _WORKING: Final = "1s"
 _WAITING: Final = "4s"
@@ -184,10 +184,10 @@ class ImportPage:
         if panel == "processing":
             return f"{number(row.counts.done)} of {number(row.total)} rows processed"
         if panel == "done":
-            return f"The import has ended: {words.STATES[row.state].text}"
+            return f"The import has ended: {labels.STATES[row.state].text}"
         if panel in _EDITED:
-            return f"{words.STATES[row.state].text} wait for you"
-        return words.STATES[row.state].text
+            return f"{labels.STATES[row.state].text} wait for you"
+        return labels.STATES[row.state].text
 
     async def _context(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, wish: Wish
@@ -195,7 +195,7 @@ class ImportPage:
         titles = {each.name: each.title for each in self._site.desk.types()}
         context: dict[str, Any] = {
             "row": row,
-            "title": words.type_title(row.import_type, titles),
+            "title": labels.type_title(row.import_type, titles),
             "panel": panel,
             "problem": wish.trouble,
             "focus": wish.focus,

@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from adapters.ports import PortError
-from workers.gateway.auth import KeysAway, Unauthorised
-from workers.gateway.models import answer_fields
+from workers.gateway.http.auth import KeysAway, Unauthorised
+from workers.gateway.spreadsheets.schemas import answer_fields
 from workers.services.errors import Conflict, DeskError, StillOpen, TemporalAway, TooManyRequests
 
 logger = logging.getLogger(__name__)

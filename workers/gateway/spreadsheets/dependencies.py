@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import Depends, Header, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from workers.gateway.auth import Tokens, Unauthorised
+from workers.gateway.http.auth import Tokens, Unauthorised
 from workers.services.errors import Conflict
 from workers.services.identity import Identity
 from workers.services.spreadsheets.service import LARGEST_PAGE, Desk

@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 
 from contracts.spreadsheets import Outcome
-from workers.gateway import wire
-from workers.gateway.asking import (
+from workers.gateway.http.problems import problem_responses
+from workers.gateway.spreadsheets import serializers
+from workers.gateway.spreadsheets.dependencies import (
     ImportId,
     PageNumber,
     PageSize,
@@ -15,9 +16,8 @@ from workers.gateway.asking import (
     Who,
     describe_page,
 )
-from workers.gateway.downloads import XLSX, ReportDownload
-from workers.gateway.models import DecisionView, ResultView, SummaryView, UndoView
-from workers.gateway.problems import problem_responses
+from workers.gateway.spreadsheets.downloads import XLSX, ReportDownload
+from workers.gateway.spreadsheets.schemas import DecisionView, ResultView, SummaryView, UndoView
 from workers.services.errors import NotFound
 
 router = APIRouter(
@@ -43,13 +43,13 @@ async def get_results(
     """What became of each row, by its number in the file."""
     found = await desk.results(who, uuid, outcome=outcome, page=page, size=size)
     describe_page(request, response, found.total, page, size)
-    return wire.result_views(found.items)
+    return serializers.result_views(found.items)
 
 
 @router.get("/results/summary")
 async def get_summary(desk: TheDesk, who: Who, uuid: ImportId) -> SummaryView:
     """Rows per outcome; after a dry run the first 100 differences as well."""
-    return wire.summary_view(await desk.summary(who, uuid))
+    return serializers.summary_view(await desk.summary(who, uuid))
 
 
 @router.get(
@@ -81,7 +81,7 @@ async def get_decisions(
     """Who decided what and when, and what else there was to choose from; the newest first."""
     found = await desk.decisions(who, uuid, page=page, size=size)
     describe_page(request, response, found.total, page, size)
-    return wire.decision_views(found.items)
+    return serializers.decision_views(found.items)
 
 
 @router.post("/undo", status_code=202, responses=problem_responses(409))
@@ -101,4 +101,4 @@ async def get_undo(desk: TheDesk, who: Who, uuid: ImportId) -> UndoView:
     if found is None:
         raise NotFound("no undo of this import has begun")
     conflicts = await desk.undo_conflicts(who, uuid, size=_CONFLICTS)
-    return wire.undo_view(found, conflicts.items)
+    return serializers.undo_view(found, conflicts.items)

@@ -5,10 +5,10 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 
-from workers.gateway.downloads import ReportDownload
-from workers.gateway.pages.forms import Form
-from workers.gateway.pages.importing import ImportPage, Wish
 from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+from workers.gateway.pages.spreadsheets.forms import Form
+from workers.gateway.pages.spreadsheets.import_page import ImportPage, Wish
+from workers.gateway.spreadsheets.downloads import ReportDownload
 from workers.services.errors import Refused, WrongState
 
 _TRAIL_PAGE: Final = 50

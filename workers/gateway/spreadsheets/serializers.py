@@ -14,8 +14,8 @@ from adapters.database.spreadsheets.views import (
 from contracts.spreadsheets import Alternative, DecisionRecord, MappingsAnswer, SpreadsheetState
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.types.base import SheetType
-from workers.gateway import models
-from workers.gateway.bodies import LayoutBody
+from workers.gateway.spreadsheets import schemas
+from workers.gateway.spreadsheets.bodies import LayoutBody
 from workers.services.inbox import InboxEntry
 
 
@@ -23,7 +23,7 @@ def import_view(
     row: SpreadsheetRow,
     columns: ColumnsView | None = None,
     cells: CellsView | None = None,
-) -> models.ImportView:
+) -> schemas.ImportView:
     """The status of an import; mappings that are not given do not appear."""
     mappings: dict[str, object] = {}
     if columns is not None:
@@ -31,7 +31,7 @@ def import_view(
     if cells is not None:
         mappings["cell_mappings"] = cell_views(cells)
     counts = row.counts
-    return models.ImportView(
+    return schemas.ImportView(
         identifier=row.uuid,
         import_type=row.import_type,
         status=row.state,
@@ -69,15 +69,15 @@ def _percent(row: SpreadsheetRow) -> int:
     return min(99, 100 * row.counts.done // row.total) if row.total else 0
 
 
-def column_views(view: ColumnsView) -> list[models.ColumnMappingView]:
+def column_views(view: ColumnsView) -> list[schemas.ColumnMappingView]:
     """Columns, by place."""
     return [
-        models.ColumnMappingView(
+        schemas.ColumnMappingView(
             id=column.id,
             column_index=column.index,
             source_header=column.header,
             target_field=column.target,
-            status=models.wire_status(column.status),
+            status=schemas.wire_status(column.status),
             confidence_score=column.confidence,
             alternatives=_alternatives(column.alternatives),
             samples=list(column.samples),
@@ -86,14 +86,14 @@ def column_views(view: ColumnsView) -> list[models.ColumnMappingView]:
     ]
 
 
-def cell_views(view: CellsView) -> list[models.CellMappingView]:
+def cell_views(view: CellsView) -> list[schemas.CellMappingView]:
     """Values of a page."""
     return [
-        models.CellMappingView(
+        schemas.CellMappingView(
             id=cell.id,
             target_field=cell.field,
             source_value=cell.value,
-            status=models.wire_status(cell.status),
+            status=schemas.wire_status(cell.status),
             target_entity_id=cell.target_id,
             target_name=cell.target_name,
             create=cell.create,
@@ -105,23 +105,23 @@ def cell_views(view: CellsView) -> list[models.CellMappingView]:
     ]
 
 
-def _alternatives(alternatives: Sequence[Alternative]) -> list[models.AlternativeView]:
+def _alternatives(alternatives: Sequence[Alternative]) -> list[schemas.AlternativeView]:
     return [
-        models.AlternativeView(name=each.name, score=each.score, id=each.id)
+        schemas.AlternativeView(name=each.name, score=each.score, id=each.id)
         for each in alternatives
     ]
 
 
-def answer_view(uuid: str, answer: MappingsAnswer) -> models.AnswerView:
+def answer_view(uuid: str, answer: MappingsAnswer) -> schemas.AnswerView:
     """What an accepted answer has led to."""
-    return models.AnswerView(
+    return schemas.AnswerView(
         identifier=uuid,
         status=answer.state,
         version=answer.version,
         missing_fields=list(answer.missing_fields),
         open_values=answer.cells.open,
         first_open_values=[
-            models.OpenValueView(
+            schemas.OpenValueView(
                 id=value.id,
                 target_field=value.field,
                 source_value=value.value,
@@ -132,10 +132,10 @@ def answer_view(uuid: str, answer: MappingsAnswer) -> models.AnswerView:
     )
 
 
-def preview_view(row: SpreadsheetRow, preview: Preview) -> models.PreviewView:
+def preview_view(row: SpreadsheetRow, preview: Preview) -> schemas.PreviewView:
     """The top of the file, and how it is read."""
     layout = row.layout
-    return models.PreviewView(
+    return schemas.PreviewView(
         format=preview.format,
         sheets=list(preview.sheets),
         layout=LayoutBody(
@@ -145,26 +145,26 @@ def preview_view(row: SpreadsheetRow, preview: Preview) -> models.PreviewView:
             header_line=layout.header_line,
         ),
         rows=[
-            models.PreviewRowView(row_number=line, cells=list(cells))
+            schemas.PreviewRowView(row_number=line, cells=list(cells))
             for line, cells in preview.rows
         ],
     )
 
 
-def result_views(rows: Sequence[ResultRow]) -> list[models.ResultView]:
+def result_views(rows: Sequence[ResultRow]) -> list[schemas.ResultView]:
     """What became of rows; a row's number is its id."""
     return [
-        models.ResultView(
+        schemas.ResultView(
             id=row.line, row_number=row.line, outcome=row.outcome, message=row.message
         )
         for row in rows
     ]
 
 
-def summary_view(view: SummaryView) -> models.SummaryView:
+def summary_view(view: SummaryView) -> schemas.SummaryView:
     """Rows per outcome."""
     counts = view.counts
-    return models.SummaryView(
+    return schemas.SummaryView(
         total=counts.done + view.parked,
         created=counts.created,
         updated=counts.updated,
@@ -172,7 +172,7 @@ def summary_view(view: SummaryView) -> models.SummaryView:
         error=counts.error,
         parked=view.parked,
         differences=[
-            models.DifferenceView(
+            schemas.DifferenceView(
                 row_number=each.line,
                 table=each.table,
                 column=each.column,
@@ -184,10 +184,10 @@ def summary_view(view: SummaryView) -> models.SummaryView:
     )
 
 
-def decision_views(records: Sequence[DecisionRecord]) -> list[models.DecisionView]:
+def decision_views(records: Sequence[DecisionRecord]) -> list[schemas.DecisionView]:
     """Lines of the trail."""
     return [
-        models.DecisionView(
+        schemas.DecisionView(
             kind=each.kind,
             subject=each.subject,
             decision=each.decision,
@@ -200,9 +200,9 @@ def decision_views(records: Sequence[DecisionRecord]) -> list[models.DecisionVie
     ]
 
 
-def undo_view(view: UndoView, conflicts: Sequence[UndoConflict]) -> models.UndoView:
+def undo_view(view: UndoView, conflicts: Sequence[UndoConflict]) -> schemas.UndoView:
     """How far an undo has come."""
-    return models.UndoView(
+    return schemas.UndoView(
         status=view.state,
         deleted=view.counts.deleted,
         restored=view.counts.restored,
@@ -210,24 +210,24 @@ def undo_view(view: UndoView, conflicts: Sequence[UndoConflict]) -> models.UndoV
         requested_at=view.requested_at,
         finished_at=view.finished_at,
         conflicts=[
-            models.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
+            schemas.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
             for each in conflicts
         ],
     )
 
 
-def type_view(kind: SheetType) -> models.ImportTypeView:
+def type_view(kind: SheetType) -> schemas.ImportTypeView:
     """What can be imported."""
-    return models.ImportTypeView(
+    return schemas.ImportTypeView(
         name=kind.name,
         title=kind.title,
-        context=models.ContextView(
+        context=schemas.ContextView(
             table=kind.context.table, title=kind.context.title, required=kind.context.required
         )
         if kind.context
         else None,
         fields=[
-            models.FieldDescription(
+            schemas.FieldDescription(
                 name=field.name,
                 title=field.title,
                 required=field.required,
@@ -241,9 +241,9 @@ def type_view(kind: SheetType) -> models.ImportTypeView:
     )
 
 
-def inbox_view(entry: InboxEntry) -> models.InboxView:
+def inbox_view(entry: InboxEntry) -> schemas.InboxView:
     """A run that waits for a person."""
-    return models.InboxView(
+    return schemas.InboxView(
         workflow_id=entry.workflow_id,
         pipeline=entry.pipeline,
         document_type=entry.document_type,
