@@ -40,7 +40,7 @@ from tests.support.case_world import shuffled
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
 from workers.batch_settings import BatchSettings
-from workers.cli.surroundings import Surroundings
+from workers.cli.context import Surroundings
 from workers.connect import connect
 from workers.resources import open_resources
 

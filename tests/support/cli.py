@@ -26,9 +26,9 @@ from contracts.imports import (
 )
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.app import app
+from workers.cli.context import Surroundings
 from workers.cli.errors import CommandError
-from workers.cli.ports import PipelineView, QueueDepth, RunView
-from workers.cli.surroundings import Surroundings
+from workers.cli.imports.ports import PipelineView, QueueDepth, RunView
 from workers.connect import TemporalUnreachable
 from workers.settings import BlobSettings, DatabaseSettings, QueueSettings
 

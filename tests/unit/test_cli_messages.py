@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from contracts.blobs import BlobName
 from contracts.imports import IMPORT_MESSAGE, DocumentType, Key
 from workers.cli.errors import UsageError
-from workers.cli.messages import (
+from workers.cli.imports.messages import (
     MESSAGE_CLASSES,
     build_message,
     new_task_id,

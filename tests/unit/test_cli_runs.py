@@ -24,7 +24,7 @@ from contracts.imports import (
 from domain.imports.chunks import TaskKey
 from tests.support.cli import FakeRuns, World, a_row, a_view
 from workers.cli.errors import CommandError, UsageError
-from workers.cli.ids import parse_id
+from workers.cli.imports.ids import parse_id
 
 REPORT = BlobRef(name="reports/P1/T1.xlsx", size=5)
 KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)

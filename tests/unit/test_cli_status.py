@@ -7,7 +7,7 @@ import pytest
 from contracts.imports import ImportState
 from tests.support.cli import FakeRuns, World, a_row
 from workers.cli.errors import CommandError
-from workers.cli.ports import PipelineView
+from workers.cli.imports.ports import PipelineView
 
 
 def a_world() -> World:

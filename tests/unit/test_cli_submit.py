@@ -13,7 +13,7 @@ from contracts.imports import Counts, ImportState, ImportStatus, Problem
 from domain.imports.chunks import LoadMark, TaskKey
 from tests.support.cli import FakeRuns, FakeStore, World, a_result, a_row, a_view
 from workers.cli.errors import CommandError
-from workers.cli.follow import Follower, Parked
+from workers.cli.imports.follow import Follower, Parked
 
 CLOSED = a_view(status="completed", closed=True)
 PARKED = a_view(parked=True)

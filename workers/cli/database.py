@@ -2,8 +2,8 @@
 
 import typer
 
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import run
-from workers.cli.surroundings import Surroundings, surroundings
 from workers.settings import DatabaseSettings
 
 app = typer.Typer(

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from workers.cli.context import surroundings
 from workers.cli.errors import failures_in_one_line, run
 from workers.cli.processes import log_to_stderr
-from workers.cli.surroundings import surroundings
 
 app = typer.Typer(rich_markup_mode=None)
 

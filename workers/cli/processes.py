@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workers.cli.context import surroundings
 from workers.cli.errors import run
-from workers.cli.surroundings import surroundings
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals

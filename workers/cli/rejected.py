@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from adapters.ports import RejectedMessage
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import CommandError, UsageError, run
-from workers.cli.messages import read_message
+from workers.cli.imports.message_files import read_body
+from workers.cli.imports.messages import read_message
+from workers.cli.imports.ports import Resources
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.cli.ports import Resources
-from workers.cli.reading import read_body
-from workers.cli.surroundings import Surroundings, surroundings
 from workers.settings import QueueSettings
 
 app = typer.Typer(

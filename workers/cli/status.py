@@ -9,8 +9,11 @@ import typer
 
 from contracts import batches, spreadsheets
 from contracts.imports import ImportState
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import ExitCode, Failure, attempt, run
-from workers.cli.ids import name_of
+from workers.cli.imports.ids import name_of
+from workers.cli.imports.ports import Runs
+from workers.cli.imports.views import row_as_json
 from workers.cli.output import (
     JsonOption,
     console,
@@ -20,9 +23,6 @@ from workers.cli.output import (
     table,
     text,
 )
-from workers.cli.ports import Runs
-from workers.cli.runs import row_as_json
-from workers.cli.surroundings import Surroundings, surroundings
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from contracts.batches import BatchAnswer
-from workers.cli.answers import REASON_LENGTH
-from workers.cli.batches.access import BatchArgument, CaseArgument, key_of, name_of, open_runs
+from workers.cli.batches.context import BatchArgument, CaseArgument, key_of, name_of, open_runs
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import UsageError, run
+from workers.cli.imports.answers import REASON_LENGTH
 from workers.cli.output import JsonOption, print_json
-from workers.cli.surroundings import Surroundings, surroundings
 
 ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the run later.")]
 

@@ -14,7 +14,7 @@ from contracts.batches import (
     JobStarted,
     RedriveRequested,
 )
-from workers.cli.batches.access import (
+from workers.cli.batches.context import (
     BatchArgument,
     CaseArgument,
     key_of,
@@ -23,9 +23,9 @@ from workers.cli.batches.access import (
     open_store,
     open_tables,
 )
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, print_json
-from workers.cli.surroundings import Surroundings, surroundings
 
 app = typer.Typer(rich_markup_mode=None)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from contracts.batches import BatchKey, SweepOrder
-from workers.cli.batches.access import BatchArgument, CaseArgument, key_of, name_of, open_cloud
+from workers.cli.batches.context import BatchArgument, CaseArgument, key_of, name_of, open_cloud
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
-from workers.cli.surroundings import Surroundings, surroundings
 
 if TYPE_CHECKING:
     from domain.batches.resources import FoundResource

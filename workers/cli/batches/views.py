@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contracts.batches import LARGEST_ID, BatchKey, BatchStatus, LoaderStatus, PolledDepth
-from workers.cli.batches.access import (
+from workers.cli.batches.context import (
     BatchArgument,
     CaseArgument,
     key_of,
@@ -15,9 +15,9 @@ from workers.cli.batches.access import (
     open_runs,
     open_store,
 )
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.cli.surroundings import Surroundings, surroundings
 from workers.cli.text import one_line
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contracts.spreadsheets import MappingsAnswer
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, print_json
-from workers.cli.spreadsheets.access import UuidArgument, open_access, parse_uuid
-from workers.cli.surroundings import Surroundings, surroundings
+from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
 
 if TYPE_CHECKING:
     from workers.services.identity import Identity

@@ -7,13 +7,13 @@ import typer
 from pydantic import ValidationError
 
 from contracts.spreadsheets import CellDecision, ColumnDecision, MappingStatus
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import UsageError, failures_in_one_line, run
 from workers.cli.output import JsonOption, console, print_json, table, text
-from workers.cli.spreadsheets.access import UuidArgument, open_access, parse_uuid
 from workers.cli.spreadsheets.answers import show_answer
+from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import match
-from workers.cli.surroundings import Surroundings, surroundings
 
 if TYPE_CHECKING:
     from adapters.database.spreadsheets.views import CellsView, ColumnsView

@@ -6,11 +6,11 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import UsageError, run
 from workers.cli.output import JsonOption, print_json
-from workers.cli.spreadsheets.access import open_access
+from workers.cli.spreadsheets.context import open_access
 from workers.cli.spreadsheets.output import as_json as to_json
-from workers.cli.surroundings import Surroundings, surroundings
 
 app = typer.Typer(rich_markup_mode=None)
 

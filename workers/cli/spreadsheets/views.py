@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contracts.spreadsheets import SpreadsheetState, workflow_id
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.cli.spreadsheets.access import UuidArgument, open_access, parse_uuid
+from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import row_counts, spreadsheet_state
-from workers.cli.surroundings import Surroundings, surroundings
 
 if TYPE_CHECKING:
     from adapters.database.spreadsheets.views import SpreadsheetRow, UndoView

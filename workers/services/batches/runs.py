@@ -9,7 +9,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import RejectedMessages
 from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, Timings
-from workers.cli.batches.access import name_of
+from workers.cli.batches.context import name_of
 from workers.cli.errors import CommandError
 from workers.services.batches.case_events import BatchDoor
 from workers.services.imports.runs import SECONDS_TO_ANSWER, TemporalRuns, send_update

@@ -9,7 +9,7 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
 from workers.cli.errors import CommandError
-from workers.cli.ports import QueueDepth
+from workers.cli.imports.ports import QueueDepth
 from workers.settings import QueueSettings
 
 SECONDS_TO_ANSWER = 15

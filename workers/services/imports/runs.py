@@ -32,7 +32,7 @@ from contracts.imports import (
     Retry,
 )
 from workers.cli.errors import CommandError
-from workers.cli.ports import PipelineView, RunView
+from workers.cli.imports.ports import PipelineView, RunView
 from workers.connect import connect
 from workflows import attributes
 

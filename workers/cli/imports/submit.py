@@ -17,14 +17,14 @@ from contracts.imports import (
     Strategy,
 )
 from domain.imports.chunks import TaskKey
-from workers.cli.endings import show_ending, show_sent
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import CommandError, run
-from workers.cli.follow import Ending, Follower, ProgressScreen, find_rejection
-from workers.cli.ids import name_of
-from workers.cli.messages import build_message, new_task_id, to_wire
+from workers.cli.imports.follow import Ending, Follower, ProgressScreen, find_rejection
+from workers.cli.imports.ids import name_of
+from workers.cli.imports.messages import build_message, new_task_id, to_wire
+from workers.cli.imports.outcomes import show_ending, show_sent
+from workers.cli.imports.ports import Resources, Runs
 from workers.cli.output import JsonOption
-from workers.cli.ports import Resources, Runs
-from workers.cli.surroundings import Surroundings, surroundings
 
 app = typer.Typer(
     no_args_is_help=True,

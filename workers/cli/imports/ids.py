@@ -6,8 +6,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.imports import Key
 from domain.imports.chunks import TaskKey
+from workers.cli.context import Surroundings
 from workers.cli.errors import CommandError, UsageError
-from workers.cli.surroundings import Surroundings
 
 _KEY: TypeAdapter[str] = TypeAdapter(Key)
 

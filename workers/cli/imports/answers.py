@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from contracts.imports import Answer, Retry, workflow_id
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import UsageError, run
-from workers.cli.ids import name_of, resolve
-from workers.cli.messages import read_message
+from workers.cli.imports.ids import name_of, resolve
+from workers.cli.imports.message_files import read_body
+from workers.cli.imports.messages import read_message
+from workers.cli.imports.views import IdArgument
 from workers.cli.output import JsonOption, print_json
-from workers.cli.reading import read_body
-from workers.cli.runs import IdArgument
-from workers.cli.surroundings import Surroundings, surroundings
 
 ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the result later.")]
 REASON_LENGTH = 500

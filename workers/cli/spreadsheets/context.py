@@ -15,8 +15,8 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.spreadsheets import Uuid, workflow_id
+from workers.cli.context import Surroundings
 from workers.cli.errors import CommandError, UsageError
-from workers.cli.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from adapters.database import Database

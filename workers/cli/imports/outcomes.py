@@ -4,8 +4,9 @@ import typer
 
 from contracts.imports import ImportMessage, ImportResult, ImportState
 from workers.cli.errors import ExitCode
-from workers.cli.follow import Ending, Parked
-from workers.cli.ids import name_of
+from workers.cli.imports.follow import Ending, Parked
+from workers.cli.imports.ids import name_of
+from workers.cli.imports.ports import Runs
 from workers.cli.output import (
     console,
     counts_text,
@@ -14,7 +15,6 @@ from workers.cli.output import (
     problems_table,
     state_text,
 )
-from workers.cli.ports import Runs
 
 
 def show_sent(message: ImportMessage, *, as_json: bool) -> None:

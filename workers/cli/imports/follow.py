@@ -10,8 +10,8 @@ from adapters.ports import RejectedMessage, Unavailable
 from contracts.imports import ImportResult, ImportStatus, workflow_id
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.errors import CommandError
+from workers.cli.imports.ports import Resources, Runs, RunView
 from workers.cli.output import console, counts_text
-from workers.cli.ports import Resources, Runs, RunView
 
 QUIET_SECONDS = 10.0
 """How long nothing may happen before the person is told what might be missing."""

@@ -15,8 +15,10 @@ from contracts.imports import (
     ImportStatus,
     workflow_id,
 )
+from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import CommandError, Failure, UsageError, attempt, run
-from workers.cli.ids import name_of, resolve
+from workers.cli.imports.ids import name_of, resolve
+from workers.cli.imports.ports import RunView
 from workers.cli.output import (
     JsonOption,
     console,
@@ -30,8 +32,6 @@ from workers.cli.output import (
     table,
     text,
 )
-from workers.cli.ports import RunView
-from workers.cli.surroundings import Surroundings, surroundings
 from workers.cli.text import one_line
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import typer
 
-from workers.cli.ports import ImportQueue, Resources, Runs
+from workers.cli.imports.ports import ImportQueue, Resources, Runs
 from workers.settings import QueueSettings
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contracts.batches import LARGEST_ID, BatchKey
-from workers.cli.surroundings import Surroundings
+from workers.cli.context import Surroundings
 
 if TYPE_CHECKING:
     from adapters.database import Database
