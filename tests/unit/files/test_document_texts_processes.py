@@ -17,7 +17,7 @@ from stack.sample_files import pdf
 from tests.support.hostile_documents import WRITTEN_AT, pdf_of_many_pages
 from tests.support.waiting import eventually
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _CHILD = "adapters.files.texts.child"
 _WORKER = """
 import asyncio, sys

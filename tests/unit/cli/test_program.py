@@ -18,7 +18,7 @@ from workers.cli.app import app
 from workers.cli.text import one_line, visible
 
 DOCFLOW = (sys.executable, "-m", "workers.cli")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CPU_SECONDS_OF_HELP = 1.0
 """Far over what it takes (0.2 s), and what one SDK of a cloud would use up."""
 

@@ -13,7 +13,7 @@ from adapters.aws.topic import FILTER_POLICIES
 from contracts.batches import LONGEST_PREFIX, BatchKey, names_of
 from workers.batch_settings import DEFAULT_PREFIX
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "batches.md").read_text()
 ADAPTERS = sorted((ROOT / "adapters" / "aws").glob("*.py"))
 CASE_EVENTS = (ROOT / "workers" / "bridges" / "sqs_queue.py",)

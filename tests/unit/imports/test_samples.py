@@ -12,7 +12,7 @@ from contracts.imports import Counts
 from domain.imports.tables import TABLES
 from tests.support.activities import World, environment, message_of, work_of
 
-SAMPLES = Path(__file__).parents[2] / "samples"
+SAMPLES = Path(__file__).parents[3] / "samples"
 ROW = re.compile(r"^\| `(.+?)` \| (\w+) \| (\d+) \| (\d+) \|", re.MULTILINE)
 LISTED = ROW.findall((SAMPLES / "README.md").read_text(encoding="utf-8"))
 TABLE_FILES = [row for row in LISTED if row[1] in {str(document_type) for document_type in TABLES}]

@@ -9,7 +9,7 @@ import pytest
 from adapters.files.schedules.source import open_schedule
 from tests.support.schedules import Reading, read_project
 
-SAMPLES = Path(__file__).parents[2] / "samples"
+SAMPLES = Path(__file__).parents[3] / "samples"
 
 
 def read(name: str, project: str) -> Reading:

@@ -25,7 +25,7 @@ from workers.bridges import batch_loader_lambda
 from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
 from workers.settings import SettingsError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KEY = BatchKey(case_id=7, batch_id=3)
 ENVIRONMENT = {
     "DOCFLOW_BATCH_PREFIX": "docflow",
