@@ -1,4 +1,4 @@
-"""`python -m benchmarks.sheet_limit FILE`: registrations into their tables with nothing checked.
+"""`python -m benchmarks.spreadsheets.limit FILE`: registrations into their tables with nothing checked.
 
 The fastest reader there is and a raw bulk write of the same rows, ids given out beforehand, in one
 transaction: persons, what they take part in, and what they chose from the custom list.
@@ -19,8 +19,8 @@ import asyncpg
 from python_calamine import CalamineWorkbook
 
 from adapters.database import open_database
-from benchmarks import sheet_workload
-from benchmarks.sheet_workload import ORGANISATION, Club
+from benchmarks.spreadsheets import workload
+from benchmarks.spreadsheets.workload import ORGANISATION, Club
 from benchmarks.timing import Cost, Stopwatch
 
 _COLUMNS: Final = {
@@ -40,7 +40,7 @@ async def load(path: Path) -> Cost:
     """Read the file and write its rows."""
     url = os.environ["DATABASE_URL"]
     async with open_database(url) as database:
-        club = await sheet_workload.make_club(database)
+        club = await workload.make_club(database)
     if url.startswith("postgresql"):
         return await _to_postgresql(url, path, club)
     return _to_sqlite(url, path, club)

@@ -15,8 +15,8 @@ import psutil
 from temporalio.client import Client, WorkflowHandle
 
 from adapters.database import open_database, upgrade
-from benchmarks import sheet_workload
-from benchmarks.sheet_workload import ORGANISATION, Club
+from benchmarks.spreadsheets import workload
+from benchmarks.spreadsheets.workload import ORGANISATION, Club
 from contracts.spreadsheets import SpreadsheetResult, SpreadsheetStatus, workflow_id
 from stack.children import free_port
 from stack.embedded import Part, gateway_part
@@ -104,7 +104,7 @@ async def open_sheet_stack(
     folder.mkdir(parents=True, exist_ok=True)
     await upgrade(database_url)
     async with open_database(database_url) as database:
-        club = await sheet_workload.make_club(database)
+        club = await workload.make_club(database)
     async with AsyncExitStack() as stack:
         temporal = await stack.enter_async_context(temporal_server(folder / "temporal", ui=False))
         # Without its bytecode the sandbox compiles the workflow's module for every single run.
@@ -156,7 +156,7 @@ def _token(environment: Mapping[str, str]) -> str:
 
 async def _warm(stack: SheetStack) -> None:
     file = stack.folder / "warm.xlsx"
-    sheet_workload.write_workbook(file, sheet_workload.WARM_ROWS, tag="warm")
+    workload.write_workbook(file, workload.WARM_ROWS, tag="warm")
     await stack.finished(await stack.upload(file, auto_start=True))
 
 

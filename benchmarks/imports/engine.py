@@ -1,4 +1,4 @@
-"""`python -m benchmarks.engine`: bridge and worker of empty workflows in one process.
+"""`python -m benchmarks.imports.engine`: bridge and worker of empty workflows in one process.
 
 The same layout as `docflow worker imports --with-bridge`, so what it costs is the engine's price.
 """
@@ -9,7 +9,7 @@ import signal
 
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 
-from benchmarks.empty import EmptyImport, begin, finish, work
+from benchmarks.imports.empty import EmptyImport, begin, finish, work
 from benchmarks.stack import EMPTY_QUEUE
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.catalogue import CATALOGUE, Pipeline

@@ -10,8 +10,8 @@ from typing import Any, cast
 import asyncpg
 
 from adapters.database import upgrade
-from benchmarks import workload
 from benchmarks.children import measured
+from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from stack.postgres import postgres_server
 

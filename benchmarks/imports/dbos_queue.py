@@ -1,4 +1,4 @@
-"""`python -m benchmarks.dbos_queue FILE WARM`: the same three steps as a DBOS workflow.
+"""`python -m benchmarks.imports.dbos_queue FILE WARM`: the same three steps as a DBOS workflow.
 
 DBOS takes its documents from a queue of its own, in the same PostgreSQL. They lie there before
 the clock starts, which spares it the enqueueing. FILE holds a message a line; the first WARM of
@@ -17,7 +17,7 @@ from pathlib import Path
 from dbos import DBOS, DBOSClient
 from sqlalchemy import make_url
 
-from benchmarks.steps import Steps, open_steps
+from benchmarks.imports.steps import Steps, open_steps
 from benchmarks.timing import Cost, Stopwatch
 from contracts.imports import HandlerOutcome, ImportPlan
 from workers.services.imports.messages import read_message

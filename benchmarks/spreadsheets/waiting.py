@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.report import Table, at_most, percentile
-from benchmarks.sheet_open import UNKNOWN, open_imports
-from benchmarks.sheet_stack import SheetStack, open_sheet_stack, resident_bytes
+from benchmarks.spreadsheets.open import UNKNOWN, open_imports
+from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack, resident_bytes
 from stack.postgres import postgres_server
 
 WAITING: Final = 10_000

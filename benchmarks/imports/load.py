@@ -1,4 +1,4 @@
-"""`python -m benchmarks.load product|limit FORMAT FILE`: one take-off into its table.
+"""`python -m benchmarks.imports.load product|limit FORMAT FILE`: one take-off into its table.
 
 `product` is the whole `imports.load_rows` step; `limit` is the fastest reader there is and a raw
 bulk write into the same table with its indexes, without looking at a single value.
@@ -20,8 +20,8 @@ from typing import Any, cast
 import asyncpg
 from python_calamine import CalamineWorkbook
 
-from benchmarks import workload
-from benchmarks.steps import open_steps
+from benchmarks.imports import workload
+from benchmarks.imports.steps import open_steps
 from benchmarks.timing import Cost, Stopwatch
 from workers.services.imports.messages import read_message
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import asyncpg
 import psutil
 
-from benchmarks import workload
 from benchmarks.children import Failed, measured
+from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, CpuMeter, Servers
 from benchmarks.timing import Stopwatch
@@ -124,7 +124,7 @@ async def _engine(servers: Servers, runs: Runs, tag: str, count: int) -> None:
     log = servers.folder / f"engine-{tag}.log"
     bodies = [f"{tag}-{number:05}".encode() for number in range(WARM + count)]
     async with child(
-        (sys.executable, "-m", "benchmarks.engine"), log, servers.environment
+        (sys.executable, "-m", "benchmarks.imports.engine"), log, servers.environment
     ) as worker:
         await _said(log, "ready", 1)
         await workload.send(servers.queue, EMPTY_QUEUE, bodies[:WARM])

@@ -10,7 +10,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import batch_building, batch_cases, machine
+from benchmarks import machine
+from benchmarks.batches import building
+from benchmarks.batches import cases as batch_cases
 from benchmarks.report import Table
 
 PARTS = ("up-and-down", "case-events", "orders")
@@ -20,7 +22,7 @@ async def measure(part: str, folder: Path, rounds: int, cases: int) -> Table:
     """One part."""
     match part:
         case "up-and-down":
-            return await batch_building.compare(folder, rounds)
+            return await building.compare(folder, rounds)
         case "case-events":
             return await batch_cases.events(folder)
         case _:

@@ -8,8 +8,8 @@ import asyncpg
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from benchmarks import workload
-from benchmarks.documents import PATIENCE
+from benchmarks.imports import workload
+from benchmarks.imports.documents import PATIENCE
 from benchmarks.report import Table, at_most, percentile
 from benchmarks.stack import Servers
 from stack.children import free_port

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.plain steps|by-hand FILE WARM`: the imports without any engine.
+"""`python -m benchmarks.imports.plain steps|by-hand FILE WARM`: the imports without any engine.
 
 `steps` calls the product's three steps; `by-hand` is the least code that leaves the same rows and
 status behind. FILE holds a message a line; the first WARM of them are not timed.
@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import asyncpg
 
-from benchmarks.steps import open_steps
+from benchmarks.imports.steps import open_steps
 from benchmarks.timing import Cost, Stopwatch
 from workers.catalogue import CATALOGUE
 from workers.services.imports.messages import read_message

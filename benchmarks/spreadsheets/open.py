@@ -8,15 +8,15 @@ from typing import Any, Final, cast
 import asyncpg
 
 from adapters.files.blobs import FolderBlobs
-from benchmarks import sheet_workload
-from benchmarks.sheet_stack import SheetStack
-from benchmarks.sheet_workload import ORGANISATION
+from benchmarks.spreadsheets import workload
+from benchmarks.spreadsheets.stack import SheetStack
+from benchmarks.spreadsheets.workload import ORGANISATION
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import TASK_QUEUE, SpreadsheetOrder, workflow_id
 from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
-UNKNOWN: Final = len(sheet_workload.HEADER) + 1
+UNKNOWN: Final = len(workload.HEADER) + 1
 """Id of the one column that means nothing."""
 _STARTED_TOGETHER: Final = 20
 _LOOK_SECONDS: Final = 0.1
@@ -32,7 +32,7 @@ async def open_imports(stack: SheetStack, count: int) -> Sequence[str]:
     All of them are of one small file. Past the gateway nothing of theirs is different.
     """
     file = stack.folder / "small.csv"
-    sheet_workload.write_text(file, sheet_workload.SMALL_ROWS, unknown="Shoe size")
+    workload.write_text(file, workload.SMALL_ROWS, unknown="Shoe size")
     blob = await FolderBlobs(stack.blobs).upload(file, file.name)
     opened = [str(uuids.uuid4()) for _ in range(count)]
     connection = cast(Any, await asyncpg.connect(stack.environment["DATABASE_URL"]))

@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import bridge, documents, latency, machine, rows
+from benchmarks import machine
+from benchmarks.imports import bridge, documents, latency, rows
 from benchmarks.report import Table
 from benchmarks.stack import open_servers
 

@@ -13,10 +13,10 @@ import asyncpg
 from sqlalchemy import make_url
 
 from adapters.database import upgrade
-from benchmarks import sheet_workload
 from benchmarks.children import Failed, measured
 from benchmarks.report import Table, at_least, at_most, middle, spread
-from benchmarks.sheet_stack import SheetStack, open_sheet_stack, peak_bytes
+from benchmarks.spreadsheets import workload
+from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack, peak_bytes
 from contracts.spreadsheets import RowCounts, SpreadsheetState
 from stack.postgres import postgres_server
 
@@ -48,12 +48,12 @@ async def compare(folder: Path, rounds: int) -> Table:
     """Both databases, the limit and the product in turn."""
     columns = ("database", "limit s", "start to COMPLETED s", "of the limit")
     table = Table(
-        f"{ROWS:,} rows x {len(sheet_workload.HEADER)} columns of XLSX, "
+        f"{ROWS:,} rows x {len(workload.HEADER)} columns of XLSX, "
         "3 of them with 500 distinct values",
         (*columns, "upload to COMPLETED s", "of the limit", "worker's peak MB"),
     )
     master = folder / "registrations.xlsx"
-    sheet_workload.write_workbook(master, ROWS)
+    workload.write_workbook(master, ROWS)
     shares: list[float] = []
     for kind in ("PostgreSQL", "SQLite"):
         figures = Rounds()
@@ -88,7 +88,7 @@ async def large(folder: Path) -> Table:
         ("MB", "s", "rows/s", "worker's peak MB", "events of its history"),
     )
     master = folder / "large.xlsx"
-    sheet_workload.write_workbook(master, LARGE_ROWS)
+    workload.write_workbook(master, LARGE_ROWS)
     with _server("PostgreSQL") as server:
         database = await _new_database(server, folder / "large")
         async with open_sheet_stack(folder / "large", database) as stack:

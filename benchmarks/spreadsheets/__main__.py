@@ -10,8 +10,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import machine, sheet_gateway, sheet_rows, sheet_waiting
+from benchmarks import machine
 from benchmarks.report import Table
+from benchmarks.spreadsheets import gateway
+from benchmarks.spreadsheets import rows as sheet_rows
+from benchmarks.spreadsheets import waiting as sheet_waiting
 
 PARTS = ("rows", "large", "upload", "status", "waiting")
 
@@ -24,9 +27,9 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
         case "large":
             return await sheet_rows.large(folder)
         case "upload":
-            return await sheet_gateway.upload(folder, rounds)
+            return await gateway.upload(folder, rounds)
         case "status":
-            return await sheet_gateway.status(folder)
+            return await gateway.status(folder)
         case _:
             return await sheet_waiting.measure(folder)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks import sheet_workload
 from benchmarks.report import Table, at_most, percentile, spread
-from benchmarks.sheet_open import open_imports
-from benchmarks.sheet_stack import SheetStack, open_sheet_stack, peak_bytes
+from benchmarks.spreadsheets import workload
+from benchmarks.spreadsheets.open import open_imports
+from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack, peak_bytes
 from stack.postgres import postgres_server
 
 UPLOAD_BYTES: Final = 100_000_000
@@ -103,18 +103,18 @@ def _part(boundary: str, disposition: str) -> bytes:
 
 
 def _large_text(path: Path) -> Path:
-    sheet_workload.write_text(path, 100)
+    workload.write_text(path, 100)
     rows = 100 * UPLOAD_BYTES // path.stat().st_size
-    sheet_workload.write_text(path, rows)
+    workload.write_text(path, rows)
     return path
 
 
 def _large_book(path: Path) -> Path:
     """A workbook of that size without compression: its rows are soon written."""
     small = path.with_name("small.xlsx")
-    sheet_workload.write_workbook(small, 1_000)
+    workload.write_workbook(small, 1_000)
     rows = 1_000 * UPLOAD_BYTES // _unpacked(small)
-    sheet_workload.write_workbook(small, rows)
+    workload.write_workbook(small, rows)
     with zipfile.ZipFile(small) as packed, zipfile.ZipFile(path, "w") as plain:
         for name in packed.namelist():
             plain.writestr(name, packed.read(name))

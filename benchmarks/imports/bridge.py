@@ -6,7 +6,7 @@ import time
 from azure.servicebus import ServiceBusReceiveMode
 from azure.servicebus.aio import ServiceBusClient
 
-from benchmarks import workload
+from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, Servers
 from workers.bridges.service_bus import ServiceBusBridge
