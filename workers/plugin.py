@@ -10,6 +10,8 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 PASSTHROUGH = (
     # Pure data: re-importing pydantic models for every run costs most of a run's CPU.
     "contracts",
+    # Pure rules without any state of their module.
+    "domain",
     # Workflows name activities by their methods; nothing of them runs in the sandbox.
     "activities",
     # Protocols that activities are typed with.
@@ -19,7 +21,6 @@ PASSTHROUGH = (
     "workflows.attributes",
     "workflows.policies",
     "workflows.steps",
-    "domain.spreadsheets.decisions",
     "workflows.spreadsheets.answers",
     "workflows.spreadsheets.messages",
     "workflows.spreadsheets.pauses",

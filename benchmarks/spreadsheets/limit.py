@@ -1,4 +1,4 @@
-"""`python -m benchmarks.spreadsheets.limit FILE`: registrations into their tables with nothing checked.
+"""`python -m benchmarks.spreadsheets.limit FILE`: registrations into their tables, unchecked.
 
 The fastest reader there is and a raw bulk write of the same rows, ids given out beforehand, in one
 transaction: persons, what they take part in, and what they chose from the custom list.

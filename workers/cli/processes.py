@@ -140,7 +140,12 @@ def bridge_service_bus(context: typer.Context, drain: Drain = False) -> None:
 
 @bridge.command("jobs", hidden=True)
 def bridge_jobs(context: typer.Context, drain: Drain = False) -> None:
-    """The former name of `docflow bridge case-events`."""
+    """The former name of `docflow bridge case-events`.
+
+    \b
+    Example:
+      docflow bridge jobs --drain
+    """
     typer.echo(
         "warning: `docflow bridge jobs` is now `docflow bridge case-events`; "
         "the old name will be removed",
