@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from workers.cli.errors import CommandError
+
 _PR_SET_PDEATHSIG = 1
 _START_SECONDS = 30
 _PORTS = range(15_000, 32_768)
@@ -21,7 +23,7 @@ _CHANCE = random.SystemRandom()
 """Not seeded by tests, which would all be given the same ports."""
 
 
-class StackError(Exception):
+class StackError(CommandError):
     """A part of the embedded stack did not start; the message says which and where its log is."""
 
 

@@ -1,4 +1,4 @@
-"""`docflow stack`: parts of the embedded stack, for development and tests."""
+"""`docflow stack` and `docflow demo`, which reach the command tree by an entry point."""
 
 import os
 import shlex
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from stack.demo import command as demo
 from workers.cli.errors import CommandError, UsageError, run
 
 app = typer.Typer(
@@ -15,6 +16,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Parts of the embedded stack, for development and tests.",
 )
+commands = typer.Typer(rich_markup_mode=None)
+commands.add_typer(app, name="stack")
+commands.add_typer(demo.app)
 
 
 @app.command("service-bus")

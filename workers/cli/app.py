@@ -1,11 +1,12 @@
 """The command tree."""
 
 import logging
+from importlib.metadata import distribution
+from importlib.util import find_spec
+from typing import Final
 
 import typer
 
-from stack import commands as stack
-from stack.demo import command as demo
 from workers.cli import (
     batches,
     database,
@@ -17,6 +18,9 @@ from workers.cli import (
     status,
 )
 from workers.cli.imports import answers, submit, views
+
+EXTENSIONS: Final = "docflow.commands"
+"""Entry points that bring commands of their own: objects of class `typer.Typer`."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +52,7 @@ def docflow() -> None:
 
 
 app.add_typer(submit.app, name="submit")
-for commands in (status.app, views.app, answers.app, demo.app, gateway.app):
+for commands in (status.app, views.app, answers.app, gateway.app):
     app.add_typer(commands)
 app.add_typer(spreadsheets.app, name="spreadsheets")
 app.add_typer(batches.app, name="batches")
@@ -57,4 +61,9 @@ app.add_typer(database.app, name="db")
 app.add_typer(processes.worker, name="worker")
 app.add_typer(processes.bridge, name="bridge")
 app.add_typer(schedules.app, name="schedules")
-app.add_typer(stack.app, name="stack")
+
+# Those of all distributions would be read from disk at every start.
+for extension in distribution("docflow").entry_points.select(group=EXTENSIONS):
+    # The development stack is declared by the distribution, but left out of images.
+    if find_spec(extension.module.partition(".")[0]) is not None:
+        app.add_typer(extension.load())

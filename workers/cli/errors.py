@@ -89,8 +89,7 @@ def _expected() -> tuple[type[Exception], ...]:
     """
     from adapters.database import SchemaBehind
     from adapters.ports import PortError
-    from stack.children import StackError
     from workers.connect import TemporalUnreachable
     from workers.settings import SettingsError
 
-    return SettingsError, PortError, SchemaBehind, TemporalUnreachable, StackError
+    return SettingsError, PortError, SchemaBehind, TemporalUnreachable

@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 
 from adapters.database import Database
-from adapters.database.spreadsheets import (
-    SampleClub,
-    SqlSpreadsheetStore,
-    SqlSpreadsheetViews,
-    sample_club,
-)
+from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
 from contracts.spreadsheets import (
     Alternative,
     Analysis,
@@ -27,6 +22,7 @@ from contracts.spreadsheets import (
     SaveColumns,
 )
 from domain.spreadsheets.records import Entity, EntityScope, FoundValue, Preview
+from stack.sample_club import SampleClub, sample_club
 from tests.support.sheet_store import NOW, Sheet, opened, table
 
 FIELD = "EVENT_CATEGORY_NAME"
