@@ -15,7 +15,6 @@ from temporalio.worker import Worker
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
 from workers.batch_resources import open_batches
-from workers.batch_settings import BatchSettings
 from workers.bridges.batch_loader import run_batch_loader
 from workers.bridges.case_events import run_case_event_bridge
 from workers.bridges.service_bus import ServiceBusBridge
@@ -27,7 +26,8 @@ from workers.health import Health, serve_health
 from workers.resources import Resources, open_resources
 from workers.schedules import Change, reconcile
 from workers.services.imports.intake import ImportDoor
-from workers.settings import QueueSettings, SettingsError
+from workers.settings.batches import BatchSettings
+from workers.settings.common import QueueSettings, SettingsError
 from workers.signals import stop_on_signals
 
 logger = logging.getLogger(__name__)

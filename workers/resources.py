@@ -22,7 +22,7 @@ from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from domain.spreadsheets.types import SheetTypes
-from workers.settings import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
+from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
 
 if TYPE_CHECKING:
     from workers.batch_resources import BatchResources

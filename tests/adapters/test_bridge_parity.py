@@ -28,7 +28,7 @@ from workers.plugin import docflow_plugin
 from workers.services.imports.intake import ImportDoor
 from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 from workflows import attributes
 
 QUEUE = "import-queue"

@@ -24,7 +24,7 @@ from workers.plugin import docflow_plugin
 from workers.services.imports.intake import ImportDoor
 from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 QUEUE = "import-queue"
 QUICK = Patience(first_pause=0.05, longest_pause=0.2, hold=1.0)

@@ -18,8 +18,8 @@ from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 
 from workers.gateway.http.auth import KeysAway, Tokens, Unauthorised, mint_token
-from workers.gateway.settings import GatewaySettings, TokenSettings
-from workers.settings import SettingsError
+from workers.settings.common import SettingsError
+from workers.settings.gateway import GatewaySettings, TokenSettings
 
 SHARED = TokenSettings("docflow", "docflow", "HS256", key="k" * 32)
 URL = "https://login.example.org/keys"

@@ -16,7 +16,7 @@ from tests.support.batches import PLAN
 from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
 from workers.resources import Resources
-from workers.settings import RunSettings
+from workers.settings.common import RunSettings
 
 
 class _Anything:

@@ -29,8 +29,8 @@ from contracts.spreadsheets import RowCounts
 from domain.imports.tables import TABLES
 from domain.spreadsheets.types import SheetTypes
 from tests.support.sheet_world import SheetWorld, table
-from workers.batch_settings import read_timings
 from workers.cli.app import app
+from workers.settings.batches import read_timings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("samples/*.md")])
@@ -197,7 +197,7 @@ def test_limits_are_those_of_the_readers() -> None:
 
 
 def test_every_setting_is_in_the_readme() -> None:
-    sources = ("settings.py", "process.py", "gateway/settings.py", "batch_settings.py")
+    sources = ("settings/common.py", "process.py", "settings/gateway.py", "settings/batches.py")
     read = {
         _DAYS.get(name, name)
         for file in sources

@@ -8,7 +8,7 @@ from adapters.notices.log import LogNotices
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from workers.resources import open_notices
-from workers.settings import (
+from workers.settings.common import (
     BlobSettings,
     DatabaseSettings,
     NoticeSettings,

@@ -8,7 +8,7 @@ import pytest
 
 from workers.bridges.service_bus import BridgeError, ServiceBusBridge
 from workers.process import run_worker
-from workers.settings import QueueSettings, SettingsError
+from workers.settings.common import QueueSettings, SettingsError
 
 
 async def test_a_connection_string_that_cannot_be_read() -> None:

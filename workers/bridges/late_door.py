@@ -8,7 +8,7 @@ from workers.connect import connect
 from workers.resources import open_resources
 from workers.services.imports.intake import ImportDoor
 from workers.services.verdicts import Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 
 class LateDoor:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workers.settings import SettingsError
+from workers.settings.common import SettingsError
 
 
 class BridgeError(SettingsError):

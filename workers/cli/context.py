@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import typer
 
 from workers.cli.imports.ports import ImportQueue, Resources, Runs
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 
 def _open_resources(environment: Mapping[str, str]) -> AbstractAsyncContextManager[Resources]:

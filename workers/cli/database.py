@@ -4,7 +4,7 @@ import typer
 
 from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import run
-from workers.settings import DatabaseSettings
+from workers.settings.common import DatabaseSettings
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The database that rows and results go to."

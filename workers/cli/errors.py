@@ -91,6 +91,6 @@ def _expected() -> tuple[type[Exception], ...]:
     from adapters.ports import PortError
     from stack.children import StackError
     from workers.connect import TemporalUnreachable
-    from workers.settings import SettingsError
+    from workers.settings.common import SettingsError
 
     return SettingsError, PortError, SchemaBehind, TemporalUnreachable, StackError

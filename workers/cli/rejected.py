@@ -13,7 +13,7 @@ from workers.cli.imports.message_files import read_body
 from workers.cli.imports.messages import read_message
 from workers.cli.imports.ports import Resources
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -7,9 +7,9 @@ import pytest
 
 from adapters.aws.session import AwsSettings
 from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
-from workers.batch_settings import BatchSettings, read_timings
 from workers.process import run_case_events, run_loader, run_worker
-from workers.settings import SettingsError
+from workers.settings.batches import BatchSettings, read_timings
+from workers.settings.common import SettingsError
 
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:documents"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:database"

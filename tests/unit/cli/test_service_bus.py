@@ -8,7 +8,7 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from workers.cli.errors import CommandError
 from workers.services.imports.queue import open_queue
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 
 def settings(connection_string: str, name: str = "import-queue") -> QueueSettings:

@@ -6,7 +6,7 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 from contracts.spreadsheets import Patience
-from workers.settings import SettingsError, number
+from workers.settings.common import SettingsError, number
 
 SHARED_KEY: Final = "HS256"
 PUBLIC_KEYS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")

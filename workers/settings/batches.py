@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from adapters.aws.session import AwsSettings
 from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
-from workers.settings import SettingsError, number
+from workers.settings.common import SettingsError, number
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Settings: one module per pipeline, `common` for what several processes need."""
