@@ -30,7 +30,7 @@ from workers.settings.gateway import GatewaySettings, TokenSettings
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"
-TOKENS = TokenSettings("docflow", "docflow", "HS256", key=KEY)
+TOKENS = TokenSettings(key=KEY)
 OURS, THEIRS = 1, 2
 EVENT, THEIR_EVENT = 7, 8
 JUNIOR, SENIOR, MASTERS = 42, 43, 44

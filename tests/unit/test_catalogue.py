@@ -40,7 +40,7 @@ def _activities(name: str, tmp_path: Any) -> set[str]:
         spreadsheets=anything,
         sheet_types=SheetTypes(),
         scratch=tmp_path,
-        runs=RunSettings(1, 1, None),
+        runs=RunSettings(small_document_bytes=1, park_for_days=1),
         batches=BatchResources(
             plan=PLAN,
             queues=anything,

@@ -19,7 +19,7 @@ from workers.connect import TemporalUnreachable, connect
 from workers.services.batches.documents import LoadDoor
 from workers.services.patience import Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle
-from workers.settings.common import SettingsError
+from workers.settings.errors import SettingsError
 
 logger = logging.getLogger(__name__)
 

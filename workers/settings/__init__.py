@@ -1,1 +1,5 @@
-"""Settings: one module per pipeline, `common` for what several processes need."""
+"""Settings: one module per pipeline, beside `common` and `gateway`.
+
+Every class reads one mapping, never the process's environment by itself. Modules are imported
+where a process starts or a command opens something: pydantic-settings takes a moment to load.
+"""

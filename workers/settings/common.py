@@ -1,196 +1,231 @@
-"""Settings, read once from the environment by the process that needs them."""
+"""Settings that workers, bridges and commands share."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
+
+from workers.settings.base import HINT, Missing, Setting, Settings, Whole, WholeMessage
 
 if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
 
-Value = TypeVar("Value")
 
-
-class SettingsError(Exception):
-    """A setting is missing or makes no sense; the message names it and says what to set."""
-
-
-def _required(environment: Mapping[str, str], name: str) -> str:
-    value = environment.get(name)
-    if not value:
-        raise SettingsError(
-            f"missing setting: {name}; "
-            "set it in the environment, or run `make dev` for a stack that has everything"
-        )
-    return value
-
-
-def number(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    """A whole number between two limits.
-
-    Raises:
-        SettingsError: It is none.
-    """
-    text = environment.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        raise SettingsError(f"{name} must be a whole number, not {text!r}") from None
-    if not least <= value <= most:
-        raise SettingsError(f"{name} must be between {least} and {most}, not {value}")
-    return value
-
-
-def _checked(
-    environment: Mapping[str, str], name: str, check: Callable[[str], Value]
-) -> Value | None:
-    text = environment.get(name, "").strip()
-    if not text:
-        return None
-    try:
-        return check(text)
-    except ValueError as error:
-        raise SettingsError(f"{name} {error}") from error
-
-
-@dataclass(frozen=True)
-class QueueSettings:
+class QueueSettings(Settings):
     """The Service Bus queue that import messages come from."""
 
-    connection_string: str
-    queue_name: str
-    max_messages: int
-    """Messages received and started together."""
-    max_wait_seconds: int
-    """How long one receive waits for the first message."""
+    title: ClassVar[str] = "Queue of imports"
+    used_by: ClassVar[str] = "bridges of imports, `docflow submit`, `docflow rejected`"
 
-    @classmethod
-    def read(cls, environment: Mapping[str, str]) -> Self:
-        """Read and check.
+    connection_string: Annotated[str, Setting(secret=True)] = Field(
+        validation_alias="AZURE_SERVICE_BUS_CONNECTION_STRING",
+        description="the namespace of the queue",
+    )
+    queue_name: str = Field(
+        "import-queue", validation_alias="AZURE_SERVICE_BUS_QUEUE_NAME", description="the queue"
+    )
+    max_messages: Annotated[int, Whole(1, 1000)] = Field(
+        10,
+        validation_alias="MAX_MESSAGES_PER_RUN",
+        description="messages received and started together",
+    )
+    max_wait_seconds: Annotated[int, Whole(1, 3600)] = Field(
+        30,
+        validation_alias="MAX_WAIT_TIME_SECONDS",
+        description="seconds that an empty queue is waited on before `--drain` ends",
+    )
 
-        Raises:
-            SettingsError: One is missing or out of range.
-        """
-        return cls(
-            _required(environment, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
-            environment.get("AZURE_SERVICE_BUS_QUEUE_NAME") or "import-queue",
-            number(environment, "MAX_MESSAGES_PER_RUN", 10, 1, 1000),
-            number(environment, "MAX_WAIT_TIME_SECONDS", 30, 1, 3600),
-        )
 
-
-@dataclass(frozen=True)
-class BlobSettings:
+class BlobSettings(Settings):
     """Where documents are: a container of Azure Storage, or a folder."""
 
-    connection_string: str | None
-    container: str
-    folder: Path | None
+    title: ClassVar[str] = "Documents"
+    used_by: ClassVar[str] = "workers, bridges, gateway, commands that read or send documents"
 
+    container: str = Field(
+        "imports",
+        validation_alias="AZURE_STORAGE_CONTAINER_NAME",
+        description="the container, or the folder below `DOCFLOW_BLOB_FOLDER`",
+    )
+    root: Annotated[Path | None, Setting(kind="folder")] = Field(
+        None,
+        validation_alias="DOCFLOW_BLOB_FOLDER",
+        description="takes the place of a storage account",
+    )
+    connection_string: Annotated[
+        str | None,
+        Setting(secret=True, kind="text", default="required without `DOCFLOW_BLOB_FOLDER`"),
+    ] = Field(
+        None,
+        validation_alias="AZURE_STORAGE_CONNECTION_STRING",
+        description="the storage account of the documents",
+        validate_default=True,
+    )
+
+    @field_validator("connection_string")
     @classmethod
-    def read(cls, environment: Mapping[str, str]) -> Self:
-        """Read and check; `DOCFLOW_BLOB_FOLDER` takes the place of a storage account.
+    def _needed_without_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("root") is None:
+            raise Missing(HINT)
+        return value
 
-        Raises:
-            SettingsError: Neither is set.
-        """
-        container = environment.get("AZURE_STORAGE_CONTAINER_NAME") or "imports"
-        if folder := environment.get("DOCFLOW_BLOB_FOLDER"):
-            return cls(None, container, Path(folder) / container)
-        return cls(_required(environment, "AZURE_STORAGE_CONNECTION_STRING"), container, None)
+    @property
+    def folder(self) -> Path | None:
+        """The container as a folder; None where a storage account is used."""
+        return None if self.root is None else self.root / self.container
 
 
-@dataclass(frozen=True)
-class DatabaseSettings:
+def _database_url(url: str) -> str:
+    # Loaded here so that no command pays for it that needs no database.
+    from adapters.database import check_url
+
+    try:
+        check_url(url)
+    except ValueError as error:
+        raise WholeMessage(f"DATABASE_URL: {error}") from None
+    return url
+
+
+class DatabaseSettings(Settings):
     """The database that rows and results go to."""
 
-    url: str
+    title: ClassVar[str] = "Database"
+    used_by: ClassVar[str] = "everything but `docflow bridge batch-loader`"
 
-    @classmethod
-    def read(cls, environment: Mapping[str, str]) -> Self:
-        """Read and check.
-
-        Raises:
-            SettingsError: It is missing, or names no database that is supported.
-        """
-        # Loaded here so that no command pays for it that needs no database.
-        from adapters.database import check_url
-
-        url = _required(environment, "DATABASE_URL")
-        try:
-            check_url(url)
-        except ValueError as error:
-            raise SettingsError(f"DATABASE_URL: {error}") from error
-        return cls(url)
+    url: Annotated[str, AfterValidator(_database_url), Setting(secret=True)] = Field(
+        validation_alias="DATABASE_URL",
+        description="`postgresql://user:password@host/name` or `sqlite:///path/to/docflow.db`",
+    )
 
 
-@dataclass(frozen=True)
-class RunSettings:
+class RunSettings(Settings):
     """How import runs behave."""
 
-    small_document_bytes: int
-    """Documents up to this size run inside the workflow's own worker."""
-    park_for_days: int
-    """How long a parked run waits for a person."""
-    scratch: Path | None
-    """Where files are while they are read; the system's temporary folder when None."""
+    title: ClassVar[str] = "Import runs"
+    used_by: ClassVar[str] = "workers, bridges of imports"
 
+    small_document_bytes: Annotated[int, Whole(0, 100_000_000)] = Field(
+        1_000_000,
+        validation_alias="DOCFLOW_SMALL_DOCUMENT_BYTES",
+        description="documents up to this size run inside the workflow's own worker",
+    )
+    park_for_days: Annotated[int, Whole(1, 3650)] = Field(
+        14,
+        validation_alias="DOCFLOW_PARK_FOR_DAYS",
+        description="days that a parked run waits for an answer, as set where its message was "
+        "received",
+    )
+    scratch: Annotated[
+        Path | None, Setting(kind="folder", default="`docflow` in the system's temporary folder")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_SCRATCH",
+        description="where files are while they are read",
+    )
+
+
+class HttpSettings(Settings):
+    """Where workers serve health and metrics."""
+
+    title: ClassVar[str] = "Health and metrics"
+    used_by: ClassVar[str] = "workers with `--health-port` or `--metrics-port`"
+
+    host: str = Field(
+        "127.0.0.1",
+        validation_alias="DOCFLOW_HTTP_HOST",
+        description="address of the health and metrics ports",
+    )
+
+
+def _webhook_url(url: str | None) -> str | None:
+    from adapters.notices.webhook import check_webhook_url
+
+    return None if url is None else check_webhook_url(url.strip())
+
+
+def _webhook_secret(secret: object) -> object:
+    from adapters.notices.webhook import secret_bytes
+
+    return secret_bytes(secret.strip()) if isinstance(secret, str) else secret
+
+
+def _smtp_url(url: str | None) -> str | None:
+    from adapters.notices.smtp import MailServer
+
+    if url is not None:
+        MailServer.parse(url.strip())
+        url = url.strip()
+    return url
+
+
+def _address(address: str) -> str:
+    from adapters.notices.smtp import check_address
+
+    return check_address(address)
+
+
+def _addresses(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(_address(part.strip()) for part in value.split(","))
+
+
+class NoticeSettings(Settings):
+    """Where notices about waiting runs are sent; the log when neither webhook nor mail is set."""
+
+    title: ClassVar[str] = "Notices"
+    used_by: ClassVar[str] = "workers, bridges, gateway"
+
+    webhook_url: Annotated[
+        str | None, AfterValidator(_webhook_url), Setting(secret=True, kind="URL")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_NOTIFY_WEBHOOK_URL",
+        description="notices are posted there as JSON",
+    )
+    webhook_secret: Annotated[
+        bytes | None,
+        BeforeValidator(_webhook_secret),
+        Setting(secret=True, kind="text, or `whsec_` and base64"),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_NOTIFY_WEBHOOK_SECRET",
+        description="signs them as [Standard Webhooks](https://www.standardwebhooks.com) do",
+    )
+    smtp_url: Annotated[str | None, AfterValidator(_smtp_url), Setting(secret=True, kind="URL")] = (
+        Field(
+            None,
+            validation_alias="DOCFLOW_SMTP_URL",
+            description="mail server: `smtps://user:password@host` (TLS), "
+            "`smtp+starttls://...`, or `smtp://host` for one that needs neither",
+        )
+    )
+    sender: Annotated[
+        str | None, Setting(kind="mail address", default="required with `DOCFLOW_SMTP_URL`")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_NOTIFY_FROM",
+        description="address that mail comes from",
+        validate_default=True,
+    )
+    escalate_to: Annotated[
+        tuple[str, ...], BeforeValidator(_addresses), Setting(kind="mail addresses, with commas")
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_ESCALATE_TO",
+        description="notified when a question stays unanswered or a run parks",
+    )
+
+    @field_validator("sender")
     @classmethod
-    def read(cls, environment: Mapping[str, str]) -> Self:
-        """Read and check.
+    def _needed_by_mail(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("smtp_url") is not None:
+            raise Missing("mail needs the address that it comes from")
+        return None if value is None else _address(value)
 
-        Raises:
-            SettingsError: One is out of range.
-        """
-        scratch = environment.get("DOCFLOW_SCRATCH")
-        return cls(
-            number(environment, "DOCFLOW_SMALL_DOCUMENT_BYTES", 1_000_000, 0, 100_000_000),
-            number(environment, "DOCFLOW_PARK_FOR_DAYS", 14, 1, 3650),
-            Path(scratch) if scratch else None,
-        )
+    @property
+    def mail_server(self) -> "MailServer | None":
+        """The mail server; None when none is set."""
+        from adapters.notices.smtp import MailServer
 
-
-@dataclass(frozen=True)
-class NoticeSettings:
-    """How people are told that something waits for them."""
-
-    webhook_url: str | None
-    webhook_secret: bytes | None = field(repr=False)
-    """Key of the webhook's signature."""
-    mail_server: "MailServer | None"
-    sender: str | None
-    """Address that mail comes from; set whenever there is a mail server."""
-    escalate_to: tuple[str, ...]
-    """Addresses that are told when nobody answers, or a step cannot be done."""
-
-    @classmethod
-    def read(cls, environment: Mapping[str, str]) -> Self:
-        """Read and check; without webhook and mail server, notices go to the log.
-
-        Raises:
-            SettingsError: One makes no sense, or mail has no sender.
-        """
-        # Loaded here so that no command pays for them that tells nobody.
-        from adapters.notices.smtp import MailServer, check_address
-        from adapters.notices.webhook import check_webhook_url, secret_bytes
-
-        mail_server = _checked(environment, "DOCFLOW_SMTP_URL", MailServer.parse)
-        sender = _checked(environment, "DOCFLOW_NOTIFY_FROM", check_address)
-        if mail_server is not None and sender is None:
-            raise SettingsError(
-                "missing setting: DOCFLOW_NOTIFY_FROM; mail needs the address that it comes from"
-            )
-        addresses = _checked(
-            environment,
-            "DOCFLOW_ESCALATE_TO",
-            lambda text: tuple(check_address(part.strip()) for part in text.split(",")),
-        )
-        return cls(
-            _checked(environment, "DOCFLOW_NOTIFY_WEBHOOK_URL", check_webhook_url),
-            _checked(environment, "DOCFLOW_NOTIFY_WEBHOOK_SECRET", secret_bytes),
-            mail_server,
-            sender,
-            addresses or (),
-        )
+        return None if self.smtp_url is None else MailServer.parse(self.smtp_url)

@@ -15,7 +15,7 @@ from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
 from joserfc.jwk import Key, KeySet, OctKey
 
 from workers.services.identity import ROLES, Identity
-from workers.settings.common import SettingsError
+from workers.settings.errors import SettingsError
 from workers.settings.gateway import SHARED_KEY, TokenSettings
 
 LONGEST_TOKEN: Final = 16_384
