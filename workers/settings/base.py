@@ -209,10 +209,13 @@ class Settings(BaseSettings):
             settings = cls(**values)
         except ValidationError as failure:
             # The cause is left out: it would hold the values.
-            raise SettingsError(*problems.values(), *_lines(cls, failure, problems)) from None
-        if problems:
-            raise SettingsError(*problems.values())
+            lines = dict.fromkeys((*problems.values(), *_lines(cls, failure, problems)))
+            raise SettingsError(*lines) from None
         return settings
+
+
+class _Refused:
+    """Stands for a secret that was refused: fits no type, so that rules between settings wait."""
 
 
 class MappingSource(PydanticBaseSettingsSource):
@@ -232,9 +235,9 @@ class MappingSource(PydanticBaseSettingsSource):
         self.formers: list[tuple[str, str]] = []
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """The text of a setting; None when it is not set."""
+        """The value of a setting; None when it is not set."""
         name = cast(str, field.validation_alias)
-        return self._text(name, _setting(field)), name, False
+        return self._value(name, _setting(field)), name, False
 
     def __call__(self) -> dict[str, Any]:
         """Every value that is set, by its name."""
@@ -245,12 +248,12 @@ class MappingSource(PydanticBaseSettingsSource):
             self.problems |= inner.problems
             self.formers += inner.formers
         for each in self._settings.declared():
-            text, name, _ = self.get_field_value(each.info, each.field)
-            if text is not None:
-                values[name] = text
+            value, name, _ = self.get_field_value(each.info, each.field)
+            if value is not None:
+                values[name] = value
         return values
 
-    def _text(self, name: str, setting: Setting) -> str | None:
+    def _value(self, name: str, setting: Setting) -> "str | _Refused | None":
         found = self._environment.get(name)
         text = found if found and found.strip() else None
         if setting.secret:
@@ -258,7 +261,7 @@ class MappingSource(PydanticBaseSettingsSource):
                 return self._files.value(name, text)
             except ValueError as error:
                 self.problems[name] = str(error)
-                return None
+                return _Refused()
         if text is None and setting.also:
             text = self._environment.get(setting.also)
         if not text and setting.former and (text := self._environment.get(setting.former)):

@@ -110,7 +110,8 @@ class CloudSettings(Settings):
     @field_validator("secret_access_key")
     @classmethod
     def _both_or_neither(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if (value is None) != (info.data.get("access_key_id") is None):
+        known = "access_key_id" in info.data
+        if known and (value is None) != (info.data["access_key_id"] is None):
             raise WholeMessage(
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together: set both, or "
                 "neither where AWS finds credentials by itself"

@@ -118,7 +118,7 @@ class TokenSettings(Settings):
 class GatewaySettings(Settings):
     """How the gateway behaves."""
 
-    title: ClassVar[str] = "Gateway"
+    title: ClassVar[str] = "API and pages"
     used_by: ClassVar[str] = "`docflow gateway`, `docflow spreadsheets`"
 
     tokens: TokenSettings
