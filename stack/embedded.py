@@ -22,8 +22,8 @@ from stack.ministack import ministack
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TemporalServer, temporal_server
 from workers.gateway.http.auth import mint_token
-from workers.gateway.settings import TokenSettings
 from workers.services.identity import IMPORTER, OPERATOR
+from workers.settings.gateway import TokenSettings
 
 QUEUE = "import-queue"
 DOCFLOW = (sys.executable, "-m", "workers.cli")

@@ -26,7 +26,7 @@ from adapters.ports import (
 )
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchPlan
-from workers.batch_settings import BatchSettings
+from workers.settings.batches import BatchSettings
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
 
 
 @dataclass

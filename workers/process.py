@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +15,6 @@ from temporalio.worker import Worker
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
 from workers.batch_resources import open_batches
-from workers.batch_settings import BatchSettings
 from workers.bridges.batch_loader import run_batch_loader
 from workers.bridges.case_events import run_case_event_bridge
 from workers.bridges.service_bus import ServiceBusBridge
@@ -24,10 +23,14 @@ from workers.catalogue import CATALOGUE, Pipeline
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.health import Health, serve_health
-from workers.resources import Resources, open_resources
+from workers.resources import RESOURCE_SETTINGS, Resources, open_resources
 from workers.schedules import Change, reconcile
 from workers.services.imports.intake import ImportDoor
-from workers.settings import QueueSettings, SettingsError
+from workers.settings.base import Settings
+from workers.settings.batches import BatchSettings, CaseEventSettings
+from workers.settings.check import check_at_start
+from workers.settings.common import HttpSettings, QueueSettings
+from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
 
 logger = logging.getLogger(__name__)
@@ -78,10 +81,11 @@ async def run_worker(
     unknown = sorted(set(pipelines) - set(CATALOGUE))
     if unknown:
         raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(CATALOGUE)}")
+    check_at_start(environment, *_groups(pipelines, with_bridge))
     queue = QueueSettings.read(environment) if with_bridge and "imports" in pipelines else None
     batches = BatchSettings.read(environment) if "batches" in pipelines else None
     case_events_queue = batches.case_events_queue() if with_bridge and batches is not None else None
-    host = environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1"
+    host = HttpSettings.read(environment).host
     runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
@@ -115,6 +119,16 @@ async def run_worker(
         logger.info("stopping")
 
 
+def _groups(pipelines: Sequence[str], with_bridge: bool) -> Iterator[type[Settings]]:
+    """Settings that a worker needs."""
+    if "imports" in pipelines and with_bridge:
+        yield QueueSettings
+    if "batches" in pipelines:
+        yield CaseEventSettings if with_bridge else BatchSettings
+    yield HttpSettings
+    yield from RESOURCE_SETTINGS
+
+
 async def _until_stopped(stop: asyncio.Event, bridges: Sequence[Bridge]) -> None:
     """Have bridges work; one that cannot go on ends the process, and the others end cleanly."""
     working = [asyncio.ensure_future(bridge(stop)) for bridge in bridges]
@@ -133,6 +147,7 @@ async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> 
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """
+    check_at_start(environment, QueueSettings, *RESOURCE_SETTINGS)
     queue = QueueSettings.read(environment)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
@@ -149,6 +164,7 @@ async def run_case_events(environment: Mapping[str, str], *, drain: bool = False
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """
+    check_at_start(environment, CaseEventSettings, *RESOURCE_SETTINGS)
     settings = BatchSettings.read(environment)
     url = settings.case_events_queue()
     async with AsyncExitStack() as stack:
@@ -166,6 +182,7 @@ async def run_loader(environment: Mapping[str, str], *, drain: bool = False) -> 
         SettingsError: A setting is missing or makes no sense.
         TemporalUnreachable: Temporal does not answer at the start.
     """
+    check_at_start(environment, BatchSettings)
     settings = BatchSettings.read(environment)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())

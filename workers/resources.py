@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import Database, open_database, require_current
@@ -22,10 +22,14 @@ from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from domain.spreadsheets.types import SheetTypes
-from workers.settings import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
+from workers.settings.check import check_settings
+from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
 
 if TYPE_CHECKING:
     from workers.batch_resources import BatchResources
+
+RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, RunSettings)
+"""What `open_resources` reads."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
         SettingsError: A setting is missing or makes no sense.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
+    check_settings(environment, *RESOURCE_SETTINGS)
     blob_settings = BlobSettings.read(environment)
     database_settings = DatabaseSettings.read(environment)
     notice_settings = NoticeSettings.read(environment)

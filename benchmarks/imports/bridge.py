@@ -15,7 +15,7 @@ from workers.resources import open_resources
 from workers.services.imports.intake import ImportDoor
 from workers.services.patience import Accept
 from workers.services.verdicts import Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 SHARE = 0.5
 STARTS = 500

@@ -18,7 +18,7 @@ from workers.connect import connect
 from workers.process import build_worker
 from workers.resources import open_resources
 from workers.services.verdicts import Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 PIPELINE = Pipeline(
     task_queue="empty",

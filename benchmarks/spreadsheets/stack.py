@@ -23,8 +23,8 @@ from stack.embedded import Part, gateway_part
 from stack.temporal import temporal_server
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
-from workers.gateway.settings import TokenSettings
 from workers.services.identity import IMPORTER
+from workers.settings.gateway import TokenSettings
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 PATIENCE: Final = 900.0

@@ -28,7 +28,7 @@ from workers.plugin import docflow_plugin
 from workers.services.imports.intake import ImportDoor
 from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 from workflows import attributes
 
 QUEUE = "import-queue"
@@ -117,7 +117,12 @@ async def through_the_bridge(messages: list[tuple[str, bytes]], accept: Accept) 
         async with sender, sender.get_queue_sender(QUEUE) as queue:
             await queue.send_messages([ServiceBusMessage(raw, message_id=i) for i, raw in messages])
         # One at a time, so that repeated messages meet each other in the same order.
-        settings = QueueSettings(emulator.connection_string, QUEUE, 1, 1)
+        settings = QueueSettings(
+            connection_string=emulator.connection_string,
+            queue_name=QUEUE,
+            max_messages=1,
+            max_wait_seconds=1,
+        )
         totals = await ServiceBusBridge(settings, accept).run(asyncio.Event(), drain=True)
         reader = ServiceBusClient.from_connection_string(emulator.connection_string)
         dead = reader.get_queue_receiver(QUEUE, sub_queue=ServiceBusSubQueue.DEAD_LETTER)

@@ -24,7 +24,7 @@ from workers.plugin import docflow_plugin
 from workers.services.imports.intake import ImportDoor
 from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 QUEUE = "import-queue"
 QUICK = Patience(first_pause=0.05, longest_pause=0.2, hold=1.0)
@@ -37,7 +37,12 @@ async def emulator() -> AsyncIterator[ServiceBusEmulator]:
 
 
 def queue_of(emulator: ServiceBusEmulator, *, at_once: int = 10, wait: int = 1) -> QueueSettings:
-    return QueueSettings(emulator.connection_string, QUEUE, at_once, wait)
+    return QueueSettings(
+        connection_string=emulator.connection_string,
+        queue_name=QUEUE,
+        max_messages=at_once,
+        max_wait_seconds=wait,
+    )
 
 
 async def send(emulator: ServiceBusEmulator, messages: Sequence[ServiceBusMessage]) -> None:
@@ -313,7 +318,11 @@ async def test_a_drain_gives_messages_back_and_ends_when_temporal_is_away(
 
 
 async def test_an_unknown_queue_is_named(emulator: ServiceBusEmulator) -> None:
-    settings = QueueSettings(emulator.connection_string, "no-such-queue", 10, 1)
+    settings = QueueSettings(
+        connection_string=emulator.connection_string,
+        queue_name="no-such-queue",
+        max_wait_seconds=1,
+    )
     with pytest.raises(BridgeError, match="no-such-queue"):
         await ServiceBusBridge(settings, settle).run(asyncio.Event(), drain=True)
 

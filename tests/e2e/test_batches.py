@@ -39,10 +39,10 @@ from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.case_world import shuffled
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
-from workers.batch_settings import BatchSettings
 from workers.cli.context import Surroundings
 from workers.connect import connect
 from workers.resources import open_resources
+from workers.settings.batches import BatchSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

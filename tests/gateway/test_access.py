@@ -12,8 +12,8 @@ from joserfc.jwk import OctKey
 from tests.support.gateway import KEY, TOKENS, Stack, import_in, token
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
-from workers.gateway.settings import GatewaySettings
 from workers.services.spreadsheets.service import Desk
+from workers.settings.gateway import GatewaySettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

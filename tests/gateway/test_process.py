@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.gateway import Stack, served, token
 from workers.gateway.process import serve
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -18,10 +18,10 @@ from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 
 from workers.gateway.http.auth import KeysAway, Tokens, Unauthorised, mint_token
-from workers.gateway.settings import GatewaySettings, TokenSettings
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
+from workers.settings.gateway import GatewaySettings, TokenSettings
 
-SHARED = TokenSettings("docflow", "docflow", "HS256", key="k" * 32)
+SHARED = TokenSettings(key="k" * 32)
 URL = "https://login.example.org/keys"
 
 
@@ -142,7 +142,7 @@ class Clock:
 
 
 def tokens_of(publisher: Publisher, clock: Callable[[], float], algorithm: str) -> Tokens:
-    settings = TokenSettings("docflow", "docflow", algorithm, jwks_url=URL)
+    settings = TokenSettings(algorithm=algorithm, jwks_url=URL)
     return Tokens(settings, transport=httpx.MockTransport(publisher), clock=clock)
 
 
@@ -234,7 +234,7 @@ async def test_a_published_secret_is_not_used() -> None:
     def publish(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json=KeySet([secret, other]).as_dict(private=True))
 
-    settings = TokenSettings("docflow", "docflow", "ES256", jwks_url=URL)
+    settings = TokenSettings(algorithm="ES256", jwks_url=URL)
     tokens = Tokens(settings, transport=httpx.MockTransport(publish))
     forged = jwt.encode({"alg": "HS256", "kid": secret.kid}, claims(), secret)
     with pytest.raises(Unauthorised):
@@ -245,7 +245,7 @@ async def test_far_too_many_keys_are_not_read() -> None:
     def publish(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, content=b" " * (2 << 20))
 
-    settings = TokenSettings("docflow", "docflow", "ES256", jwks_url=URL)
+    settings = TokenSettings(algorithm="ES256", jwks_url=URL)
     key = ECKey.generate_key("P-256", auto_kid=True)
     with pytest.raises(KeysAway):
         await Tokens(settings, transport=httpx.MockTransport(publish)).identify(
@@ -254,7 +254,7 @@ async def test_far_too_many_keys_are_not_read() -> None:
 
 
 def test_tokens_of_a_provider_cannot_be_made_here() -> None:
-    settings = TokenSettings("docflow", "docflow", "ES256", jwks_url=URL)
+    settings = TokenSettings(algorithm="ES256", jwks_url=URL)
     with pytest.raises(SettingsError, match="identity provider"):
         mint_token(settings, subject="anna", organisations=[1])
     with pytest.raises(SettingsError, match="unknown role 'king'"):
@@ -322,7 +322,7 @@ HEADERS = st.fixed_dictionaries(
 async def test_whatever_is_sent_is_refused_in_the_same_way(
     header: Any, payload: Any, tail: str
 ) -> None:
-    published = TokenSettings("docflow", "docflow", "ES256", jwks_url=URL)
+    published = TokenSettings(algorithm="ES256", jwks_url=URL)
     publisher = httpx.MockTransport(Publisher(ECKey.generate_key("P-256", auto_kid=True)))
     for token in (tail, f"{encoded(header, payload)}.{tail}"):
         with pytest.raises(Unauthorised):

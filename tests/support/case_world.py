@@ -34,7 +34,7 @@ from tests.support.batches import PLAN
 from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
 from workers.resources import Resources
-from workers.settings import RunSettings
+from workers.settings.common import RunSettings
 from workflows import attributes
 from workflows.batches.case_queue import CaseQueue
 
@@ -131,7 +131,7 @@ async def case_world(
             spreadsheets=unused,
             sheet_types=SheetTypes(),
             scratch=folder,
-            runs=RunSettings(1, 1, None),
+            runs=RunSettings(small_document_bytes=1, park_for_days=1),
             batches=batch,
         )
         world = CaseWorld(client, task_queue, store, resources, cloud, **options)

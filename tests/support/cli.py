@@ -30,7 +30,7 @@ from workers.cli.context import Surroundings
 from workers.cli.errors import CommandError
 from workers.cli.imports.ports import PipelineView, QueueDepth, RunView
 from workers.connect import TemporalUnreachable
-from workers.settings import BlobSettings, DatabaseSettings, QueueSettings
+from workers.settings.common import BlobSettings, DatabaseSettings, QueueSettings
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 

@@ -23,14 +23,14 @@ from workers.catalogue import CATALOGUE
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens, mint_token
 from workers.gateway.process import serve
-from workers.gateway.settings import GatewaySettings, TokenSettings
 from workers.process import build_worker
 from workers.resources import Resources
 from workers.services.spreadsheets.service import Desk
+from workers.settings.gateway import GatewaySettings, TokenSettings
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"
-TOKENS = TokenSettings("docflow", "docflow", "HS256", key=KEY)
+TOKENS = TokenSettings(key=KEY)
 OURS, THEIRS = 1, 2
 EVENT, THEIR_EVENT = 7, 8
 JUNIOR, SENIOR, MASTERS = 42, 43, 44

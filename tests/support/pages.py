@@ -22,7 +22,7 @@ from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
-from workers.gateway.settings import TokenSettings
+from workers.settings.gateway import TokenSettings
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"

@@ -16,7 +16,7 @@ from tests.support.batches import PLAN
 from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
 from workers.resources import Resources
-from workers.settings import RunSettings
+from workers.settings.common import RunSettings
 
 
 class _Anything:
@@ -40,7 +40,7 @@ def _activities(name: str, tmp_path: Any) -> set[str]:
         spreadsheets=anything,
         sheet_types=SheetTypes(),
         scratch=tmp_path,
-        runs=RunSettings(1, 1, None),
+        runs=RunSettings(small_document_bytes=1, park_for_days=1),
         batches=BatchResources(
             plan=PLAN,
             queues=anything,

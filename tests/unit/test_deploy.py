@@ -54,7 +54,8 @@ def test_the_search_attributes_are_those_of_the_embedded_server() -> None:
 
 
 def test_every_setting_is_one_that_docflow_reads() -> None:
-    sources = [*(ROOT / "workers").glob("*.py"), ROOT / "workers" / "gateway" / "settings.py"]
+    workers = ROOT / "workers"
+    sources = [*workers.glob("*.py"), *(workers / "settings").glob("*.py")]
     read = "".join(path.read_text() for path in sources)
     compose = (ROOT / "deploy" / "compose.yaml").read_text()
     block = compose[compose.index("x-docflow:") : compose.index("services:")]

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from workers.health import Health, serve_health
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
 
 
 def _get(port: int, path: str) -> tuple[int, dict[str, str]]:

@@ -8,21 +8,26 @@ from adapters.notices.log import LogNotices
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from workers.resources import open_notices
-from workers.settings import (
+from workers.settings.common import (
     BlobSettings,
     DatabaseSettings,
     NoticeSettings,
     QueueSettings,
     RunSettings,
-    SettingsError,
 )
+from workers.settings.errors import SettingsError
 
 CONNECTION = "Endpoint=sb://127.0.0.1;SharedAccessKeyName=a;SharedAccessKey=b"
 
 
 def test_defaults_are_those_of_the_queue_it_replaces() -> None:
     settings = QueueSettings.read({"AZURE_SERVICE_BUS_CONNECTION_STRING": CONNECTION})
-    assert settings == QueueSettings(CONNECTION, "import-queue", 10, 30)
+    assert settings == QueueSettings(
+        connection_string=CONNECTION,
+        queue_name="import-queue",
+        max_messages=10,
+        max_wait_seconds=30,
+    )
 
 
 def test_every_queue_setting_is_read() -> None:
@@ -34,7 +39,9 @@ def test_every_queue_setting_is_read() -> None:
             "MAX_WAIT_TIME_SECONDS": "5",
         }
     )
-    assert settings == QueueSettings(CONNECTION, "other", 25, 5)
+    assert settings == QueueSettings(
+        connection_string=CONNECTION, queue_name="other", max_messages=25, max_wait_seconds=5
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +68,9 @@ def test_a_number_out_of_range_is_named(value: str) -> None:
 
 def test_a_folder_takes_the_place_of_a_storage_account(tmp_path: Path) -> None:
     settings = BlobSettings.read({"DOCFLOW_BLOB_FOLDER": str(tmp_path)})
-    assert settings == BlobSettings(None, "imports", tmp_path / "imports")
+    assert settings.connection_string is None
+    assert settings.container == "imports"
+    assert settings.folder == tmp_path / "imports"
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "not a url", "sqlite://"])
@@ -71,7 +80,9 @@ def test_a_database_that_is_not_supported_is_named(url: str) -> None:
 
 
 def test_run_settings_have_defaults() -> None:
-    assert RunSettings.read({}) == RunSettings(1_000_000, 14, None)
+    assert RunSettings.read({}) == RunSettings(
+        small_document_bytes=1_000_000, park_for_days=14, scratch=None
+    )
 
 
 NOTICES = {
@@ -84,13 +95,12 @@ NOTICES = {
 
 
 def test_every_notice_setting_is_read() -> None:
-    assert NoticeSettings.read(NOTICES) == NoticeSettings(
-        "https://hooks.example.com/docflow",
-        b"\x00\x01\x02",
-        MailServer("mail.example.com", 465, "smtps", "docflow", "p@ss"),
-        "docflow@example.com",
-        ("ops@example.com", "boss@example.com"),
-    )
+    settings = NoticeSettings.read(NOTICES)
+    assert settings.webhook_url == "https://hooks.example.com/docflow"
+    assert settings.webhook_secret == b"\x00\x01\x02"
+    assert settings.mail_server == MailServer("mail.example.com", 465, "smtps", "docflow", "p@ss")
+    assert settings.sender == "docflow@example.com"
+    assert settings.escalate_to == ("ops@example.com", "boss@example.com")
 
 
 @pytest.mark.parametrize(

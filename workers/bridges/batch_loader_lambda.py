@@ -19,7 +19,7 @@ from workers.connect import TemporalUnreachable, connect
 from workers.services.batches.documents import LoadDoor
 from workers.services.patience import Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class LoaderFunction:
         # Loaded late: nearly no event needs it, and it would cost every cold start.
         from adapters.aws.queues import AwsQueues
         from adapters.aws.session import open_aws
-        from workers.batch_settings import read_aws
+        from workers.settings.batches import read_aws
 
         async with self._opening:
             if self._queues is None:

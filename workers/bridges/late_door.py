@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from workers.connect import connect
-from workers.resources import open_resources
+from workers.resources import RESOURCE_SETTINGS, open_resources
 from workers.services.imports.intake import ImportDoor
 from workers.services.verdicts import Verdict
-from workers.settings import QueueSettings
+from workers.settings.check import check_at_start
+from workers.settings.common import QueueSettings
 
 
 class LateDoor:
@@ -43,6 +44,7 @@ class LateDoor:
         await self._opened.aclose()
 
     async def _open(self) -> ImportDoor:
+        check_at_start(self._environment, QueueSettings, *RESOURCE_SETTINGS)
         queue = QueueSettings.read(self._environment)
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(open_resources(self._environment))

@@ -27,7 +27,7 @@ from workers.bridges.stopping import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 logger = logging.getLogger(__name__)
 

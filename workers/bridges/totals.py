@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
 
 
 class BridgeError(SettingsError):

@@ -4,11 +4,14 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import typer
 
 from workers.cli.imports.ports import ImportQueue, Resources, Runs
-from workers.settings import QueueSettings
+
+if TYPE_CHECKING:
+    from workers.settings.common import QueueSettings
 
 
 def _open_resources(environment: Mapping[str, str]) -> AbstractAsyncContextManager[Resources]:
@@ -17,7 +20,7 @@ def _open_resources(environment: Mapping[str, str]) -> AbstractAsyncContextManag
     return open_resources(environment)
 
 
-def _open_queue(settings: QueueSettings) -> AbstractAsyncContextManager[ImportQueue]:
+def _open_queue(settings: "QueueSettings") -> AbstractAsyncContextManager[ImportQueue]:
     from workers.services.imports.queue import open_queue
 
     return open_queue(settings)
@@ -37,7 +40,7 @@ class Surroundings:
     open_resources: Callable[[Mapping[str, str]], AbstractAsyncContextManager[Resources]] = (
         _open_resources
     )
-    open_queue: Callable[[QueueSettings], AbstractAsyncContextManager[ImportQueue]] = _open_queue
+    open_queue: Callable[["QueueSettings"], AbstractAsyncContextManager[ImportQueue]] = _open_queue
     open_runs: Callable[[Mapping[str, str]], Awaitable[Runs]] = _open_runs
 
     def resources(self) -> AbstractAsyncContextManager[Resources]:
@@ -55,6 +58,8 @@ class Surroundings:
         Raises:
             SettingsError: A setting is missing.
         """
+        from workers.settings.common import QueueSettings
+
         return self.open_queue(QueueSettings.read(self.environment))
 
     async def runs(self) -> Runs:

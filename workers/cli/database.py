@@ -4,7 +4,6 @@ import typer
 
 from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import run
-from workers.settings import DatabaseSettings
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The database that rows and results go to."
@@ -24,6 +23,7 @@ def upgrade_schema(context: typer.Context) -> None:
 
 async def _upgrade(world: Surroundings) -> None:
     from adapters.database import current, upgrade
+    from workers.settings.common import DatabaseSettings
 
     url = DatabaseSettings.read(world.environment).url
     before = await current(url)
@@ -48,6 +48,7 @@ def current_schema(context: typer.Context) -> None:
 
 async def _current(world: Surroundings) -> None:
     from adapters.database import current
+    from workers.settings.common import DatabaseSettings
 
     revision = await current(DatabaseSettings.read(world.environment).url)
     typer.echo(revision or "empty: run `docflow db upgrade`")

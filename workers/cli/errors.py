@@ -78,8 +78,18 @@ def failures_in_one_line() -> Generator[None]:
 
 
 def _stop(error: Exception, exit_code: ExitCode) -> NoReturn:
-    typer.echo(f"docflow: {one_line(str(error) or type(error).__name__)}", err=True)
+    for line in _lines(error):
+        typer.echo(f"docflow: {one_line(line)}", err=True)
     raise typer.Exit(exit_code) from error
+
+
+def _lines(error: Exception) -> tuple[str, ...]:
+    """One line, or one for each setting that is wrong."""
+    from workers.settings.errors import SettingsError
+
+    if isinstance(error, SettingsError):
+        return error.problems
+    return (str(error) or type(error).__name__,)
 
 
 def _expected() -> tuple[type[Exception], ...]:
@@ -90,6 +100,6 @@ def _expected() -> tuple[type[Exception], ...]:
     from adapters.database import SchemaBehind
     from adapters.ports import PortError
     from workers.connect import TemporalUnreachable
-    from workers.settings import SettingsError
+    from workers.settings.errors import SettingsError
 
     return SettingsError, PortError, SchemaBehind, TemporalUnreachable

@@ -70,7 +70,7 @@ def token(
     """
     with failures_in_one_line():
         from workers.gateway.http.auth import mint_token
-        from workers.gateway.settings import TokenSettings
+        from workers.settings.gateway import TokenSettings
 
         minted = mint_token(
             TokenSettings.read(surroundings(context).environment),

@@ -93,8 +93,8 @@ def worker_all(
     Example:
       docflow worker all --with-bridge --health-port 8080
     """
-    from workers.batch_settings import BatchSettings
     from workers.catalogue import CATALOGUE
+    from workers.settings.batches import BatchSettings
 
     pipelines = list(CATALOGUE)
     if not BatchSettings.given(surroundings(context).environment):

@@ -13,7 +13,6 @@ from workers.cli.imports.message_files import read_body
 from workers.cli.imports.messages import read_message
 from workers.cli.imports.ports import Resources
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.settings import QueueSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -149,6 +148,8 @@ async def _get(resources: Resources, number: int) -> RejectedMessage:
 
 
 def _refuse_other_queue(message: RejectedMessage, world: Surroundings) -> None:
+    from workers.settings.common import QueueSettings
+
     queue_name = QueueSettings.read(world.environment).queue_name
     if message.queue != queue_name:
         raise CommandError(

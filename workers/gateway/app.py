@@ -13,9 +13,9 @@ from starlette.responses import JSONResponse
 from workers.gateway.http.auth import Tokens
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
-from workers.gateway.settings import GatewaySettings
 from workers.gateway.spreadsheets import api, api_mappings, api_results
 from workers.services.spreadsheets.service import Desk
+from workers.settings.gateway import GatewaySettings
 
 UPLOADS: Final = ("/api/imports", "/imports")
 """Paths of the API and of the pages that take files."""

@@ -15,10 +15,11 @@ from workers.connect import connect
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
-from workers.gateway.settings import GatewaySettings
-from workers.resources import open_resources
+from workers.resources import RESOURCE_SETTINGS, open_resources
 from workers.services.spreadsheets.service import Desk
-from workers.settings import SettingsError
+from workers.settings.check import check_at_start
+from workers.settings.errors import SettingsError
+from workers.settings.gateway import GatewaySettings
 from workers.signals import stop_on_signals
 
 logger = logging.getLogger(__name__)
@@ -92,6 +93,7 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """
+    check_at_start(environment, GatewaySettings, *RESOURCE_SETTINGS)
     settings = GatewaySettings.read(environment)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.aws.topic import FILTER_POLICIES
 from contracts.batches import LONGEST_PREFIX, BatchKey, names_of
-from workers.batch_settings import DEFAULT_PREFIX
+from workers.settings.batches import DEFAULT_PREFIX
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "batches.md").read_text()

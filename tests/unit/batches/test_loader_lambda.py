@@ -23,7 +23,7 @@ from stack.temporal import temporal_server
 from tests.support.aws import moto
 from workers.bridges import batch_loader_lambda
 from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
 
 ROOT = Path(__file__).parents[3]
 KEY = BatchKey(case_id=7, batch_id=3)

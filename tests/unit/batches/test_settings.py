@@ -7,9 +7,9 @@ import pytest
 
 from adapters.aws.session import AwsSettings
 from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
-from workers.batch_settings import BatchSettings, read_timings
 from workers.process import run_case_events, run_loader, run_worker
-from workers.settings import SettingsError
+from workers.settings.batches import BatchSettings, read_timings
+from workers.settings.errors import SettingsError
 
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:documents"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:database"
@@ -22,12 +22,10 @@ NEEDED: Mapping[str, str] = {
 
 def test_few_settings_are_needed() -> None:
     settings = BatchSettings.read(NEEDED)
-    assert settings == BatchSettings(
-        AwsSettings("eu-central-1"),
-        BatchPlan(prefix="docflow", topic_arn=TOPIC, source_function="loader"),
-        Timings(),
-        None,
-    )
+    assert settings.aws == AwsSettings("eu-central-1")
+    assert settings.plan == BatchPlan(prefix="docflow", topic_arn=TOPIC, source_function="loader")
+    assert settings.timings == Timings()
+    assert settings.case_events_queue_url is None
 
 
 def test_every_setting_is_read() -> None:
@@ -166,9 +164,8 @@ def test_the_present_name_of_the_queue_wins_without_a_warning(
 
 
 def test_a_case_events_queue_is_a_url() -> None:
-    settings = BatchSettings.read({**NEEDED, "DOCFLOW_CASE_EVENTS_QUEUE_URL": "case_events"})
     with pytest.raises(SettingsError, match="DOCFLOW_CASE_EVENTS_QUEUE_URL must be the URL"):
-        settings.case_events_queue()
+        BatchSettings.read({**NEEDED, "DOCFLOW_CASE_EVENTS_QUEUE_URL": "case_events"})
 
 
 TIMES = {

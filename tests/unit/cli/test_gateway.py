@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cli import SETTINGS, World
 from workers.gateway.http.auth import Tokens
-from workers.gateway.settings import TokenSettings
+from workers.settings.gateway import TokenSettings
 
 KEY = "a key that is at least 32 bytes long"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import SETTINGS, World
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from workers.cli.errors import CommandError
 from workers.services.imports.queue import open_queue
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 
 def settings(connection_string: str, name: str = "import-queue") -> QueueSettings:
-    return QueueSettings(connection_string, name, max_messages=10, max_wait_seconds=1)
+    return QueueSettings(connection_string=connection_string, queue_name=name, max_wait_seconds=1)
 
 
 async def test_what_is_sent_waits_in_the_queue_and_is_not_taken_by_looking() -> None:

@@ -42,7 +42,7 @@ async def open_tables(world: Surroundings) -> AsyncGenerator["Database"]:
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     from adapters.database import open_database, require_current
-    from workers.settings import DatabaseSettings
+    from workers.settings.common import DatabaseSettings
 
     async with open_database(DatabaseSettings.read(world.environment).url) as database:
         await require_current(database)
@@ -87,8 +87,8 @@ async def open_cloud(world: Surroundings) -> AsyncGenerator["BatchResources"]:
         TemporalUnreachable: Nobody answers.
     """
     from workers.batch_resources import open_batches
-    from workers.batch_settings import BatchSettings
     from workers.connect import connect
+    from workers.settings.batches import BatchSettings
 
     settings = BatchSettings.read(world.environment)
     async with (

@@ -83,7 +83,7 @@ def start(
 async def _start(
     world: Surroundings, case: int, batch: int, given: dict[str, int], *, as_json: bool
 ) -> None:
-    from workers.batch_settings import read_timings
+    from workers.settings.batches import read_timings
 
     timings = read_timings(world.environment).model_copy(update=given) if given else None
     event = JobStarted(case_id=case, batch_id=batch, timings=timings)
@@ -198,7 +198,7 @@ async def _expect(world: Surroundings, case: int, batches: list[int], *, as_json
 async def _tell(world: Surroundings, event: CaseEvent, *, as_json: bool) -> None:
     """Hand an event to its case."""
     from adapters.database.rejected import SqlRejectedMessages
-    from workers.batch_settings import read_timings
+    from workers.settings.batches import read_timings
 
     timings = read_timings(world.environment)
     runs = await open_runs(world)

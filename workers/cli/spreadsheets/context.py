@@ -20,9 +20,9 @@ from workers.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from adapters.database import Database
-    from workers.gateway.settings import GatewaySettings
     from workers.services.identity import Identity
     from workers.services.spreadsheets.service import Desk
+    from workers.settings.gateway import GatewaySettings
 
 UuidArgument = Annotated[str, typer.Argument(metavar="UUID", help="As `spreadsheets list` says.")]
 
@@ -120,7 +120,7 @@ def _in_options(refusal: str) -> str:
 
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
     """The gateway's settings but for its keys: nobody signs in at a terminal."""
-    from workers.gateway.settings import GatewaySettings
+    from workers.settings.gateway import GatewaySettings
 
     ours = {name: value for name, value in environment.items() if "_JWT_" not in name}
     return GatewaySettings.read({**ours, "DOCFLOW_JWT_KEY": secrets.token_hex(32)})

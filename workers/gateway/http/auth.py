@@ -14,9 +14,9 @@ from joserfc import jws, jwt
 from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
 from joserfc.jwk import Key, KeySet, OctKey
 
-from workers.gateway.settings import SHARED_KEY, TokenSettings
 from workers.services.identity import ROLES, Identity
-from workers.settings import SettingsError
+from workers.settings.errors import SettingsError
+from workers.settings.gateway import SHARED_KEY, TokenSettings
 
 LONGEST_TOKEN: Final = 16_384
 """Characters."""

@@ -10,7 +10,7 @@ from azure.servicebus.exceptions import ServiceBusError
 
 from workers.cli.errors import CommandError
 from workers.cli.imports.ports import QueueDepth
-from workers.settings import QueueSettings
+from workers.settings.common import QueueSettings
 
 SECONDS_TO_ANSWER = 15
 """How long one attempt may take before the queue counts as unreachable."""

@@ -34,7 +34,6 @@ from contracts.spreadsheets import (
 )
 from domain.spreadsheets.types import SheetTypes
 from workers.gateway.http.upload import Upload
-from workers.gateway.settings import GatewaySettings
 from workers.services.errors import Conflict, Forbidden, WrongState
 from workers.services.identity import Identity
 from workers.services.inbox import InboxEntry, read_inbox
@@ -42,6 +41,7 @@ from workers.services.spreadsheets.choices import Choices
 from workers.services.spreadsheets.queries import LARGEST_PAGE, Reading, ReportFile, no_role
 from workers.services.spreadsheets.runs import Runs
 from workers.services.spreadsheets.uploads import Creation
+from workers.settings.gateway import GatewaySettings
 
 __all__ = ["LARGEST_PAGE", "Desk", "Identity", "InboxEntry", "ReportFile", "Upload"]
 

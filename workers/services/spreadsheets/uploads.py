@@ -19,11 +19,11 @@ from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_
 from domain.spreadsheets.types import SheetTypes
 from workers.gateway.http import csrf
 from workers.gateway.http.upload import Upload
-from workers.gateway.settings import GatewaySettings
 from workers.gateway.spreadsheets.bodies import UploadFields, problems_of
 from workers.services.errors import Gone, Refused, TemporalAway, TooManyRequests
 from workers.services.identity import Identity
 from workers.services.spreadsheets.runs import Runs, StartedBefore
+from workers.settings.gateway import GatewaySettings
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,210 @@
+"""All wrong settings are named at once, names that nothing reads as well, and no secret ever."""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from workers.cli.errors import failures_in_one_line
+from workers.gateway.process import run_gateway
+from workers.process import run_bridge, run_worker
+from workers.settings.base import Settings
+from workers.settings.batches import BatchSettings, CaseEventSettings
+from workers.settings.check import (
+    ELSEWHERE,
+    check_at_start,
+    check_settings,
+    declared_groups,
+    unread_names,
+)
+from workers.settings.common import (
+    BlobSettings,
+    DatabaseSettings,
+    NoticeSettings,
+    QueueSettings,
+    RunSettings,
+)
+from workers.settings.errors import SettingsError
+from workers.settings.gateway import GatewaySettings
+
+ROOT = Path(__file__).parents[2]
+GROUPS = declared_groups()
+PLANTED = "planted-secret"
+DECLARED = {each.name: each for group in GROUPS for each in group.declared()}
+SECRETS = [name for name, each in DECLARED.items() if each.setting.secret]
+
+
+def test_all_problems_of_one_group_are_named_together() -> None:
+    with pytest.raises(SettingsError) as failure:
+        QueueSettings.read({"MAX_MESSAGES_PER_RUN": "ten", "MAX_WAIT_TIME_SECONDS": "0"})
+    assert failure.value.problems == (
+        "missing setting: AZURE_SERVICE_BUS_CONNECTION_STRING; "
+        "set it in the environment, or run `make dev` for a stack that has everything",
+        "MAX_MESSAGES_PER_RUN must be a whole number, not 'ten'",
+        "MAX_WAIT_TIME_SECONDS must be between 1 and 3600, not 0",
+    )
+    assert str(failure.value) == "\n".join(failure.value.problems)
+
+
+def test_rules_between_settings_are_named_together_with_the_rest() -> None:
+    with pytest.raises(SettingsError) as failure:
+        NoticeSettings.read({"DOCFLOW_SMTP_URL": "smtps://mail", "DOCFLOW_ESCALATE_TO": "ops"})
+    assert [problem.partition(";")[0] for problem in failure.value.problems] == [
+        "missing setting: DOCFLOW_NOTIFY_FROM",
+        "DOCFLOW_ESCALATE_TO 'ops' is no mail address",
+    ]
+
+
+def test_problems_of_several_groups_are_named_once_each() -> None:
+    with pytest.raises(SettingsError) as failure:
+        check_settings(
+            {"DOCFLOW_PARK_FOR_DAYS": "0"}, BatchSettings, CaseEventSettings, RunSettings
+        )
+    problems = failure.value.problems
+    assert len(set(problems)) == len(problems)
+    named = {name for name in DECLARED if any(re.search(rf"\b{name}\b", it) for it in problems)}
+    assert named == {
+        "AWS_REGION",
+        "DOCFLOW_BATCH_TOPIC_ARN",
+        "DOCFLOW_BATCH_SOURCE_FUNCTION",
+        "DOCFLOW_CASE_EVENTS_QUEUE_URL",
+        "DOCFLOW_PARK_FOR_DAYS",
+    }
+
+
+SHARED = {"AZURE_STORAGE_CONNECTION_STRING", "DATABASE_URL"}
+BATCHES = {"AWS_REGION", "DOCFLOW_BATCH_TOPIC_ARN", "DOCFLOW_BATCH_SOURCE_FUNCTION"}
+
+
+@pytest.mark.parametrize(
+    ("process", "missing"),
+    [
+        (partial(run_worker, ["spreadsheets"]), SHARED),
+        (
+            partial(run_worker, ["imports", "batches"], with_bridge=True),
+            SHARED
+            | BATCHES
+            | {"AZURE_SERVICE_BUS_CONNECTION_STRING", "DOCFLOW_CASE_EVENTS_QUEUE_URL"},
+        ),
+        (run_bridge, SHARED | {"AZURE_SERVICE_BUS_CONNECTION_STRING"}),
+    ],
+    ids=["worker", "worker with bridges", "bridge"],
+)
+async def test_a_process_names_everything_that_it_misses(
+    process: Callable[[Mapping[str, str]], Awaitable[object]], missing: set[str]
+) -> None:
+    with pytest.raises(SettingsError) as failure:
+        await process({})
+    named = {re.split(r"[ ;]", problem)[2] for problem in failure.value.problems}
+    assert named == missing
+
+
+async def test_a_gateway_names_its_own_settings_and_those_of_its_resources() -> None:
+    with pytest.raises(SettingsError) as failure:
+        await run_gateway({"DOCFLOW_UPLOAD_LIMIT_MB": "0"}, host="127.0.0.1", port=0)
+    for name in ("DOCFLOW_JWT_KEY", "DOCFLOW_UPLOAD_LIMIT_MB", *SHARED):
+        assert name in str(failure.value)
+
+
+def test_a_command_prints_each_problem_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BaseException) as stopped, failures_in_one_line():
+        check_settings({}, QueueSettings, DatabaseSettings)
+    assert type(stopped.value).__name__ == "Exit"
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[:44] for line in lines] == [
+        "docflow: missing setting: AZURE_SERVICE_BUS_",
+        "docflow: missing setting: DATABASE_URL; set ",
+    ]
+
+
+def test_values_come_from_the_mapping_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "sqlite:////tmp/docflow.db")
+    monkeypatch.setenv("MAX_MESSAGES_PER_RUN", "999")
+    monkeypatch.chdir(tmp_path)
+    Path(".env").write_text("DATABASE_URL=sqlite:////tmp/docflow.db\nMAX_MESSAGES_PER_RUN=998\n")
+    with pytest.raises(SettingsError, match="missing setting: DATABASE_URL"):
+        DatabaseSettings.read({})
+    assert QueueSettings(connection_string="x").max_messages == 10
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        RunSettings.read({}).park_for_days = 3
+
+
+def test_a_planted_secret_appears_in_no_message_and_no_repr() -> None:
+    for group in GROUPS:
+        names = [each.name for each in group.every()]
+        for secret in (name for name in names if name in SECRETS):
+            for value in (PLANTED, f"//{PLANTED}", f"whsec_*{PLANTED}", f"smtp://a:{PLANTED}@h"):
+                try:
+                    shown = repr(group.read({secret: value}))
+                except SettingsError as error:
+                    shown = f"{error!r}{error.__cause__!r}"
+                assert PLANTED not in shown, secret
+
+
+def test_the_repr_of_settings_that_are_right_holds_no_secret() -> None:
+    url = f"postgresql://docflow:{PLANTED}@db/docflow"
+    read: list[Settings] = [
+        DatabaseSettings.read({"DATABASE_URL": url}),
+        QueueSettings.read({"AZURE_SERVICE_BUS_CONNECTION_STRING": PLANTED}),
+        BlobSettings.read({"AZURE_STORAGE_CONNECTION_STRING": PLANTED}),
+        GatewaySettings.read({"DOCFLOW_JWT_KEY": PLANTED * 3}),
+        NoticeSettings.read(
+            {
+                "DOCFLOW_SMTP_URL": f"smtps://a:{PLANTED}@mail",
+                "DOCFLOW_NOTIFY_FROM": "a@example.org",
+                "DOCFLOW_NOTIFY_WEBHOOK_URL": f"https://hook/{PLANTED}",
+                "DOCFLOW_NOTIFY_WEBHOOK_SECRET": PLANTED,
+            }
+        ),
+    ]
+    for settings in read:
+        assert PLANTED not in f"{settings!r}{settings!s}", type(settings)
+
+
+def test_a_mistyped_name_is_named_with_the_nearest_one(caplog: pytest.LogCaptureFixture) -> None:
+    check_at_start({"DOCFLOW_SCRACH": PLANTED, "DOCFLOW_SCRATCH": "/tmp", "HOME": "/"}, RunSettings)
+    assert [(record.levelno, record.message) for record in caplog.records] == [
+        (
+            logging.WARNING,
+            "DOCFLOW_SCRACH is no setting and is ignored; did you mean DOCFLOW_SCRATCH?",
+        )
+    ]
+
+
+def test_a_mistyped_name_is_named_before_what_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+    mistyped = {"DOCFLOW_BATCH_TOPIC_AN": "arn:aws:sns:eu-central-1:1:documents"}
+    with pytest.raises(SettingsError, match="missing setting: DOCFLOW_BATCH_TOPIC_ARN"):
+        check_at_start(mistyped, BatchSettings)
+    assert "did you mean DOCFLOW_BATCH_TOPIC_ARN?" in caplog.text
+
+
+def test_a_name_that_is_near_to_none_leads_to_the_reference() -> None:
+    (warning,) = unread_names({"DOCFLOW_QQQQQQQQQQQQQQQQQQQQ": "x"})
+    assert warning.endswith("docs/reference/settings.md lists them")
+
+
+def test_no_name_that_the_project_uses_is_warned_of() -> None:
+    folders = ("workers", "adapters", "activities", "deploy", "benchmarks", "tests")
+    files = [
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".yaml", ".example") or path.name == "Dockerfile"
+    ]
+    used = {
+        name
+        for path in files
+        if path != Path(__file__)
+        for name in re.findall(r"\bDOCFLOW_[A-Z_]*[A-Z]\b", path.read_text())
+    }
+    assert len(used) > 40
+    assert list(unread_names(dict.fromkeys(used, "x"))) == []
+    assert used >= ELSEWHERE

@@ -1,0 +1,366 @@
+"""Settings of the `batches` pipeline."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from adapters.aws.session import AwsSettings
+from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
+from workers.settings.base import (
+    Missing,
+    Setting,
+    Settings,
+    Whole,
+    WholeMessage,
+    parse_flag,
+    parse_list,
+)
+from workers.settings.errors import SettingsError
+
+DEFAULT_PREFIX: Final = "docflow"
+_DAY: Final = 24 * 3600
+_HINT: Final = (
+    "batches need it, see docs/batches.md, or run `make dev` for a stack that has everything"
+)
+_QUEUE_HINT: Final = "the SQS queue that case events come through"
+_TEXTS: Final = TypeAdapter(dict[str, str])
+
+Seconds = Annotated[int, Whole(0, 30 * _DAY)]
+
+
+def _as_in_plan(field: str) -> AfterValidator:
+    """What the contract allows, so that limits are stated once."""
+    info = BatchPlan.model_fields[field]
+    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, Annotated)[info.annotation, *info.metadata])
+    return AfterValidator(lambda value: value if value is None else adapter.validate_python(value))
+
+
+def _http(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise ValueError(f"must begin with http:// or https://: {value!r}")
+    return value
+
+
+def _queue_url(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise ValueError(f"must be the URL of an SQS queue, not {value!r}")
+    return value
+
+
+def _arns(value: tuple[str, ...]) -> tuple[str, ...]:
+    for arn in value:
+        if not arn.startswith("arn:"):
+            raise ValueError(f"must be ARNs with commas between them, not {arn!r}")
+    return value
+
+
+def _texts(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return _TEXTS.validate_json(value, strict=True)
+    except ValidationError:
+        # What it says is not repeated: it may hold a secret.
+        raise ValueError(
+            "must be a JSON object of names and texts, "
+            'such as {"TEMPORAL_ADDRESS": "temporal:7233"}'
+        ) from None
+
+
+class CloudSettings(Settings):
+    """Where AWS is, by the names that its own tools use."""
+
+    title: ClassVar[str] = "AWS"
+    used_by: ClassVar[str] = "workers, bridges and commands of batches"
+
+    region: Annotated[
+        str, Setting(also="AWS_DEFAULT_REGION", hint="the region that batches are built in")
+    ] = Field(
+        validation_alias="AWS_REGION",
+        description="region of topic, queues and functions; else `AWS_DEFAULT_REGION`",
+    )
+    endpoint_url: Annotated[str | None, AfterValidator(_http), Setting(kind="URL")] = Field(
+        None, validation_alias="AWS_ENDPOINT_URL", description="another AWS: an emulator"
+    )
+    access_key_id: Annotated[str | None, Setting(secret=True, kind="text")] = Field(
+        None,
+        validation_alias="AWS_ACCESS_KEY_ID",
+        description="with the two below; without them AWS finds credentials by itself "
+        "(roles, profiles)",
+    )
+    secret_access_key: Annotated[str | None, Setting(secret=True, kind="text")] = Field(
+        None,
+        validation_alias="AWS_SECRET_ACCESS_KEY",
+        description="belongs to the key",
+        validate_default=True,
+    )
+    session_token: Annotated[str | None, Setting(secret=True, kind="text")] = Field(
+        None, validation_alias="AWS_SESSION_TOKEN", description="of temporary credentials"
+    )
+
+    @field_validator("secret_access_key")
+    @classmethod
+    def _both_or_neither(cls, value: str | None, info: ValidationInfo) -> str | None:
+        known = "access_key_id" in info.data
+        if known and (value is None) != (info.data["access_key_id"] is None):
+            raise WholeMessage(
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together: set both, or "
+                "neither where AWS finds credentials by itself"
+            )
+        return value
+
+    @property
+    def aws(self) -> AwsSettings:
+        """Where AWS is, as its adapters take it."""
+        return AwsSettings(
+            region=self.region,
+            endpoint_url=self.endpoint_url,
+            access_key_id=self.access_key_id,
+            secret_access_key=self.secret_access_key,
+            session_token=self.session_token,
+        )
+
+
+class TimingSettings(Settings):
+    """[Times](../batches.md#times) of every batch that has none of its own."""
+
+    title: ClassVar[str] = "Times of batches"
+    used_by: ClassVar[str] = "bridges and commands of batches"
+
+    settle: Seconds = Field(
+        60,
+        validation_alias="DOCFLOW_BATCH_SETTLE_SECONDS",
+        description="seconds before the first look at its queues",
+    )
+    poll: Annotated[int, Whole(1, _DAY)] = Field(
+        180,
+        validation_alias="DOCFLOW_BATCH_POLL_SECONDS",
+        description="seconds between two looks",
+    )
+    hold: Seconds = Field(
+        60,
+        validation_alias="DOCFLOW_BATCH_HOLD_SECONDS",
+        description="seconds that its queue must stay empty",
+    )
+    max_redrives: Annotated[int, Whole(0, 20)] = Field(
+        2,
+        validation_alias="DOCFLOW_BATCH_MAX_REDRIVES",
+        description="passes over its dead letters",
+    )
+    grace: Seconds = Field(
+        900,
+        validation_alias="DOCFLOW_BATCH_GRACE_SECONDS",
+        description="seconds that a lock without infrastructure is respected",
+    )
+    stuck_after: Seconds = Field(
+        21_600,
+        validation_alias="DOCFLOW_BATCH_STUCK_AFTER_SECONDS",
+        description="seconds that it may hold up its case without loading",
+    )
+    delivery: Seconds = Field(
+        900,
+        validation_alias="DOCFLOW_BATCH_DELIVERY_SECONDS",
+        description="seconds that a filter policy may take to work",
+    )
+    end: Seconds = Field(
+        21_600,
+        validation_alias="DOCFLOW_BATCH_END_SECONDS",
+        description="seconds that BATCH_END_FINISHED may take before the batch parks",
+    )
+    patience: Seconds = Field(
+        21_600,
+        validation_alias="DOCFLOW_BATCH_PATIENCE_SECONDS",
+        description="seconds that a parked batch waits for an answer",
+    )
+
+    @property
+    def timings(self) -> Timings:
+        """The times, as runs take them."""
+        return Timings(**{name: getattr(self, name) for name in Timings.model_fields})
+
+
+class BatchSettings(CloudSettings, TimingSettings):
+    """Where batches are built, and from what."""
+
+    title: ClassVar[str] = "Infrastructure of batches"
+    used_by: ClassVar[str] = "workers, bridges and commands of batches"
+
+    topic_arn: Annotated[
+        str,
+        _as_in_plan("topic_arn"),
+        Setting(kind="ARN", hint=_HINT, rule="must be the ARN of an SNS topic: arn:aws:sns:..."),
+    ] = Field(
+        validation_alias="DOCFLOW_BATCH_TOPIC_ARN",
+        description="topic of documents and announcements; without it `docflow worker all` "
+        "leaves batches out",
+    )
+    with_function: Annotated[bool, BeforeValidator(parse_flag)] = Field(
+        True,
+        validation_alias="DOCFLOW_BATCH_WITH_FUNCTION",
+        description="`false`: `docflow bridge batch-loader` takes the functions' place",
+    )
+    source_function: Annotated[
+        str | None,
+        Setting(
+            kind="text",
+            default="required with functions",
+            rule="must be the name or ARN of a function, up to 140 characters",
+        ),
+        _as_in_plan("source_function"),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_BATCH_SOURCE_FUNCTION",
+        description="name or ARN of the function that is cloned for every batch",
+        validate_default=True,
+    )
+    case_events_queue_url: Annotated[
+        str | None,
+        AfterValidator(_queue_url),
+        Setting(
+            kind="URL",
+            former="DOCFLOW_JOBS_QUEUE_URL",
+            hint=_QUEUE_HINT,
+            default="required by the bridge of case events",
+        ),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_CASE_EVENTS_QUEUE_URL",
+        description="SQS queue that case events come through",
+        validate_default=True,
+    )
+    prefix: Annotated[
+        str,
+        _as_in_plan("prefix"),
+        Setting(
+            kind=f"text, up to {LONGEST_PREFIX} characters",
+            rule=f"must be up to {LONGEST_PREFIX} letters, digits, - and _, the first a letter "
+            "or a digit",
+        ),
+    ] = Field(
+        DEFAULT_PREFIX,
+        validation_alias="DOCFLOW_BATCH_PREFIX",
+        description="begins the names of all resources, and tells installations apart",
+    )
+    concurrency: Annotated[int, Whole(2, 1000)] = Field(
+        10,
+        validation_alias="DOCFLOW_BATCH_CONCURRENCY",
+        description="of a batch's function, where its case names none",
+    )
+    max_receives: Annotated[int, Whole(1, 1000)] = Field(
+        3,
+        validation_alias="DOCFLOW_BATCH_MAX_RECEIVES",
+        description="receives of a message before it is a dead letter",
+    )
+    filter_scope: Annotated[
+        Literal["MessageAttributes", "MessageBody"],
+        Setting(
+            kind="`MessageAttributes` or `MessageBody`",
+            rule="must be MessageAttributes or MessageBody: where publishers put eventType",
+        ),
+    ] = Field(
+        "MessageAttributes",
+        validation_alias="DOCFLOW_BATCH_FILTER_SCOPE",
+        description="`MessageBody` where publishers have event type, case and batch there alone",
+    )
+    grants: Annotated[
+        tuple[str, ...],
+        BeforeValidator(parse_list),
+        AfterValidator(_arns),
+        _as_in_plan("grants"),
+        Setting(kind="ARNs, with commas", rule="takes up to 16 ARNs of up to 512 characters"),
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_BATCH_GRANTS",
+        description="secrets and database users that functions may use",
+    )
+    function_environment: Annotated[
+        dict[str, str],
+        BeforeValidator(_texts),
+        _as_in_plan("environment"),
+        Setting(
+            secret=True,
+            kind="JSON object of texts",
+            default="none",
+            rule="takes up to 24 names of letters, digits and _, up to 64 characters each, "
+            "with texts of up to 256",
+        ),
+    ] = Field(
+        default_factory=dict[str, str],
+        validation_alias="DOCFLOW_BATCH_FUNCTION_ENVIRONMENT",
+        description="variables of functions beyond those of their source",
+    )
+
+    @field_validator("source_function")
+    @classmethod
+    def _needed_by_functions(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("with_function"):
+            raise Missing(_HINT)
+        return value
+
+    @classmethod
+    def given(cls, environment: Mapping[str, str]) -> bool:
+        """Whether this process is meant to know about batches."""
+        return bool(environment.get("DOCFLOW_BATCH_TOPIC_ARN"))
+
+    @property
+    def plan(self) -> BatchPlan:
+        """What batches are built from."""
+        return BatchPlan(
+            prefix=self.prefix,
+            topic_arn=self.topic_arn,
+            source_function=(self.with_function and self.source_function) or "none",
+            grants=self.grants,
+            environment=self.function_environment,
+            concurrency=self.concurrency,
+            max_receives=self.max_receives,
+            filter_scope=self.filter_scope,
+            with_function=self.with_function,
+        )
+
+    def case_events_queue(self) -> str:
+        """URL of the case-events queue.
+
+        Raises:
+            SettingsError: It is not set.
+        """
+        if self.case_events_queue_url is None:
+            raise SettingsError(f"missing setting: DOCFLOW_CASE_EVENTS_QUEUE_URL; {_QUEUE_HINT}")
+        return self.case_events_queue_url
+
+
+class CaseEventSettings(BatchSettings):
+    """Those of batches, where case events are received: their queue is required."""
+
+    @field_validator("case_events_queue_url")
+    @classmethod
+    def _needed_to_receive(cls, value: str | None) -> str | None:
+        if value is None:
+            raise Missing(_QUEUE_HINT)
+        return value
+
+
+def read_aws(environment: Mapping[str, str]) -> AwsSettings:
+    """Where AWS is.
+
+    Raises:
+        SettingsError: There is no region, half a key, or an endpoint that is no address.
+    """
+    return CloudSettings.read(environment).aws
+
+
+def read_timings(environment: Mapping[str, str]) -> Timings:
+    """The times of every batch that brings none of its own.
+
+    Raises:
+        SettingsError: One is out of range.
+    """
+    return TimingSettings.read(environment).timings

@@ -1,0 +1,101 @@
+"""Settings at the start of a process: all problems at once, and names that nothing reads."""
+
+import importlib
+import logging
+import pkgutil
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from workers.settings.base import Settings
+from workers.settings.errors import SettingsError
+from workers.settings.secrets import SECRETS_DIR
+
+logger = logging.getLogger(__name__)
+
+_PREFIX: Final = "DOCFLOW_"
+ELSEWHERE: Final = frozenset(
+    {
+        SECRETS_DIR,
+        # Set by docflow in the functions that it makes for batches.
+        "DOCFLOW_CASE_ID",
+        "DOCFLOW_BATCH_ID",
+        # Read by tests, whose processes inherit them.
+        "DOCFLOW_CHROMIUM",
+        "DOCFLOW_CRASH_SEED",
+        "DOCFLOW_TEST_AWS",
+    }
+)
+"""Names that no group of settings declares."""
+
+
+def check_settings(environment: Mapping[str, str], *groups: type[Settings]) -> None:
+    """See whether all groups of settings can be read.
+
+    Raises:
+        SettingsError: Some are missing or make no sense; all of them are named, each once.
+    """
+    problems: dict[str, None] = {}
+    for group in groups:
+        problems |= dict.fromkeys(group.problems(environment))
+    if problems:
+        raise SettingsError(*problems)
+
+
+def check_at_start(environment: Mapping[str, str], *groups: type[Settings]) -> None:
+    """Warn of names that nothing reads, then check what a process needs.
+
+    Raises:
+        SettingsError: Some are missing or make no sense; all of them are named, each once.
+    """
+    for warning in unread_names(environment):
+        logger.warning("%s", warning)
+    check_settings(environment, *groups)
+
+
+def declared_groups() -> tuple[type[Settings], ...]:
+    """Every group of every module of this package, in the order of modules and of their text."""
+    package = importlib.import_module("workers.settings")
+    found: list[type[Settings]] = []
+    for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):
+        loaded = importlib.import_module(f"workers.settings.{module}")
+        found += [
+            each
+            for each in vars(loaded).values()
+            if isinstance(each, type)
+            and issubclass(each, Settings)
+            and each is not Settings
+            and each.__module__ == loaded.__name__
+        ]
+    return tuple(found)
+
+
+def unread_names(environment: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with names that look like docflow's and are read by nothing; never a value."""
+    declared = [each for group in declared_groups() for each in group.declared()]
+    known = ELSEWHERE.union(*(each.names for each in declared))
+    for name in sorted(environment):
+        if name.startswith(_PREFIX) and name not in known:
+            yield f"{name} is no setting and is ignored{_nearest(name, known)}"
+    secrets = {each.name for each in declared if each.setting.secret}
+    for file in _files(environment):
+        name = file.upper()
+        if name in known - secrets:
+            yield f"the file {file!r} in {SECRETS_DIR} is ignored: {name} is no secret, set it"
+        elif name.startswith(_PREFIX) and name not in secrets:
+            yield f"the file {file!r} in {SECRETS_DIR} is ignored{_nearest(name, secrets)}"
+
+
+def _files(environment: Mapping[str, str]) -> list[str]:
+    folder = environment.get(SECRETS_DIR, "").strip()
+    try:
+        return sorted(path.name for path in Path(folder).iterdir()) if folder else []
+    except OSError:
+        # Reported by the first secret that is read.
+        return []
+
+
+def _nearest(name: str, known: frozenset[str] | set[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else "; docs/reference/settings.md lists them"

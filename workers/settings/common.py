@@ -1,0 +1,231 @@
+"""Settings that workers, bridges and commands share."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
+
+from workers.settings.base import HINT, Missing, Setting, Settings, Whole, WholeMessage
+
+if TYPE_CHECKING:
+    from adapters.notices.smtp import MailServer
+
+
+class QueueSettings(Settings):
+    """The Service Bus queue that import messages come from."""
+
+    title: ClassVar[str] = "Queue of imports"
+    used_by: ClassVar[str] = "bridges of imports, `docflow submit`, `docflow rejected`"
+
+    connection_string: Annotated[str, Setting(secret=True)] = Field(
+        validation_alias="AZURE_SERVICE_BUS_CONNECTION_STRING",
+        description="the namespace of the queue",
+    )
+    queue_name: str = Field(
+        "import-queue", validation_alias="AZURE_SERVICE_BUS_QUEUE_NAME", description="the queue"
+    )
+    max_messages: Annotated[int, Whole(1, 1000)] = Field(
+        10,
+        validation_alias="MAX_MESSAGES_PER_RUN",
+        description="messages received and started together",
+    )
+    max_wait_seconds: Annotated[int, Whole(1, 3600)] = Field(
+        30,
+        validation_alias="MAX_WAIT_TIME_SECONDS",
+        description="seconds that an empty queue is waited on before `--drain` ends",
+    )
+
+
+class BlobSettings(Settings):
+    """Where documents are: a container of Azure Storage, or a folder."""
+
+    title: ClassVar[str] = "Documents"
+    used_by: ClassVar[str] = "workers, bridges, gateway, commands that read or send documents"
+
+    container: str = Field(
+        "imports",
+        validation_alias="AZURE_STORAGE_CONTAINER_NAME",
+        description="the container, or the folder below `DOCFLOW_BLOB_FOLDER`",
+    )
+    root: Annotated[Path | None, Setting(kind="folder")] = Field(
+        None,
+        validation_alias="DOCFLOW_BLOB_FOLDER",
+        description="takes the place of a storage account",
+    )
+    connection_string: Annotated[
+        str | None,
+        Setting(secret=True, kind="text", default="required without `DOCFLOW_BLOB_FOLDER`"),
+    ] = Field(
+        None,
+        validation_alias="AZURE_STORAGE_CONNECTION_STRING",
+        description="the storage account of the documents",
+        validate_default=True,
+    )
+
+    @field_validator("connection_string")
+    @classmethod
+    def _needed_without_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("root") is None:
+            raise Missing(HINT)
+        return value
+
+    @property
+    def folder(self) -> Path | None:
+        """The container as a folder; None where a storage account is used."""
+        return None if self.root is None else self.root / self.container
+
+
+def _database_url(url: str) -> str:
+    # Loaded here so that no command pays for it that needs no database.
+    from adapters.database import check_url
+
+    try:
+        check_url(url)
+    except ValueError as error:
+        raise WholeMessage(f"DATABASE_URL: {error}") from None
+    return url
+
+
+class DatabaseSettings(Settings):
+    """The database that rows and results go to."""
+
+    title: ClassVar[str] = "Database"
+    used_by: ClassVar[str] = "everything but `docflow bridge batch-loader`"
+
+    url: Annotated[str, AfterValidator(_database_url), Setting(secret=True)] = Field(
+        validation_alias="DATABASE_URL",
+        description="`postgresql://user:password@host/name` or `sqlite:///path/to/docflow.db`",
+    )
+
+
+class RunSettings(Settings):
+    """How import runs behave."""
+
+    title: ClassVar[str] = "Import runs"
+    used_by: ClassVar[str] = "workers, bridges of imports"
+
+    small_document_bytes: Annotated[int, Whole(0, 100_000_000)] = Field(
+        1_000_000,
+        validation_alias="DOCFLOW_SMALL_DOCUMENT_BYTES",
+        description="documents up to this size run inside the workflow's own worker",
+    )
+    park_for_days: Annotated[int, Whole(1, 3650)] = Field(
+        14,
+        validation_alias="DOCFLOW_PARK_FOR_DAYS",
+        description="days that a parked run waits for an answer, as set where its message was "
+        "received",
+    )
+    scratch: Annotated[
+        Path | None, Setting(kind="folder", default="`docflow` in the system's temporary folder")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_SCRATCH",
+        description="where files are while they are read",
+    )
+
+
+class HttpSettings(Settings):
+    """Where workers serve health and metrics."""
+
+    title: ClassVar[str] = "Health and metrics"
+    used_by: ClassVar[str] = "workers with `--health-port` or `--metrics-port`"
+
+    host: str = Field(
+        "127.0.0.1",
+        validation_alias="DOCFLOW_HTTP_HOST",
+        description="address of the health and metrics ports",
+    )
+
+
+def _webhook_url(url: str | None) -> str | None:
+    from adapters.notices.webhook import check_webhook_url
+
+    return None if url is None else check_webhook_url(url.strip())
+
+
+def _webhook_secret(secret: object) -> object:
+    from adapters.notices.webhook import secret_bytes
+
+    return secret_bytes(secret.strip()) if isinstance(secret, str) else secret
+
+
+def _smtp_url(url: str | None) -> str | None:
+    from adapters.notices.smtp import MailServer
+
+    if url is not None:
+        MailServer.parse(url.strip())
+        url = url.strip()
+    return url
+
+
+def _address(address: str) -> str:
+    from adapters.notices.smtp import check_address
+
+    return check_address(address)
+
+
+def _addresses(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(_address(part.strip()) for part in value.split(","))
+
+
+class NoticeSettings(Settings):
+    """Where notices about waiting runs are sent; the log when neither webhook nor mail is set."""
+
+    title: ClassVar[str] = "Notices"
+    used_by: ClassVar[str] = "workers, bridges, gateway"
+
+    webhook_url: Annotated[
+        str | None, AfterValidator(_webhook_url), Setting(secret=True, kind="URL")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_NOTIFY_WEBHOOK_URL",
+        description="notices are posted there as JSON",
+    )
+    webhook_secret: Annotated[
+        bytes | None,
+        BeforeValidator(_webhook_secret),
+        Setting(secret=True, kind="text, or `whsec_` and base64"),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_NOTIFY_WEBHOOK_SECRET",
+        description="signs them as [Standard Webhooks](https://www.standardwebhooks.com) do",
+    )
+    smtp_url: Annotated[str | None, AfterValidator(_smtp_url), Setting(secret=True, kind="URL")] = (
+        Field(
+            None,
+            validation_alias="DOCFLOW_SMTP_URL",
+            description="mail server: `smtps://user:password@host` (TLS), "
+            "`smtp+starttls://...`, or `smtp://host` for one that needs neither",
+        )
+    )
+    sender: Annotated[
+        str | None, Setting(kind="mail address", default="required with `DOCFLOW_SMTP_URL`")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_NOTIFY_FROM",
+        description="address that mail comes from",
+        validate_default=True,
+    )
+    escalate_to: Annotated[
+        tuple[str, ...], BeforeValidator(_addresses), Setting(kind="mail addresses, with commas")
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_ESCALATE_TO",
+        description="notified when a question stays unanswered or a run parks",
+    )
+
+    @field_validator("sender")
+    @classmethod
+    def _needed_by_mail(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None and info.data.get("smtp_url") is not None:
+            raise Missing("mail needs the address that it comes from")
+        return None if value is None else _address(value)
+
+    @property
+    def mail_server(self) -> "MailServer | None":
+        """The mail server; None when none is set."""
+        from adapters.notices.smtp import MailServer
+
+        return None if self.smtp_url is None else MailServer.parse(self.smtp_url)
