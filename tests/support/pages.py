@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import shutil
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 from temporalio.client import Client
 
 from adapters.database import open_database, upgrade
@@ -20,44 +19,15 @@ from stack.embedded import DOCFLOW
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
+from tests.support.chromium import browser
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
 from workers.settings.gateway import TokenSettings
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _KEY = "a key of the page tests that is long enough"
 Scheme = Literal["light", "dark"]
-
-
-def chromium() -> str:
-    """The browser that page tests drive.
-
-    Raises:
-        RuntimeError: There is none on this machine.
-    """
-    named = os.environ.get("DOCFLOW_CHROMIUM")
-    found = next(filter(None, map(shutil.which, [named] if named else _BROWSERS)), None)
-    if found is None:
-        raise RuntimeError(
-            "page tests need Chromium: install it (apt-get install chromium), or name it in "
-            "DOCFLOW_CHROMIUM"
-        )
-    return found
-
-
-@asynccontextmanager
-async def browser() -> AsyncGenerator[Browser]:
-    """Chromium without a window."""
-    # As root it does not start inside of its own sandbox.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
-        try:
-            yield running
-        finally:
-            await running.close()
 
 
 @dataclass(frozen=True)
