@@ -1,4 +1,4 @@
-"""A real Temporal server, and the two ways in which every workflow test runs."""
+"""A real Temporal server, and the workers that workflow tests run on it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -16,6 +16,16 @@ from tests.support.batch_runs import Batches
 from tests.support.sheet_runs import Spreadsheets
 from workers.plugin import docflow_plugin
 from workflows import attributes
+
+TEST_TUNING = (
+    "limit.historyCount.suggestContinueAsNew=400",
+    # A run that loses its place on a worker, or is cancelled while a local activity works, waits
+    # for the timeout of its workflow task: ten seconds in production.
+    "history.defaultWorkflowTaskTimeout=1",
+)
+NO_CACHE = {"max_cached_workflows": 0, "workflow_failure_exception_types": [Exception]}
+"""Every run is replayed from its history at each step, and any exception fails it: hidden
+non-determinism shows."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Server:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server() -> AsyncIterator[Server]:
     arguments = ["--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"]
-    for value in (*TUNING, "limit.historyCount.suggestContinueAsNew=400"):
+    for value in (*TUNING, *TEST_TUNING):
         arguments += ["--dynamic-config-value", value]
     environment = await WorkflowEnvironment.start_time_skipping_v2(
         ts_config=TimeSkippingConfig(enabled=False),
@@ -49,15 +59,17 @@ async def server() -> AsyncIterator[Server]:
         yield Server(environment)
 
 
-@pytest.fixture(params=["cached", "no cache"])
-def worker_options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Normal, and with every run replayed from its history at each step.
-
-    Without a cache, and with any exception failing the run, hidden non-determinism shows.
-    """
-    if request.param == "cached":
-        return {}
-    return {"max_cached_workflows": 0, "workflow_failure_exception_types": [Exception]}
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test runs without a cache; those marked `cached` with one too, or with one alone."""
+    if "worker_options" not in metafunc.fixturenames:
+        return
+    marked = metafunc.definition.get_closest_marker("cached")
+    ways: dict[str, dict[str, Any]] = {"no cache": NO_CACHE, "cached": {}}
+    if marked is None:
+        del ways["cached"]
+    elif marked.kwargs.get("alone"):
+        del ways["no cache"]
+    metafunc.parametrize("worker_options", ways.values(), ids=ways)
 
 
 @pytest.fixture

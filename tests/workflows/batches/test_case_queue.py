@@ -27,17 +27,15 @@ from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    # Without a cache, runs that wait for each other stand still for the timeout of a workflow task
+    # again and again. Recorded histories replay the same runs without one.
+    pytest.mark.cached(alone=True),
+]
 
 Worlds = Callable[..., AbstractAsyncContextManager[CaseWorld]]
 DONE = ["LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED"]
-
-
-@pytest.fixture
-def worker_options() -> dict[str, Any]:
-    """With a cache only: without one, runs that wait for each other stand still for the timeout of
-    a workflow task again and again. Recorded histories replay the same runs without one."""
-    return {}
 
 
 @pytest.fixture
