@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import (
+    Client,
+    Interceptor,
+    OutboundInterceptor,
+    StartWorkflowInput,
+    WorkflowHandle,
+)
 from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
@@ -17,15 +23,25 @@ from tests.support.sheet_runs import Spreadsheets
 from workers.plugin import docflow_plugin
 from workflows import attributes
 
-TEST_TUNING = (
-    "limit.historyCount.suggestContinueAsNew=400",
-    # A run that loses its place on a worker, or is cancelled while a local activity works, waits
-    # for the timeout of its workflow task: ten seconds in production.
-    "history.defaultWorkflowTaskTimeout=1",
-)
+TASK_TIMEOUT = timedelta(seconds=1)
+"""Of workflow tasks, where production has Temporal's ten seconds: a run that loses its place on a
+worker, or is cancelled while a local activity works, waits for it."""
 NO_CACHE = {"max_cached_workflows": 0, "workflow_failure_exception_types": [Exception]}
 """Every run is replayed from its history at each step, and any exception fails it: hidden
 non-determinism shows."""
+
+
+class ShortTasks(Interceptor):
+    """Gives the runs that tests start a short timeout of their workflow tasks."""
+
+    def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:
+        return _ShortTasks(next)
+
+
+class _ShortTasks(OutboundInterceptor):
+    async def start_workflow(self, input: StartWorkflowInput) -> WorkflowHandle[Any, Any]:
+        input.task_timeout = input.task_timeout or TASK_TIMEOUT
+        return await super().start_workflow(input)
 
 
 @dataclass(frozen=True)
@@ -46,7 +62,7 @@ class Server:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server() -> AsyncIterator[Server]:
     arguments = ["--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"]
-    for value in (*TUNING, *TEST_TUNING):
+    for value in (*TUNING, "limit.historyCount.suggestContinueAsNew=400"):
         arguments += ["--dynamic-config-value", value]
     environment = await WorkflowEnvironment.start_time_skipping_v2(
         ts_config=TimeSkippingConfig(enabled=False),
@@ -54,6 +70,7 @@ async def server() -> AsyncIterator[Server]:
         dev_server_extra_args=arguments,
         search_attributes=attributes.ALL,
         plugins=[docflow_plugin()],
+        interceptors=[ShortTasks()],
     )
     async with environment:
         yield Server(environment)

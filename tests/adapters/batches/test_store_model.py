@@ -35,6 +35,7 @@ from contracts.batches import (
 )
 from tests.support.batch_tables import SqlTables, source
 from tests.support.batches_model import BatchModel
+from tests.support.chaos import examples
 from tests.support.documents_model import LoadModel
 
 BATCHES = (1, 2, 3)
@@ -260,7 +261,7 @@ def cases() -> Iterator[int]:
 
 
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
