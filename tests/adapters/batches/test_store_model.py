@@ -297,12 +297,14 @@ def check_documents(
     runner.run(_agree(sql, next(cases), life, _documents))
 
 
+@pytest.mark.chaos
 def test_cases_live_as_the_model_says(
     sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_cases(sql, runner, cases)
 
 
+@pytest.mark.chaos
 def test_documents_live_as_the_model_says(
     sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:

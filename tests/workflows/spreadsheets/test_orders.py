@@ -248,6 +248,7 @@ class Orders(RuleBasedStateMachine):
         return False
 
 
+@pytest.mark.chaos
 def test_any_order_of_answers(site: Site) -> None:
     Orders.site = site
     run_state_machine_as_test(
