@@ -17,7 +17,7 @@ LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Random examples are chaos; processes that share the files get the longest first."""
     for item in items:
-        if item.get_closest_marker("hypothesis"):
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.chaos)
     if hasattr(config, "workerinput"):
         items.sort(key=_turn)
