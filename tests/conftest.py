@@ -5,12 +5,20 @@ from collections.abc import Generator
 
 import pytest
 
+from tests.support.chaos import load_profile
+
+load_profile()
+
 LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
 """Folders whose files take longest: begun last, one would be waited for alone."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Processes that share the files get them in such an order that they end together."""
+    """Random examples are chaos; processes that share the files get the longest first."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.chaos)
     if hasattr(config, "workerinput"):
         items.sort(key=_turn)
 

@@ -22,7 +22,7 @@ from stack.postgres import postgres_server
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.support.aws import Cloud, cloud, clouds
-from tests.support.batch_tables import BatchTables, MemoryTables, SqlTables
+from tests.support.batch_tables import SqlTables
 from tests.support.sqs import Pair, pair_of_queues
 from workers.connect import connect
 
@@ -121,31 +121,19 @@ async def club(database: Database) -> SampleClub:
     return await sample_club(database)
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def tables_url(request: pytest.FixtureRequest) -> str | None:
-    """URL of an empty database at the newest schema; None: in memory."""
-    if request.param == "memory":
-        return None
-    return request.getfixturevalue(f"{request.param}_database_url")
+@pytest.fixture
+def tables(database: Database) -> SqlTables:
+    """Empty tables of batches."""
+    return SqlTables(database)
 
 
 @pytest.fixture
-async def tables(tables_url: str | None) -> AsyncGenerator[BatchTables]:
-    """Empty tables of batches, and in memory what behaves like them."""
-    if tables_url is None:
-        yield MemoryTables()
-        return
-    async with open_database(tables_url) as database:
-        yield SqlTables(database)
-
-
-@pytest.fixture
-def batches(tables: BatchTables) -> BatchStore:
+def batches(tables: SqlTables) -> BatchStore:
     return tables.batches
 
 
 @pytest.fixture
-def loads(tables: BatchTables) -> LoadStore:
+def loads(tables: SqlTables) -> LoadStore:
     return tables.loads
 
 

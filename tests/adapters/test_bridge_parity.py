@@ -156,7 +156,7 @@ async def test_bridge_and_function_come_to_the_same_outcomes(tmp_path: Path) -> 
                 run = function_of(build(recorded.accept, IMPATIENT))
                 for message_id, raw in messages:
                     await run(trigger(raw, message_id))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 expected = {v.workflow_id for v in recorded.verdicts.values() if type(v) is Settle}
                 while (started := await ids_of(client)) != expected:
                     await asyncio.sleep(0.05)

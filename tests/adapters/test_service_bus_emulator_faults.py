@@ -146,7 +146,7 @@ async def converse(emulator: ServiceBusEmulator, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", emulator.port)
     try:
         writer.write(data)
-        return await asyncio.wait_for(reader.read(-1), 5)
+        return await asyncio.wait_for(reader.read(-1), 60)
     finally:
         writer.close()
         await writer.wait_closed()
@@ -289,7 +289,7 @@ async def test_frames_may_arrive_in_any_pieces(bench: Bench) -> None:
     for offset in range(len(data)):
         writer.write(data[offset : offset + 1])
         await writer.drain()
-    assert (await asyncio.wait_for(reader.read(-1), 5)).endswith(CLOSED_WELL)
+    assert (await asyncio.wait_for(reader.read(-1), 60)).endswith(CLOSED_WELL)
     writer.close()
     await writer.wait_closed()
 
@@ -300,8 +300,8 @@ async def test_an_idle_peer_is_kept_alive(bench: Bench) -> None:
         log_in("ANONYMOUS") + AMQP_HEADER + body(Open(container_id="x", idle_time_out=200))
     )
     empty = frame(0, b"")
-    data = await asyncio.wait_for(reader.readuntil(empty), 5)
-    data += await asyncio.wait_for(reader.readuntil(empty), 5)
+    data = await asyncio.wait_for(reader.readuntil(empty), 60)
+    data += await asyncio.wait_for(reader.readuntil(empty), 60)
     assert data.count(empty) == 2
     writer.close()
     await writer.wait_closed()
@@ -323,8 +323,8 @@ async def test_stopping_disconnects_clients_and_frees_the_port() -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", emulator.port)
     writer.write(OPENED)
     await reader.readuntil(b"docflow-service-bus-emulator")
-    await asyncio.wait_for(emulator.stop(), 5)
-    assert b"amqp:connection:forced" in await asyncio.wait_for(reader.read(-1), 5)
+    await asyncio.wait_for(emulator.stop(), 60)
+    assert b"amqp:connection:forced" in await asyncio.wait_for(reader.read(-1), 60)
     writer.close()
     await writer.wait_closed()
     with socket.create_server(("127.0.0.1", emulator.port)):
@@ -344,11 +344,11 @@ async def test_it_serves_until_it_is_told_to_stop(number: Signals) -> None:
         sys.executable, "-c", SERVE, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    line = (await asyncio.wait_for(process.stdout.readline(), 10)).decode().strip()
+    line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
     async with (
         ServiceBusClient.from_connection_string(line) as client,
         client.get_queue_sender("q") as sender,
     ):
         await sender.send_messages(ServiceBusMessage("hello"))
     process.send_signal(number)
-    assert await asyncio.wait_for(process.wait(), 5) == 0
+    assert await asyncio.wait_for(process.wait(), 60) == 0

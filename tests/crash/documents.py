@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.imports import IMPORT_MESSAGE, ImportMessage, Strategy
+from tests.support.chaos import kills
 
 PROJECT = "P1"
 SEED_SHARE = 10
@@ -140,7 +141,7 @@ MIDDLE = tuple(
 """Three chunks, loaded by local activities."""
 SMALL = tuple(
     Document(f"{strategy}-small-{number}", strategy, 200)
-    for number in range(8)
+    for number in range(kills(8, 16))
     for strategy in (Strategy.MERGE, Strategy.REPLACE, Strategy.APPEND)
 )
 """One chunk."""

@@ -7,6 +7,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -14,8 +15,11 @@ from contracts.imports import Counts, ImportState, Strategy
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import BRIDGE, WORKER, running_system, until
 from tests.crash.outcomes import assert_nothing_left
+from tests.support.chaos import kills
 
-KILLS = 20
+pytestmark = pytest.mark.chaos
+
+KILLS = kills(5, 20)
 MOST_KILLS = 60
 """On a busy machine fewer of them find a message between its start and its settlement."""
 HITS = KILLS / 4

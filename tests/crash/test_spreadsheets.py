@@ -18,16 +18,19 @@ from tests.crash.club import Club, Kill, Life
 from tests.crash.places import Phase
 from tests.crash.sheet_outcomes import Remains, assert_same, target_rows
 from tests.crash.sheets import ROWS, Sheet
+from tests.support.chaos import CHAOS, kills
 from tests.support.installation import running_installation
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.chaos, pytest.mark.asyncio(loop_scope="module")]
 
 SHEETS = tuple(
     Sheet(f"{name}{n}", event_id, maps_first=name == "mapped")
     for event_id, (name, n) in enumerate(
-        [(name, n) for name in ("mapped", "started") for n in range(4)], start=100
+        [(name, n) for name in ("mapped", "started") for n in range(kills(2, 4))], start=100
     )
 )
+FIVE = ({phase: 1 for phase in Phase if phase is not Phase.LATER},)
+"""Of one installation, with all spreadsheets."""
 TEN_AND_TEN = (
     {
         Phase.STAGING: 2,
@@ -47,6 +50,8 @@ TEN_AND_TEN = (
     },
 )
 """Of two installations, each with every other spreadsheet."""
+WANTED = TEN_AND_TEN if CHAOS else FIVE
+KILLS = kills(5, 20)
 THREE = dict.fromkeys((Phase.COLLECTING, Phase.LATER, Phase.UNDO), 1)
 
 
@@ -85,12 +90,16 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory, chance: random.Rand
             calm = group.create_task(_import(folder / "calm", starting, SHEETS, {}, chance))
             sqlite = [
                 group.create_task(
-                    _import(folder / f"sqlite{n}", starting, SHEETS[n::2], wanted, chance)
+                    _import(
+                        folder / f"sqlite{n}", starting, SHEETS[n :: len(WANTED)], wanted, chance
+                    )
                 )
-                for n, wanted in enumerate(TEN_AND_TEN)
+                for n, wanted in enumerate(WANTED)
             ]
             postgresql = group.create_task(
-                _import(folder / "postgresql", starting, SHEETS[2:5], THREE, chance, url)
+                _import(
+                    folder / "postgresql", starting, SHEETS[1 : kills(3, 5)], THREE, chance, url
+                )
             )
     return Outcomes(calm.result(), [task.result() for task in sqlite], postgresql.result())
 
@@ -98,7 +107,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory, chance: random.Rand
 async def test_killed_workers_lose_nothing_of_a_spreadsheet(outcomes: Outcomes) -> None:
     for found in outcomes.sqlite:
         _compare(found, outcomes.calm)
-    _assert_hits([kill for found in outcomes.sqlite for kill in found.kills], 20)
+    _assert_hits([kill for found in outcomes.sqlite for kill in found.kills], KILLS)
 
 
 async def test_killed_workers_lose_nothing_on_postgresql(outcomes: Outcomes) -> None:

@@ -5,12 +5,17 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.crash.documents import LARGE, MIDDLE, SMALL, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
+from tests.support.chaos import kills
 from workers.resources import Resources
 
-KILLS = 20
+pytestmark = pytest.mark.chaos
+
+KILLS = kills(5, 20)
 
 
 async def test_a_killed_temporal_server_forgets_no_document(

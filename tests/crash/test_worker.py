@@ -5,13 +5,21 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left, lost_attempts
+from tests.support.chaos import kills
 from workers.resources import Resources
 
-KILLS = 20
-ALONE = 4
+pytestmark = pytest.mark.chaos
+
+KILLS = kills(5, 20)
+MOST_KILLS = kills(12, 30)
+"""Where too few of the first ones hit an import, more follow."""
+HITS = KILLS / 4
+ALONE = kills(0, 4)
 """Waves before the first large document: a load that is killed again and again waits longer each
 time, and one that comes later is killed less often."""
 
@@ -20,37 +28,41 @@ async def test_killed_workers_lose_and_double_no_row(
     tmp_path: Path, calm: Resources, chance: random.Random
 ) -> None:
     waves = _waves(chance)
-    documents = [document for wave in waves for document in wave]
+    documents: list[Document] = []
+    activities = tasks = 0
     async with running_system(tmp_path, WORKER_WITH_BRIDGE) as system:
-        await system.import_all(earlier(documents))
-        (worker,) = system.docflow
+        await system.import_all(earlier([document for wave in waves for document in wave]))
+        (worker,), client = system.docflow, await system.client()
         began = time.monotonic()
-        for wave in waves:
+        while worker.kills < KILLS or (min(activities, tasks) < HITS and waves):
+            wave = waves.pop(0)
+            documents += wave
             before = await system.footprint()
             await system.submit(wave)
             await system.work_goes_on(before)
             await asyncio.sleep(chance.uniform(0, 0.6))
             await worker.kill()
             await worker.start()
-        await system.ended(documents, within=180)
+            if worker.kills >= KILLS:
+                await system.ended(documents, within=180)
+                activities, tasks = await lost_attempts(client, documents)
 
         await assert_as_undisturbed(documents, system.resources, calm, tmp_path)
         await assert_nothing_left(system)
-        activities, tasks = await lost_attempts(await system.client(), documents)
     print(
         f"{worker.kills} kills, {len(documents)} documents, {time.monotonic() - began:.0f} s; "
         f"died on the way: {activities} activities, {tasks} workflow tasks"
     )
     # Kills that hit no import prove nothing.
-    assert activities >= KILLS / 4
-    assert tasks >= KILLS / 4
+    assert activities >= HITS
+    assert tasks >= HITS
 
 
 def _waves(chance: random.Random) -> list[list[Document]]:
     """What is sent before each kill: something every time."""
     documents = [*MIDDLE, *SMALL]
     chance.shuffle(documents)
-    waves = [documents[number::KILLS] for number in range(KILLS)]
+    waves = [documents[number::MOST_KILLS] for number in range(MOST_KILLS)]
     for document in LARGE:
         waves[chance.randrange(ALONE, KILLS)].append(document)
     return waves

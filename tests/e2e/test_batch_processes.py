@@ -70,7 +70,7 @@ async def test_a_drained_bridge_ends_by_itself(
     settings: Mapping[str, str], command: tuple[str, ...]
 ) -> None:
     process = await start(settings, *command, "--drain")
-    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    output, errors = await asyncio.wait_for(process.communicate(), 120)
     assert (process.returncode, b"0 received" in output) == (0, True), errors.decode()
 
 
@@ -93,7 +93,7 @@ async def test_a_case_events_queue_that_is_not_there_ends_the_process(
 ) -> None:
     other = f"{settings['DOCFLOW_CASE_EVENTS_QUEUE_URL']}_of_nobody"
     process = await start({**settings, "DOCFLOW_CASE_EVENTS_QUEUE_URL": other}, *command)
-    _, errors = await asyncio.wait_for(process.communicate(), 60)
+    _, errors = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1, errors.decode()
     assert b"docflow_case_events_of_nobody" in errors.splitlines()[-1]
     assert b"Traceback" not in errors

@@ -12,17 +12,24 @@ import psutil
 ROOT = Path(__file__).parents[2]
 
 
+def _with_sigint() -> None:
+    # Where the suite runs in the background, its shell has SIGINT ignored, and children inherit
+    # that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 async def _start(folder: Path) -> Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "workers.cli", "demo", "--folder", str(folder)),
         cwd=ROOT,
         stdout=PIPE,
         stderr=PIPE,
+        preexec_fn=_with_sigint,
     )
 
 
 async def _left(started: list[psutil.Process]) -> list[psutil.Process]:
-    _, alive = await asyncio.to_thread(psutil.wait_procs, started, timeout=10)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, started, timeout=30)
     return alive
 
 
@@ -30,7 +37,7 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Pat
     demo = await _start(tmp_path / "demo")
     seen: dict[int, psutil.Process] = {}
     ended = asyncio.create_task(demo.communicate())
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(300):
         while not ended.done():
             # It may end between the two looks.
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -49,13 +56,22 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Pat
 
 async def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     demo = await _start(tmp_path / "demo")
-    async with asyncio.timeout(60):
-        while not (tmp_path / "demo" / "gateway.log").exists():
-            await asyncio.sleep(0.05)
-    started = psutil.Process(demo.pid).children(recursive=True)
-    assert len(started) >= 3
-    demo.send_signal(signal.SIGINT)
-    _, errors = await asyncio.wait_for(demo.communicate(), 30)
+    ended = asyncio.create_task(demo.communicate())
+    started: list[psutil.Process] = []
+    try:
+        async with asyncio.timeout(120):
+            while not (tmp_path / "demo" / "gateway.log").exists():
+                assert not ended.done(), "it ended before its gateway began"
+                await asyncio.sleep(0.05)
+        started = psutil.Process(demo.pid).children(recursive=True)
+        assert len(started) >= 3
+        demo.send_signal(signal.SIGINT)
+        _, errors = await asyncio.wait_for(asyncio.shield(ended), 60)
+    finally:
+        if demo.returncode is None:
+            # Its children die with it; the next demo needs its ports.
+            demo.kill()
+        await ended
     assert demo.returncode == 130
     assert b"Traceback" not in errors
     assert await _left(started) == []

@@ -77,7 +77,7 @@ async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
 
 async def test_a_drained_bridge_ends_by_itself(settings: Mapping[str, str]) -> None:
     process = await start({**settings, "MAX_WAIT_TIME_SECONDS": "1"}, *BRIDGE, "--drain")
-    output, errors = await asyncio.wait_for(process.communicate(), 30)
+    output, errors = await asyncio.wait_for(process.communicate(), 120)
     assert (process.returncode, b"0 received" in output) == (0, True), errors.decode()
 
 
@@ -110,7 +110,7 @@ async def test_a_worker_makes_the_schedules_of_its_pipeline(settings: Mapping[st
 async def test_a_gateway_without_a_key_does_not_start(settings: Mapping[str, str]) -> None:
     without = {name: value for name, value in settings.items() if "JWT" not in name}
     process = await start(without, *GATEWAY)
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1
     assert b"DOCFLOW_JWT_KEY" in errors and len(errors.splitlines()) == 1
 
@@ -129,7 +129,7 @@ async def test_a_missing_setting_is_named_before_anything_starts(
 ) -> None:
     without = {name: value for name, value in settings.items() if name != setting}
     process = await start(without, *command)
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1
     assert named in errors
     assert len(errors.splitlines()) == 1
@@ -140,7 +140,7 @@ async def test_a_worker_refuses_a_schema_that_is_behind(
 ) -> None:
     behind = {**settings, "DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"}
     process = await start(behind, *WORKER)
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1
     assert b"docflow db upgrade" in errors
     assert len(errors.splitlines()) == 1
@@ -148,7 +148,7 @@ async def test_a_worker_refuses_a_schema_that_is_behind(
 
 async def test_a_temporal_that_is_not_there_is_named(settings: Mapping[str, str]) -> None:
     process = await start({**settings, "TEMPORAL_ADDRESS": "127.0.0.1:1"}, *WORKER)
-    _, errors = await asyncio.wait_for(process.communicate(), 60)
+    _, errors = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1
     assert b"TEMPORAL_ADDRESS" in errors
     assert b"Traceback" not in errors

@@ -67,7 +67,7 @@ async def _docflow(settings: Mapping[str, str], *arguments: str) -> tuple[int | 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
     return process.returncode, output.decode()
 
 

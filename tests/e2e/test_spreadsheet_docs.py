@@ -131,7 +131,7 @@ async def pasted(
         cwd=installation.folder,
         env=environment,
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
     assert (process.returncode != 0) is fails, output.decode()
     return output.decode()
 

@@ -26,6 +26,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from tests.support.chaos import examples
 from tests.support.gateway import (
     EVENT,
     GOOD,
@@ -92,7 +93,7 @@ def _ask(
 
     @hypothesis.seed(1)
     @settings(
-        max_examples=2 * EXAMPLES,
+        max_examples=examples(2) * EXAMPLES,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),

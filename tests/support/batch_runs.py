@@ -72,8 +72,13 @@ async def status_of(handle: Handle) -> BatchStatus:
 
 
 async def reach(handle: Handle, phase: Phase) -> BatchStatus:
+    """Wait until a run is in a phase; its attributes say so without a worker's work."""
+
     async def reached() -> bool:
-        return (await status_of(handle)).phase is phase
+        return (
+            await attribute_of(handle, attributes.STATE) == phase
+            and (await status_of(handle)).phase is phase
+        )
 
     await eventually(reached)
     return await status_of(handle)

@@ -1,16 +1,14 @@
-"""Tables of batches, in a database and in memory, and a look at what stands in them."""
+"""Tables of batches, and a look at what stands in them."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import select
 
 from adapters.database import Database
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
 from adapters.database.models import batches as models
-from adapters.memory.batches import MemoryBatchStore
-from adapters.memory.loads import MemoryLoadStore
-from adapters.ports import BatchStore, Extracted, LoadStore
+from adapters.ports import Extracted, LoadStore
 from contracts.batches import (
     BatchKey,
     DocumentId,
@@ -26,73 +24,8 @@ FIRST, SECOND, THIRD = (BatchKey(case_id=CASE, batch_id=number) for number in (1
 PLAIN = Extracted("text/plain", "words")
 
 
-class BatchTables(Protocol):
-    """Both stores over the same tables; what is looked at is of case 7 unless told otherwise."""
-
-    @property
-    def batches(self) -> BatchStore: ...
-
-    @property
-    def loads(self) -> LoadStore: ...
-
-    async def text(self, document_id: str) -> str | None:
-        """Text of a document."""
-        ...
-
-    async def state(self, document_id: str) -> tuple[DocumentState, str | None]:
-        """State of a document, and why it failed."""
-        ...
-
-    async def tags(self, case: int = CASE) -> Sequence[tuple[str, str]]:
-        """Document and tag, in order."""
-        ...
-
-    async def relations(self, case: int = CASE) -> Sequence[tuple[str, str, RelationKind]]:
-        """Document, related document and kind, in order."""
-        ...
-
-    async def attachments(self, case: int = CASE) -> Sequence[tuple[str, str, str]]:
-        """Document, blob and filename, in order."""
-        ...
-
-
-class MemoryTables:
-    """In memory."""
-
-    def __init__(self) -> None:
-        self.loads = MemoryLoadStore()
-        self.batches = MemoryBatchStore(self.loads)
-
-    async def text(self, document_id: str) -> str | None:
-        extracted = self.loads.documents[CASE, document_id].extracted
-        return extracted and extracted.text
-
-    async def state(self, document_id: str) -> tuple[DocumentState, str | None]:
-        document = self.loads.documents[CASE, document_id]
-        return document.state, document.reason
-
-    async def tags(self, case: int = CASE) -> Sequence[tuple[str, str]]:
-        return sorted(
-            (id, tag)
-            for (of, id), tags in self.loads.tags.items()
-            if of == case
-            for tag in tags.values()
-        )
-
-    async def relations(self, case: int = CASE) -> Sequence[tuple[str, str, RelationKind]]:
-        return sorted(row[1:] for row in self.loads.relations if row[0] == case)
-
-    async def attachments(self, case: int = CASE) -> Sequence[tuple[str, str, str]]:
-        return sorted(
-            (id, name, file.filename)
-            for (of, id), files in self.loads.attachments.items()
-            if of == case
-            for name, file in files.items()
-        )
-
-
 class SqlTables:
-    """In a database."""
+    """Both stores over the same tables; what is looked at is of case 7 unless told otherwise."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

@@ -23,6 +23,6 @@ async def start(settings: Mapping[str, str], *arguments: str) -> Process:
 async def says(process: Process, text: bytes) -> None:
     """Wait until its log says something."""
     assert process.stderr is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while text not in (line := await process.stderr.readline()):
             assert line, f"ended with {await process.wait()} before it said {text!r}"

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -53,8 +52,6 @@ class Spreadsheets:
                 id=workflow_id(order.uuid),
                 task_queue=queue,
                 search_attributes=attributes.at_start("spreadsheets", "EVENT_PARTICIPANT", "1"),
-                # A task that got lost between server and worker is given out again after this.
-                task_timeout=timedelta(seconds=2),
             )
 
 

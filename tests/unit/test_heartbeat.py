@@ -29,7 +29,7 @@ class Listener:
         self._heard.set()
 
     async def until(self, *wanted: Any) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while wanted not in self.beats:
                 self._heard.clear()
                 await self._heard.wait()

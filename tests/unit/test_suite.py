@@ -3,9 +3,14 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from tests import conftest
+
+pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 SKIPPED_TESTS = """
@@ -29,40 +34,47 @@ def test_of_what_is_known_not_to_work(): assert False
 SKIPPED_MODULE = 'import pytest; pytest.skip("as a whole", allow_module_level=True)'
 
 
-@pytest.mark.parametrize("processes", [0, 2])
 @pytest.mark.parametrize(
     ("content", "in_ci", "elsewhere"),
     [
         (
             SKIPPED_TESTS,
-            "1 failed, 1 passed, 1 xfailed, 2 errors",
-            "1 passed, 3 skipped, 1 xfailed",
+            {"failed": 1, "passed": 1, "xfailed": 1, "errors": 2},
+            {"passed": 1, "skipped": 3, "xfailed": 1},
         ),
-        (SKIPPED_MODULE, "1 error", "1 skipped"),
+        (SKIPPED_MODULE, {"errors": 1}, {"skipped": 1}),
     ],
     ids=["tests", "module"],
 )
 def test_what_is_skipped_fails_in_ci_alone(
-    tmp_path: Path, content: str, in_ci: str, elsewhere: str, processes: int
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    content: str,
+    in_ci: Mapping[str, int],
+    elsewhere: Mapping[str, int],
 ) -> None:
-    (tmp_path / "test_of_a_case.py").write_text(content)
-    code, said = _run(tmp_path, processes, CI="true")
-    assert code != 0 and f"= {in_ci} in" in said
-    assert "a test that is skipped fails in CI" in said
-    code, said = _run(tmp_path, processes)
-    assert code != pytest.ExitCode.TESTS_FAILED and f"= {elsewhere} in" in said
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(content)
+    monkeypatch.setenv("CI", "true")
+    strict = pytester.runpytest_inprocess(plugins=[conftest])
+    strict.assert_outcomes(**in_ci)
+    strict.stdout.fnmatch_lines("*a test that is skipped fails in CI*")
+    monkeypatch.delenv("CI")
+    pytester.runpytest_inprocess(plugins=[conftest]).assert_outcomes(**elsewhere)
 
 
-def _run(folder: Path, processes: int, **environment: str) -> tuple[int, str]:
+def test_what_is_skipped_fails_in_ci_with_many_processes_too(tmp_path: Path) -> None:
+    for name, content in (("tests", SKIPPED_TESTS), ("module", SKIPPED_MODULE)):
+        (tmp_path / f"test_{name}.py").write_text(content)
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", os.devnull),
-            *("-n", str(processes), "-p", "no:cacheprovider", str(folder)),
+            *("-p", "xdist", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)),
         ],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], **environment},
+        env={"PATH": os.environ["PATH"], "CI": "true", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout
+    assert "= 1 failed, 1 passed, 1 xfailed, 3 errors in" in done.stdout, done.stdout

@@ -1,4 +1,4 @@
-"""A real Temporal server, and the two ways in which every workflow test runs."""
+"""A real Temporal server, and the workers that workflow tests run on it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import (
+    Client,
+    Interceptor,
+    OutboundInterceptor,
+    StartWorkflowInput,
+    WorkflowHandle,
+)
 from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
@@ -16,6 +22,26 @@ from tests.support.batch_runs import Batches
 from tests.support.sheet_runs import Spreadsheets
 from workers.plugin import docflow_plugin
 from workflows import attributes
+
+TASK_TIMEOUT = timedelta(seconds=1)
+"""Of workflow tasks, where production has Temporal's ten seconds: a run that loses its place on a
+worker, or is cancelled while a local activity works, waits for it."""
+NO_CACHE = {"max_cached_workflows": 0, "workflow_failure_exception_types": [Exception]}
+"""Every run is replayed from its history at each step, and any exception fails it: hidden
+non-determinism shows."""
+
+
+class ShortTasks(Interceptor):
+    """Gives the runs that tests start a short timeout of their workflow tasks."""
+
+    def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:
+        return _ShortTasks(next)
+
+
+class _ShortTasks(OutboundInterceptor):
+    async def start_workflow(self, input: StartWorkflowInput) -> WorkflowHandle[Any, Any]:
+        input.task_timeout = input.task_timeout or TASK_TIMEOUT
+        return await super().start_workflow(input)
 
 
 @dataclass(frozen=True)
@@ -44,20 +70,23 @@ async def server() -> AsyncIterator[Server]:
         dev_server_extra_args=arguments,
         search_attributes=attributes.ALL,
         plugins=[docflow_plugin()],
+        interceptors=[ShortTasks()],
     )
     async with environment:
         yield Server(environment)
 
 
-@pytest.fixture(params=["cached", "no cache"])
-def worker_options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Normal, and with every run replayed from its history at each step.
-
-    Without a cache, and with any exception failing the run, hidden non-determinism shows.
-    """
-    if request.param == "cached":
-        return {}
-    return {"max_cached_workflows": 0, "workflow_failure_exception_types": [Exception]}
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test runs without a cache; those marked `cached` with one too, or with one alone."""
+    if "worker_options" not in metafunc.fixturenames:
+        return
+    marked = metafunc.definition.get_closest_marker("cached")
+    ways: dict[str, dict[str, Any]] = {"no cache": NO_CACHE, "cached": {}}
+    if marked is None:
+        del ways["cached"]
+    elif marked.kwargs.get("alone"):
+        del ways["no cache"]
+    metafunc.parametrize("worker_options", ways.values(), ids=ways)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Documents of batches in their tables: in memory, on SQLite and on PostgreSQL."""
+"""Documents of batches in their tables, on SQLite and on PostgreSQL."""
 
 import asyncio
 import random
@@ -29,7 +29,6 @@ from tests.support.batch_tables import (
     PLAIN,
     SECOND,
     THIRD,
-    BatchTables,
     SqlTables,
     document,
     load,
@@ -45,7 +44,7 @@ FILES = [Attached("x.txt", source("x"))]
 
 
 async def test_every_step_leaves_its_checkpoint_and_is_done_once(
-    tables: BatchTables, loads: LoadStore
+    tables: SqlTables, loads: LoadStore
 ) -> None:
     event = document("a")
     assert (await loads.facts(event)).state is None
@@ -115,7 +114,7 @@ async def test_loads_of_the_same_moment_agree_who_was_first(loads: LoadStore) ->
     assert set(firsts) == {None, winner}
 
 
-async def test_a_failed_document_keeps_no_bytes(tables: BatchTables, loads: LoadStore) -> None:
+async def test_a_failed_document_keeps_no_bytes(tables: SqlTables, loads: LoadStore) -> None:
     assert await loads.save_source(document("a"), source("f")) is None
     for _ in range(2):
         await loads.fail(document("a"), "it cannot be read")
@@ -130,7 +129,7 @@ async def test_a_failed_document_keeps_no_bytes(tables: BatchTables, loads: Load
 @pytest.mark.parametrize("event", [RELATED, ATTACHED], ids=lambda event: event.event_type)
 @pytest.mark.parametrize("fails_first", [False, True])
 async def test_what_failed_beside_a_document_is_told_until_it_is_there(
-    tables: BatchTables,
+    tables: SqlTables,
     loads: LoadStore,
     event: DocumentRelations | DocumentAttachments,
     fails_first: bool,
@@ -146,7 +145,7 @@ async def test_what_failed_beside_a_document_is_told_until_it_is_there(
 
 
 async def test_what_failed_beside_a_duplicate_leaves_it_one(
-    tables: BatchTables, loads: LoadStore
+    tables: SqlTables, loads: LoadStore
 ) -> None:
     await load(loads, document("0"), source("f"))
     await load(loads, document("a"), source("f"))
@@ -156,7 +155,7 @@ async def test_what_failed_beside_a_duplicate_leaves_it_one(
 
 
 async def test_one_thing_that_is_there_does_not_excuse_another(
-    tables: BatchTables, loads: LoadStore
+    tables: SqlTables, loads: LoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     await loads.fail(ATTACHED, "in/x is not there")
@@ -171,9 +170,7 @@ async def _bring(loads: LoadStore, event: DocumentRelations | DocumentAttachment
         await loads.save_attachments(event, FILES)
 
 
-async def test_a_document_of_a_later_batch_begins_anew(
-    tables: BatchTables, loads: LoadStore
-) -> None:
+async def test_a_document_of_a_later_batch_begins_anew(tables: SqlTables, loads: LoadStore) -> None:
     await load(loads, document("a"), source("a"), replace(PLAIN, text="old"))
     later = document("a", SECOND)
     facts = await loads.facts(later)
@@ -185,7 +182,7 @@ async def test_a_document_of_a_later_batch_begins_anew(
     assert await tables.batches.counts(SECOND) == DocumentCounts(loaded=1)
 
 
-async def test_the_same_tag_is_written_in_one_way(tables: BatchTables, loads: LoadStore) -> None:
+async def test_the_same_tag_is_written_in_one_way(tables: SqlTables, loads: LoadStore) -> None:
     for id, tags in (("a", ["Site  Diary", "urgent"]), ("b", ["site diary", "URGENT ", "URGENT"])):
         await loads.save_source(document(id), source(id))
         await loads.save_tags(document(id), tags)
@@ -199,7 +196,7 @@ async def test_the_same_tag_is_written_in_one_way(tables: BatchTables, loads: Lo
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 async def test_mails_that_answer_each_other_are_related_whichever_comes_first(
-    tables: BatchTables, loads: LoadStore, order: Sequence[str]
+    tables: SqlTables, loads: LoadStore, order: Sequence[str]
 ) -> None:
     threads = {"a": ["<1@x>"], "b": ["<2@x>", "<1@x>"]}
     for id in order:
@@ -207,7 +204,7 @@ async def test_mails_that_answer_each_other_are_related_whichever_comes_first(
     assert await tables.relations() == [("b", "a", RelationKind.REPLY)]
 
 
-async def test_mails_of_the_same_moment_are_related(tables: BatchTables, loads: LoadStore) -> None:
+async def test_mails_of_the_same_moment_are_related(tables: SqlTables, loads: LoadStore) -> None:
     ids = [f"<{number}@x>" for number in range(6)]
 
     async def bring(number: int) -> None:
@@ -223,7 +220,7 @@ async def test_mails_of_the_same_moment_are_related(tables: BatchTables, loads: 
 
 
 async def test_relations_and_attachments_of_their_own_messages_are_added(
-    tables: BatchTables, loads: LoadStore
+    tables: SqlTables, loads: LoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     for _ in range(2):
@@ -236,7 +233,7 @@ async def test_relations_and_attachments_of_their_own_messages_are_added(
 
 
 async def test_what_a_batch_no_longer_needs_is_forgotten(
-    tables: BatchTables, loads: LoadStore
+    tables: SqlTables, loads: LoadStore
 ) -> None:
     for event in (document("a"), document("b", SECOND)):
         await load(loads, event.model_copy(update={"tags": ("x",)}), source(event.document_id))

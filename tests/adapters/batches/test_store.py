@@ -1,4 +1,4 @@
-"""Cases and batches in their tables: in memory, on SQLite and on PostgreSQL."""
+"""Cases and batches in their tables, on SQLite and on PostgreSQL."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Random lives of cases and documents: databases against memory, every call once or twice."""
+"""Random lives of cases and documents: databases against a model, every call once or twice."""
 
 import asyncio
 import itertools
@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.database import open_database
-from adapters.ports import Attached, BatchStore, Extracted
+from adapters.database.batches import SqlBatchStore
+from adapters.ports import Attached, Extracted
 from contracts.batches import (
     STEPS,
     AttachedFile,
@@ -29,18 +30,51 @@ from contracts.batches import (
     LoadStep,
     RedriveRequested,
     Relation,
+    RelationKind,
     Timings,
 )
-from tests.support.batch_tables import BatchTables, MemoryTables, SqlTables, source
+from tests.support.batch_tables import SqlTables, source
+from tests.support.batches_model import BatchModel
+from tests.support.chaos import examples
+from tests.support.documents_model import LoadModel
 
 BATCHES = (1, 2, 3)
 DOCUMENTS = ("a", "b", "c")
 FINAL = [status for status in LoaderStatus if status.terminal]
 
-Call = Callable[[BatchTables, int], Awaitable[Any]]
+
+class ModelTables:
+    """What the tables shall hold."""
+
+    def __init__(self) -> None:
+        self.loads = LoadModel()
+        self.batches = BatchModel(self.loads)
+
+    async def tags(self, case: int) -> Sequence[tuple[str, str]]:
+        return sorted(
+            (id, tag)
+            for (of, id), tags in self.loads.tags.items()
+            if of == case
+            for tag in tags.values()
+        )
+
+    async def relations(self, case: int) -> Sequence[tuple[str, str, RelationKind]]:
+        return sorted(row[1:] for row in self.loads.relations if row[0] == case)
+
+    async def attachments(self, case: int) -> Sequence[tuple[str, str, str]]:
+        return sorted(
+            (id, name, file.filename)
+            for (of, id), files in self.loads.attachments.items()
+            if of == case
+            for name, file in files.items()
+        )
+
+
+Tables = SqlTables | ModelTables
+Call = Callable[[Tables, int], Awaitable[Any]]
 """Something that is done to the tables of a case; what it answers."""
 Told = tuple[Call, bool]
-"""And whether a database, unlike memory, is told twice: a worker died before it could answer."""
+"""And whether a database, unlike the model, is called twice: a worker died before it answered."""
 
 
 def _key(case: int, batch: int) -> BatchKey:
@@ -60,7 +94,7 @@ def _note(draw: st.DrawFn) -> Told:
     event = st.tuples(st.sampled_from(kinds), st.sampled_from(BATCHES))
     events = draw(st.lists(event, max_size=5))
 
-    async def note(tables: BatchTables, case: int) -> None:
+    async def note(tables: Tables, case: int) -> None:
         made = [kind(case_id=case, batch_id=batch) for kind, batch in events]
         await tables.batches.note(case, made)
 
@@ -72,7 +106,7 @@ def _note(draw: st.DrawFn) -> Told:
 def _claim(draw: st.DrawFn) -> Told:
     batch, orphans = draw(st.sampled_from(BATCHES)), draw(st.sets(st.sampled_from(BATCHES)))
 
-    async def claim(tables: BatchTables, case: int) -> bool:
+    async def claim(tables: Tables, case: int) -> bool:
         return await tables.batches.claim(_key(case, batch), sorted(orphans - {batch}))
 
     return claim, draw(st.booleans())
@@ -83,7 +117,7 @@ def _close(draw: st.DrawFn) -> Told:
     batch, status = draw(st.sampled_from(BATCHES)), draw(st.sampled_from(FINAL))
     dead, only = draw(st.integers(0, 1)), draw(st.booleans())
 
-    async def close(tables: BatchTables, case: int) -> None:
+    async def close(tables: Tables, case: int) -> None:
         await tables.batches.close(
             Closing(
                 key=_key(case, batch),
@@ -100,7 +134,7 @@ def _close(draw: st.DrawFn) -> Told:
 @st.composite
 def _small(draw: st.DrawFn) -> Told:
     batch, final = draw(st.sampled_from(BATCHES)), draw(st.booleans())
-    calls: list[Callable[[BatchStore, BatchKey], Awaitable[Any]]] = [
+    calls: list[Callable[[SqlBatchStore | BatchModel, BatchKey], Awaitable[Any]]] = [
         lambda store, key: store.expect([key]),
         lambda store, key: store.skip(key, "stuck"),
         lambda store, key: store.start_pass(key, 1, final),
@@ -108,13 +142,13 @@ def _small(draw: st.DrawFn) -> Told:
     ]
     call = draw(st.sampled_from(calls))
 
-    async def small(tables: BatchTables, case: int) -> None:
+    async def small(tables: Tables, case: int) -> None:
         await call(tables.batches, _key(case, batch))
 
     return small, draw(st.booleans())
 
 
-async def _batches(tables: BatchTables, case: int) -> object:
+async def _batches(tables: Tables, case: int) -> object:
     """Everything that stands in the tables of a case's batches, without its times."""
     store = tables.batches
     line = (await store.note(case, [])).batches
@@ -141,7 +175,7 @@ def _event(kind: type[Any], case: int, batch: int, document: str) -> DocumentEve
     return DocumentAttachments.model_validate({**where, "attachments": [file]})
 
 
-async def _take(tables: BatchTables, event: DocumentEvent, step: LoadStep, content: str) -> Any:
+async def _take(tables: Tables, event: DocumentEvent, step: LoadStep, content: str) -> Any:
     store = tables.loads
     if isinstance(event, DocumentRelations):
         return await store.save_relations(event, event.relations)
@@ -169,7 +203,7 @@ def _load(draw: st.DrawFn) -> Told:
     content = draw(st.sampled_from("ab"))
     most, fails, twice = draw(st.integers(0, 6)), draw(st.booleans()), draw(st.booleans())
 
-    async def load(tables: BatchTables, case: int) -> list[object]:
+    async def load(tables: Tables, case: int) -> list[object]:
         event = _event(kind, case, batch, name)
         answers: list[object] = []
         times = 2 if twice and isinstance(tables, SqlTables) else 1
@@ -189,13 +223,13 @@ def _load(draw: st.DrawFn) -> Told:
 def _truncate(draw: st.DrawFn) -> Told:
     batch = draw(st.sampled_from(BATCHES[:2]))
 
-    async def truncate(tables: BatchTables, case: int) -> int:
+    async def truncate(tables: Tables, case: int) -> int:
         return await tables.batches.truncate(_key(case, batch))
 
     return truncate, False
 
 
-async def _documents(tables: BatchTables, case: int) -> object:
+async def _documents(tables: Tables, case: int) -> object:
     """Everything that stands in the tables of a case's documents."""
     found: list[object] = [await tables.tags(case), await tables.relations(case)]
     found.append(await tables.attachments(case))
@@ -227,7 +261,7 @@ def cases() -> Iterator[int]:
 
 
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -237,14 +271,14 @@ async def _agree(
     sql: SqlTables,
     case: int,
     life: Sequence[Told],
-    look: Callable[[BatchTables, int], Awaitable[object]],
+    look: Callable[[Tables, int], Awaitable[object]],
 ) -> None:
-    memory = MemoryTables()
+    model = ModelTables()
     for call, twice in life:
-        expected = await call(memory, case)
+        expected = await call(model, case)
         for _ in range(1 + twice):
             assert await call(sql, case) == expected
-        assert await look(sql, case) == await look(memory, case)
+        assert await look(sql, case) == await look(model, case)
 
 
 @SETTINGS
@@ -263,13 +297,15 @@ def check_documents(
     runner.run(_agree(sql, next(cases), life, _documents))
 
 
-def test_cases_live_as_they_do_in_memory(
+@pytest.mark.chaos
+def test_cases_live_as_the_model_says(
     sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_cases(sql, runner, cases)
 
 
-def test_documents_live_as_they_do_in_memory(
+@pytest.mark.chaos
+def test_documents_live_as_the_model_says(
     sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_documents(sql, runner, cases)

@@ -134,7 +134,7 @@ async def _until_waiting(database: Database, sessions: int) -> None:
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
-    async with asyncio.timeout(10), database.reading() as connection:
+    async with asyncio.timeout(60), database.reading() as connection:
         while (await connection.execute(query)).scalar_one() < sessions:
             await asyncio.sleep(0.01)
 

@@ -15,6 +15,7 @@ from adapters.database import Database, open_database
 from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from tests.support.chaos import examples
 from tests.support.database import stored
 
 KEY = ("project_id", "service_id", "drawing", "commodity_code", "size", "sequence")
@@ -153,7 +154,7 @@ def runner() -> Generator[asyncio.Runner]:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -16,6 +16,7 @@ from adapters.files.schedules.records import ActivityRecord
 from adapters.files.schedules.source import open_schedule
 from adapters.ports import UnreadableDocument
 from contracts.imports import Problem
+from tests.support.chaos import examples
 from tests.support.schedules import read_project
 
 ROOT = (
@@ -193,7 +194,7 @@ TEXT = st.text(
 
 
 @given(rows=st.lists(st.tuples(TEXT, TEXT), max_size=8))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_back(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     inside = "".join(
         f"<Activity>\n<Name>{escape(name)}</Name><Id>{escape(code)}</Id>\n</Activity>"

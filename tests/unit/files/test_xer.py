@@ -13,6 +13,7 @@ from adapters.files.schedules.source import open_schedule
 from adapters.files.schedules.xer import open_xer
 from adapters.ports import UnreadableDocument
 from contracts.imports import Problem
+from tests.support.chaos import examples
 from tests.support.schedules import read_project
 
 HEAD = "ERMHDR\t22.12\t2025-04-01"
@@ -290,7 +291,7 @@ LINES = st.lists(FIELD.filter(lambda line: not line.startswith("%")), min_size=1
     line_end=st.sampled_from(["\n", "\r\n"]),
     encoding=st.sampled_from(["utf-8", "utf-16"]),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_back(
     tmp_path: Path, rows: list[tuple[str, str, str]], line_end: str, encoding: str
 ) -> None:

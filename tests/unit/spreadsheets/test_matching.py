@@ -8,6 +8,7 @@ from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.fields import SheetField, squash
 from domain.spreadsheets.matching import column_name, match_columns
 from domain.spreadsheets.types import SheetTypes
+from tests.support.chaos import examples
 from tests.support.sheets import SHIRTS
 
 PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
@@ -143,7 +144,7 @@ HEADERS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(HEADERS, max_size=12),
     st.sampled_from([PARTICIPANT, MEMBERSHIP, RESULT]),

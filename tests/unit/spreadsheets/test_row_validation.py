@@ -15,6 +15,7 @@ from domain.spreadsheets.records import ParkedRow
 from domain.spreadsheets.types import SheetTypes
 from domain.spreadsheets.validation import NOTHING_MAPPED, Sifted, SourceRow
 from domain.tabular.rows import Cell
+from tests.support.chaos import examples
 from tests.support.sheets import JUNIOR, SENIOR, sieve, source
 
 TYPES = SheetTypes()
@@ -320,7 +321,7 @@ def joined(parts: Sequence[Sifted]) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(ROWS, st.lists(st.integers(1, 9), max_size=6))
 def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[int]) -> None:
     lines = source(rows)
@@ -339,7 +340,7 @@ def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[in
     assert sorted(outcomes) == [row.line for row in lines]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(ROWS, st.integers(0, 25))
 def test_passing_over_is_as_good_as_having_sifted(rows: list[list[Cell]], done: int) -> None:
     lines = source(rows)

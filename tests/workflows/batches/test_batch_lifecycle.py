@@ -49,6 +49,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 LOADED = ["LOADER_STARTED SUCCESS", "BATCH_END_START SUCCESS", "LOADER_FINISHED SUCCESS"]
 
 
+@pytest.mark.cached
 async def test_a_batch_goes_from_its_start_to_nothing_left(batches: Batches) -> None:
     world = BatchWorld()
     async with batches.running(world) as handle:

@@ -23,21 +23,20 @@ from contracts.batches import (
 )
 from tests.support.batches import again, cancelled, ended, finished, started
 from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
+from tests.support.chaos import examples
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    # Without a cache, runs that wait for each other stand still for the timeout of a workflow task
+    # again and again. Recorded histories replay the same runs without one.
+    pytest.mark.cached(alone=True),
+]
 
 Worlds = Callable[..., AbstractAsyncContextManager[CaseWorld]]
 DONE = ["LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED"]
-
-
-@pytest.fixture
-def worker_options() -> dict[str, Any]:
-    """With a cache only: without one, runs that wait for each other stand still for the timeout of
-    a workflow task again and again. Recorded histories replay the same runs without one."""
-    return {}
 
 
 @pytest.fixture
@@ -343,11 +342,12 @@ async def test_a_database_that_is_away_delays_events_and_loses_none(
         await eventually(complete, seconds=60, pause=0.3)
 
 
+@pytest.mark.chaos
 async def test_many_cases_in_any_order_load_every_batch_once(worlds: Worlds) -> None:
     # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
     async with worlds(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as world:
-        keys = await tell_shuffled(world, random.Random(7), cases=25, batches=3)
-        await eventually(lambda: all_complete(world, keys), seconds=120, pause=0.2)
+        keys = await tell_shuffled(world, random.Random(7), cases=examples(10), batches=3)
+        await eventually(lambda: all_complete(world, keys), seconds=300, pause=0.2)
         for case in {key.case_id for key in keys}:
             mine = [key for key in world.order if key.case_id == case]
             assert mine == keys_of(case, 3)

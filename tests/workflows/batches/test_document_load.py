@@ -82,6 +82,7 @@ async def _failure(handle: Handle) -> ApplicationError:
     return raised.value.cause
 
 
+@pytest.mark.cached
 async def test_a_document_takes_every_step_once(loads: Loads) -> None:
     world = LoadWorld()
     async with loads.worker(world) as queue:

@@ -28,6 +28,7 @@ async def _sweep(server: Any, run_worker: Any, world: SweeperWorld) -> Swept:
         )
 
 
+@pytest.mark.cached
 async def test_everything_of_every_orphan_is_removed(server: Any, run_worker: Any) -> None:
     world = SweeperWorld(_keys(3))
     swept = await _sweep(server, run_worker, world)

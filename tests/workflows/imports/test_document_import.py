@@ -31,6 +31,7 @@ from contracts.imports import (
 )
 from domain.imports.registry import REGISTRY
 from tests.support.imports import OUTCOME, World, import_message, permanent
+from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
@@ -60,9 +61,11 @@ class Imports:
 
     async def parked(self, handle: WorkflowHandle[Any, Any]) -> None:
         """Wait until the run is parked."""
-        async with asyncio.timeout(20):
-            while not (await handle.query(DocumentImport.status)).next_steps:
-                await asyncio.sleep(0.02)
+
+        async def is_parked() -> bool:
+            return bool((await handle.query(DocumentImport.status)).next_steps)
+
+        await eventually(is_parked)
 
 
 @pytest.fixture
@@ -208,6 +211,7 @@ async def test_a_document_that_is_held_back_and_given_up_keeps_its_report(
     assert (result.state, result.report) == (ImportState.SKIPPED, held.report)
 
 
+@pytest.mark.cached
 async def test_retry_with_a_corrected_message_starts_over(imports: Imports) -> None:
     message = import_message()
     corrected = message.model_copy(update={"blob_name": "uploads/right.csv"})

@@ -39,6 +39,7 @@ from contracts.spreadsheets import (
     workflow_id,
 )
 from stack.temporal import TUNING, temporal_binary
+from tests.support.chaos import examples
 from tests.support.spreadsheets import UNMATCHED, SheetWorld, spreadsheet_order
 from tests.support.waiting import eventually
 from workers.plugin import docflow_plugin
@@ -247,12 +248,13 @@ class Orders(RuleBasedStateMachine):
         return False
 
 
+@pytest.mark.chaos
 def test_any_order_of_answers(site: Site) -> None:
     Orders.site = site
     run_state_machine_as_test(
         Orders,
         settings=settings(
-            max_examples=25,
+            max_examples=examples(25),
             stateful_step_count=15,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -78,6 +78,7 @@ async def test_an_import_without_values_skips_their_confirmation(
         assert (await handle.result()).state is S.COMPLETED
 
 
+@pytest.mark.cached
 async def test_a_person_answers_for_columns_and_values(spreadsheets: Spreadsheets) -> None:
     world = SheetWorld(columns=UNMATCHED, values=("U18", "Old boys"))
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:

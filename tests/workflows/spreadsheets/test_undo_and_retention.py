@@ -53,6 +53,7 @@ async def _undo(server: Any, queue: str) -> WorkflowHandle[Any, UndoResult]:
     )
 
 
+@pytest.mark.cached
 async def test_an_import_is_undone(server: Any, run_worker: Any) -> None:
     world, queue = Undoing(), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
@@ -102,6 +103,7 @@ def _uuids(count: int) -> list[str]:
     return [str(uuid.uuid4()) for _ in range(count)]
 
 
+@pytest.mark.cached
 async def test_everything_due_is_purged_page_by_page(server: Any, run_worker: Any) -> None:
     due = _uuids(25)
     world, queue = Retaining(list(due)), uuid.uuid4().hex

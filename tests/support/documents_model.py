@@ -1,11 +1,11 @@
-"""Documents of batches in memory, for tests."""
+"""What the tables of documents shall hold, in dictionaries: the oracle of random lives."""
 
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from adapters.ports import Attached, Extracted, LoadFacts, Unavailable
+from adapters.ports import Attached, Extracted, LoadFacts
 from contracts.batches import (
     BatchKey,
     DocumentAttachments,
@@ -25,7 +25,7 @@ Place = tuple[int, str]
 
 
 @dataclass
-class MemoryDocument:
+class ModelDocument:
     """What is known of a document."""
 
     batch_id: int
@@ -37,19 +37,17 @@ class MemoryDocument:
     failed_event: str | None = None
 
 
-class MemoryLoadStore:
-    """Keeps documents as the database does, as long as the process lives.
+class LoadModel:
+    """The rules of `LoadStore` once more, written without a database.
 
     Attributes:
-        away: Behave like a database that cannot be reached.
         documents: By case and document id, as are `tags` (as they are written) and `attachments`
             (these by the name of their blob).
         relations: Case, document, related document, kind.
     """
 
     def __init__(self) -> None:
-        self.away = False
-        self.documents: dict[Place, MemoryDocument] = {}
+        self.documents: dict[Place, ModelDocument] = {}
         self.tags: dict[Place, dict[str, str]] = {}
         self.relations: set[tuple[int, str, str, RelationKind]] = set()
         self.attachments: dict[Place, dict[str, Attached]] = defaultdict(dict)
@@ -59,7 +57,6 @@ class MemoryLoadStore:
 
     async def facts(self, event: DocumentEvent) -> LoadFacts:
         """How far a load is."""
-        self._check()
         done = frozenset(step for step in LoadStep if _mark(event, step) in self._done)
         document = self.documents.get(_place(event))
         if document is None or document.batch_id != event.batch_id:
@@ -73,7 +70,7 @@ class MemoryLoadStore:
             return self.documents[_place(event)].duplicate_of
         first = self._claim(event, source.sha256)
         document = self.documents.setdefault(
-            _place(event), MemoryDocument(event.batch_id, DocumentState.LOADING)
+            _place(event), ModelDocument(event.batch_id, DocumentState.LOADING)
         )
         if document.batch_id != event.batch_id or document.failed_event == event.event_type:
             document.reason = document.failed_event = None
@@ -118,13 +115,12 @@ class MemoryLoadStore:
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
         """Record that a document could not be loaded, for good."""
-        self._check()
         self._done.discard(_mark(event, LoadStep.DEDUPE))
         for claim, first in list(self._first.items()):
             if claim[0] == event.key and first == event.document_id:
                 del self._first[claim]
         document = self.documents.setdefault(
-            _place(event), MemoryDocument(event.batch_id, DocumentState.FAILED)
+            _place(event), ModelDocument(event.batch_id, DocumentState.FAILED)
         )
         document.batch_id, document.state = event.batch_id, DocumentState.FAILED
         document.reason, document.failed_event = reason, event.event_type
@@ -146,13 +142,8 @@ class MemoryLoadStore:
         )
         return DocumentCounts(**states)
 
-    def _check(self) -> None:
-        if self.away:
-            raise Unavailable("the tables of documents are away")
-
     def _begin(self, event: DocumentEvent, step: LoadStep) -> bool:
         """Leave a checkpoint; False: it is there already."""
-        self._check()
         known = _mark(event, step) in self._done
         self._done.add(_mark(event, step))
         return not known

@@ -1,11 +1,10 @@
-"""Cases and batches in memory, for tests."""
+"""What the tables of batches shall hold, in dictionaries: the oracle of random lives."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from adapters.memory.loads import MemoryLoadStore
-from adapters.ports import BatchFacts, BatchView, Unavailable
+from adapters.ports import BatchFacts, BatchView
 from contracts.batches import (
     OPEN_BATCHES,
     BatchEndFinished,
@@ -23,6 +22,7 @@ from contracts.batches import (
     Timings,
     WaitingBatch,
 )
+from tests.support.documents_model import LoadModel
 
 
 def _now() -> datetime:
@@ -80,36 +80,29 @@ class _Batch:
         self.skipped, self.reason = False, None
 
 
-class MemoryBatchStore:
-    """Keeps cases and batches as the database does, as long as the process lives.
+class BatchModel:
+    """The rules of `BatchStore` once more, written without a database.
 
     Args:
         loads: Documents of the batches.
-
-    Attributes:
-        away: Behave like a database that cannot be reached.
     """
 
-    def __init__(self, loads: MemoryLoadStore | None = None) -> None:
-        self.away = False
-        self._loads = loads or MemoryLoadStore()
+    def __init__(self, loads: LoadModel) -> None:
+        self._loads = loads
         self._concurrency: dict[int, int] = {}
         self._batches: dict[int, dict[int, _Batch]] = {}
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
         """Make rows of batches that will be started, so that their order is kept."""
-        self._check()
         for key in keys:
             self._ensure(key)
 
     async def set_concurrency(self, case_id: int, most: int) -> None:
         """Set `max_processing_daemons` of a case."""
-        self._check()
         self._concurrency[case_id] = most
 
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
         """Write events down, and read who waits; writing twice is once."""
-        self._check()
         for event in events:
             batch = self._ensure(event.key)
             before = replace(batch)
@@ -135,7 +128,6 @@ class MemoryBatchStore:
 
     async def facts(self, key: BatchKey) -> BatchFacts | None:
         """Everything that validation looks at; None: there is no such batch."""
-        self._check()
         batch = self._get(key)
         if batch is None:
             return None
@@ -151,7 +143,6 @@ class MemoryBatchStore:
 
     async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
         """Set a batch to `processing` and others of its case from there to `in-complete`."""
-        self._check()
         batch = self._get(key)
         if batch is not None and batch.status is LoaderStatus.CANCELLED:
             return False
@@ -167,7 +158,6 @@ class MemoryBatchStore:
 
     async def skip(self, key: BatchKey, reason: str) -> None:
         """Note that a batch holds its case up no more, and forget what was asked for."""
-        self._check()
         batch = self._get(key)
         if batch is None or batch.status.terminal:
             return
@@ -177,20 +167,17 @@ class MemoryBatchStore:
 
     async def start_pass(self, key: BatchKey, number: int, final: bool) -> None:
         """Note which pass over the dead letters is under way."""
-        self._check()
         batch = self._get(key)
         if batch is not None:
             batch.final_pass = final
 
     async def is_final_pass(self, key: BatchKey) -> bool:
         """Whether a document that fails now is recorded as failed."""
-        self._check()
         batch = self._get(key)
         return batch is not None and batch.final_pass
 
     async def close(self, closing: Closing) -> None:
         """Give a batch its final status, and forget what was noted for this run of it."""
-        self._check()
         batch = self._get(closing.key)
         if batch is None:
             return
@@ -201,31 +188,16 @@ class MemoryBatchStore:
 
     async def truncate(self, key: BatchKey) -> int:
         """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
-        self._check()
         return self._loads.truncate(key)
 
     async def counts(self, key: BatchKey) -> DocumentCounts:
         """Documents of a batch by state."""
-        self._check()
         return self._loads.counts(key)
-
-    async def list(self, case_id: int | None = None, limit: int = 100) -> Sequence[BatchView]:
-        """Batches, the newest change first."""
-        self._check()
-        chosen = self._batches if case_id is None else (case_id,)
-        found = [batch for case in chosen for batch in self._case(case)]
-        found.sort(key=lambda batch: (batch.updated_at, *_place(batch.key)), reverse=True)
-        return [self._view(batch) for batch in found[:limit]]
 
     async def get(self, key: BatchKey) -> BatchView | None:
         """One batch."""
-        self._check()
         batch = self._get(key)
         return None if batch is None else self._view(batch)
-
-    def _check(self) -> None:
-        if self.away:
-            raise Unavailable("the tables of batches are away")
 
     def _ensure(self, key: BatchKey) -> _Batch:
         return self._batches.setdefault(key.case_id, {}).setdefault(key.batch_id, _Batch(key))
@@ -251,7 +223,3 @@ class MemoryBatchStore:
             documents=self._loads.counts(batch.key),
             dead_letters=batch.dead_letters,
         )
-
-
-def _place(key: BatchKey) -> tuple[int, int]:
-    return key.case_id, key.batch_id

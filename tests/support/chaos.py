@@ -1,0 +1,30 @@
+"""How hard the suite tries: a little in every run, a lot where `DOCFLOW_CHAOS` is set."""
+
+import os
+
+from hypothesis import settings
+
+CHAOS = bool(os.environ.get("DOCFLOW_CHAOS"))
+FAST, DEEP = "fast", "deep"
+_MORE_EXAMPLES = 5
+
+
+def kills(fast: int, deep: int) -> int:
+    """How often something is killed."""
+    return deep if CHAOS else fast
+
+
+def load_profile() -> None:
+    """Choose how many random examples are tried; `HYPOTHESIS_PROFILE` says otherwise.
+
+    An example may take as long as it takes: a busy machine is no failure.
+    """
+    settings.register_profile(FAST, deadline=None)
+    settings.register_profile(DEEP, deadline=None, max_examples=100 * _MORE_EXAMPLES)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or (DEEP if CHAOS else FAST))
+
+
+def examples(fast: int) -> int:
+    """So many random examples in the profile `fast`, and more in `deep`."""
+    is_deep = settings.get_current_profile_name() == DEEP
+    return fast * _MORE_EXAMPLES if is_deep else fast
