@@ -16,14 +16,22 @@ PASSTHROUGH = (
     "activities",
     # Protocols that activities are typed with.
     "adapters",
-    # Constants, and classes without any state of their module: made anew for every run, they cost
-    # as much as the story itself.
+    # Constants, functions and classes; none of these modules holds any state. Imported again for
+    # every run, they would cost as much as the workflow itself.
     "workflows.attributes",
+    "workflows.cancellation",
+    "workflows.failures",
+    "workflows.parkable",
+    "workflows.parking",
     "workflows.policies",
-    "workflows.steps",
+    "workflows.batches.infrastructure",
+    "workflows.batches.pauses",
+    "workflows.batches.steps",
     "workflows.spreadsheets.answers",
-    "workflows.spreadsheets.messages",
     "workflows.spreadsheets.pauses",
+    "workflows.spreadsheets.staging",
+    "workflows.spreadsheets.state",
+    "workflows.spreadsheets.steps",
 )
 
 

@@ -31,11 +31,11 @@ ALL: Final = (
 )
 
 OPERATORS: Final = "operators"
-"""Who is waited for where nobody in particular is."""
+"""`WaitingFor` of a run that awaits no one person."""
 
 
 def at_start(pipeline: str, document_type: str, project_id: str) -> TypedSearchAttributes:
-    """The attributes of a run that has just begun and needs nobody."""
+    """The attributes of a run that has just begun and awaits no answer."""
     return TypedSearchAttributes(
         [
             SearchAttributePair(PIPELINE, pipeline),
@@ -53,7 +53,7 @@ def waiting(state: str, since: datetime, person: str) -> list[SearchAttributeUpd
     Args:
         state: What `State` becomes.
         since: Since when.
-        person: For whom, or `OPERATORS`.
+        person: Who is to answer, or `OPERATORS`.
     """
     return [
         STATE.value_set(state),
@@ -63,8 +63,8 @@ def waiting(state: str, since: datetime, person: str) -> list[SearchAttributeUpd
     ]
 
 
-def going_on(state: str) -> list[SearchAttributeUpdate[Any]]:
-    """The changes that show a run which needs nobody (any more)."""
+def not_waiting(state: str) -> list[SearchAttributeUpdate[Any]]:
+    """The changes that show a run which awaits no answer (any more)."""
     return [
         STATE.value_set(state),
         NEEDS_ATTENTION.value_set(False),

@@ -51,14 +51,14 @@ LONG: Final = RemoteStep(
     # How long a killed worker goes unnoticed.
     heartbeat_timeout=timedelta(seconds=10),
     retry_policy=BACKOFF,
-    # What is said about a cancelled import has to be true: wait for the last chunk.
+    # The counts of a cancelled import have to be true: wait for the last chunk.
     cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
 
 
 ANSWER: Final = RemoteStep(
-    # What a person decided stands in history before it is written: a local step would be done
-    # before, and forgotten when its worker dies.
+    # What a person decided is in history before it is written: a local step would run before
+    # that, and be forgotten when its worker dies.
     start_to_close_timeout=timedelta(minutes=1),
     heartbeat_timeout=timedelta(seconds=10),
     retry_policy=BACKOFF,
@@ -67,7 +67,7 @@ ANSWER: Final = RemoteStep(
 
 
 class Notice(TypedDict):
-    """Options of telling somebody something."""
+    """Options of a notification."""
 
     start_to_close_timeout: timedelta
     schedule_to_close_timeout: timedelta
@@ -76,7 +76,7 @@ class Notice(TypedDict):
 
 NOTICE: Final = Notice(
     start_to_close_timeout=timedelta(minutes=1),
-    # A reminder that nobody could be given by then is followed by the next one.
+    # A reminder that could not be sent by then is followed by the next one.
     schedule_to_close_timeout=timedelta(hours=1),
     retry_policy=BACKOFF,
 )

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
+from contracts.answers import Answer
 from contracts.base import Contract
 from contracts.batches.events import CancelMode, CaseEvent
 from contracts.batches.names import BatchKey, Id
@@ -361,11 +362,8 @@ class BatchStatus(Contract):
     next_steps: Annotated[str, Field(max_length=100)] | None = None
 
 
-class BatchAnswer(Contract):
+class BatchAnswer(Answer):
     """Answer to a parked batch (`retry`, `skip`, `fail`)."""
-
-    reason: Annotated[str, Field(max_length=500)] | None = None
-    by: Annotated[str, Field(max_length=200)] | None = None
 
 
 class SweepOrder(Contract):

@@ -1,5 +1,6 @@
 """The `imports` pipeline: messages from the queue, the plan of a run, its outcome."""
 
+from contracts.answers import Answer
 from contracts.imports.messages import (
     COLUMNS,
     FILTERS,
@@ -38,7 +39,6 @@ from contracts.imports.runs import (
     PROBLEMS_IN_RESULT,
     PROBLEMS_IN_STATUS,
     TASK_QUEUE,
-    Answer,
     Closing,
     Counts,
     Handler,

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
+from contracts import answers
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports.messages import DocumentType, ImportMessage, Key, Strategy
@@ -179,19 +180,11 @@ class ImportResult(Contract):
     reason: Reason | None = None
 
 
-class Retry(Contract):
+class Retry(answers.Retry):
     """Answer to a parked run: try again from the failed step, optionally with another message."""
 
     message: ImportMessage | None = None
     """Same task, project and document type; other fields corrected."""
-    by: str | None = Field(default=None, max_length=200)
-
-
-class Answer(Contract):
-    """Answer to a parked run (`skip`, `fail`), or the wish to stop (`cancel`)."""
-
-    reason: str | None = Field(default=None, max_length=500)
-    by: str | None = Field(default=None, max_length=200)
 
 
 class ImportStatus(Contract):

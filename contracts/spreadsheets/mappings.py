@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
+from contracts.answers import Person
 from contracts.base import Contract
 from contracts.spreadsheets.states import MappingStatus, SpreadsheetState
 
@@ -24,8 +25,6 @@ FieldName = Annotated[str, StringConstraints(max_length=64, pattern=r"^[A-Z][A-Z
 Header = Annotated[str, StringConstraints(max_length=200)]
 CellText = Annotated[str, StringConstraints(max_length=200)]
 """A distinct value as a person sees it."""
-Person = Annotated[str, StringConstraints(max_length=200)]
-"""Who decides: the subject of a token, or a name that an operator typed."""
 EntityId = Annotated[int, Field(ge=1, le=2**53)]
 """Key of a row in one of the tables that cells refer to; safe for JavaScript."""
 

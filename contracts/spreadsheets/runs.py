@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
+from contracts.answers import OperatorAnswer
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.spreadsheets.mappings import (
@@ -301,11 +302,8 @@ class Confirmation(Contract):
     expected_version: int | None = Field(default=None, ge=0)
 
 
-class Answer(Contract):
+class Answer(OperatorAnswer):
     """Input of `cancel` and `retry`."""
-
-    by: Person = "operator"
-    reason: str | None = Field(default=None, max_length=500)
 
 
 class Reassignment(Contract):

@@ -92,8 +92,8 @@ def _refuse_malformed(
         if decision.id in seen:
             raise _invalid(f"column {decision.id} is decided twice")
         seen.add(decision.id)
-        said = [decision.target is not None, decision.confirm, decision.ignore]
-        if sum(said) != 1:
+        chosen = [decision.target is not None, decision.confirm, decision.ignore]
+        if sum(chosen) != 1:
             raise _invalid(
                 f"column {decision.id} needs exactly one of targetField, confirm and ignore"
             )
@@ -113,8 +113,13 @@ def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
         ApplicationError: `InvalidDecision`.
     """
     for decision in decisions:
-        said = [decision.target_id is not None, decision.confirm, decision.ignore, decision.create]
-        if sum(said) != 1:
+        chosen = [
+            decision.target_id is not None,
+            decision.confirm,
+            decision.ignore,
+            decision.create,
+        ]
+        if sum(chosen) != 1:
             raise _invalid(
                 f"value {decision.id} needs exactly one of targetEntityId, confirm, ignore and "
                 "create"
@@ -155,14 +160,14 @@ def _invalid(message: str) -> ApplicationError:
 
 
 def refuse_other_version(expected: int | None, version: int) -> None:
-    """For answers that are based on mappings as somebody saw them.
+    """For answers that are based on mappings as a person saw them.
 
     Raises:
         ApplicationError: `VersionConflict`.
     """
     if expected is not None and expected != version:
         raise ApplicationError(
-            f"the mappings are at version {version} now, not {expected}: somebody else has "
+            f"the mappings are at version {version} now, not {expected}: another person has "
             "answered meanwhile; look at them again",
             type=VERSION_CONFLICT,
             non_retryable=True,
@@ -219,7 +224,7 @@ def _still_open(message: str, answer: MappingsAnswer) -> ApplicationError:
 
 
 class Nudge(StrEnum):
-    """What happens next while nobody answers."""
+    """What happens next while no answer comes."""
 
     REMINDER = "reminder"
     ESCALATION = "escalation"
@@ -227,7 +232,7 @@ class Nudge(StrEnum):
 
 
 def next_nudge(progress: SpreadsheetProgress, patience: Patience) -> tuple[Nudge, datetime]:
-    """What happens next to a run that waits, and when, if nobody does anything."""
+    """What happens next to a run that waits, and when, if no answer comes."""
     assert progress.touched is not None
     since = progress.touched
     reminder = patience.remind_after + progress.reminders * patience.remind_every

@@ -34,7 +34,7 @@ class Batch:
         workflow.upsert_search_attributes(
             attributes.waiting(state, workflow.now(), attributes.OPERATORS)
             if waits
-            else attributes.going_on(state)
+            else attributes.not_waiting(state)
         )
         await workflow.wait_condition(lambda: ends)
 

@@ -11,8 +11,11 @@ from contracts.batches import (
     BatchAnswer,
     BatchKey,
     BatchOrder,
+    BatchProgress,
     CancelMode,
     CaseOrder,
+    Line,
+    NoteEvents,
     Phase,
     PolledDepth,
     Purpose,
@@ -40,20 +43,21 @@ from workflows.batches.case_queue import CaseQueue
 from workflows.batches.sweeper import BatchSweeper
 
 Handle = WorkflowHandle[Any, Any]
+Act = Callable[[Handle, BatchWorld], Awaitable[None]]
 QUICK = Timings(settle=1, poll=1, hold=1, end=3600)
 
 
-async def _reach(handle: Handle, phase: Phase) -> None:
+async def reach(handle: Handle, phase: Phase) -> None:
     async def reached() -> bool:
         return (await handle.query(BatchLifecycle.status)).phase is phase
 
     await eventually(reached)
 
 
-async def _whole_way(handle: Handle, world: BatchWorld) -> None:
-    await _reach(handle, Phase.LOADING)
+async def whole_way(handle: Handle, world: BatchWorld) -> None:
+    await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
-    await _reach(handle, Phase.ENDING)
+    await reach(handle, Phase.ENDING)
     await handle.signal(BatchLifecycle.take, ended())
 
 
@@ -62,23 +66,23 @@ async def _cancel_while_provisioning(handle: Handle, world: BatchWorld) -> None:
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-async def _cancel_partly(handle: Handle, world: BatchWorld) -> None:
-    await _reach(handle, Phase.LOADING)
+async def cancel_partly(handle: Handle, world: BatchWorld) -> None:
+    await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
 
 
 async def _retry_then_whole_way(handle: Handle, world: BatchWorld) -> None:
-    await _reach(handle, Phase.PARKED)
+    await reach(handle, Phase.PARKED)
     await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
-    await _whole_way(handle, world)
+    await whole_way(handle, world)
 
 
 async def _give_up(handle: Handle, world: BatchWorld) -> None:
-    await _reach(handle, Phase.PARKED)
+    await reach(handle, Phase.PARKED)
     await handle.signal("fail", BatchAnswer(by="ann"))
 
 
-async def _nothing(handle: Handle, world: BatchWorld) -> None:
+async def nothing(handle: Handle, world: BatchWorld) -> None:
     return
 
 
@@ -87,8 +91,11 @@ class Case:
     """One way a batch can go."""
 
     world: BatchWorld = field(default_factory=BatchWorld)
-    act: Callable[[Handle, BatchWorld], Awaitable[None]] = _whole_way
+    act: Act = whole_way
     purpose: Purpose = Purpose.LOAD
+    timings: Timings = QUICK
+    progress: BatchProgress | None = None
+    events_per_run: int | None = None
 
     workflow = BatchLifecycle
 
@@ -101,7 +108,7 @@ class Case:
         key = BatchKey(case_id=1, batch_id=1)
         return await client.start_workflow(
             BatchLifecycle.run,
-            BatchOrder(key=key, purpose=self.purpose, timings=QUICK),
+            BatchOrder(key=key, purpose=self.purpose, timings=self.timings, progress=self.progress),
             id=key.workflow_id,
             task_queue=task_queue,
             search_attributes=attributes.at_start("batches", self.purpose, str(key.case_id)),
@@ -147,7 +154,7 @@ async def _two_batches(handle: Handle, world: CaseScript) -> None:
     ]
     for number in (2, 1):
         await handle.execute_update(CaseQueue.take, started(BatchKey(case_id=1, batch_id=number)))
-    await eventually(lambda: world.has_closed(2))
+    await eventually(lambda: world.has_closed(2), seconds=90)
 
 
 async def _cancelled_case(handle: Handle, world: CaseScript) -> None:
@@ -158,11 +165,38 @@ async def _cancelled_case(handle: Handle, world: CaseScript) -> None:
     await eventually(lambda: world.has_closed(1))
 
 
+async def _case_cancelled_by_temporal(handle: Handle, world: CaseScript) -> None:
+    await handle.execute_update(CaseQueue.take, started(BatchKey(case_id=1, batch_id=1)))
+    await eventually(lambda: world.has_announced("LOADER_STARTED"))
+    await handle.cancel()
+
+
+async def _refused_then_two_batches(handle: Handle, world: CaseScript) -> None:
+    await handle.signal("take", started(BatchKey(case_id=2, batch_id=1)))
+    await _two_batches(handle, world)
+
+
+class _LateTable(CaseScript):
+    """The table of batches is unavailable at first."""
+
+    @activity.defn(name="batches.note")
+    async def _note(self, noted: NoteEvents) -> Line:
+        await self._begin("note")
+        return await super()._note(noted)
+
+
+def _unavailable_table() -> CaseScript:
+    world = _LateTable()
+    world.fails["note"] = [denied("no database")]
+    return world
+
+
 @dataclass
 class SweeperCase:
     """One way the sweeper can go."""
 
     world: SweeperWorld
+    cancel: bool = False
 
     workflow = BatchSweeper
     workflows = (BatchSweeper, BatchLifecycle)
@@ -178,10 +212,13 @@ class SweeperCase:
         )
 
     async def go(self, handle: Handle) -> None:
-        """Nobody does anything."""
+        """Cancel it, when this is such a case."""
+        if self.cancel:
+            await self.world.batch.working.wait()
+            await handle.cancel()
 
 
-def _held(step: str) -> BatchWorld:
+def held(step: str) -> BatchWorld:
     world = BatchWorld()
     world.hold(step)
     return world
@@ -196,47 +233,50 @@ class _Healing(BatchWorld):
         return depth(dead=2 - len(self.passes))
 
 
-def _failing(step: str) -> BatchWorld:
+def failing(step: str) -> BatchWorld:
     world = BatchWorld()
     world.fails[step] = [denied()]
     return world
 
 
-def _answering(*outcomes: Validation) -> BatchWorld:
+def answering(*outcomes: Validation) -> BatchWorld:
     return BatchWorld(validations=list(outcomes))
 
 
-_GO = Validation(outcome=ValidationOutcome.CONTINUE)
+GO = Validation(outcome=ValidationOutcome.CONTINUE)
 
 CASES: dict[str, Case] = {
     "happy": Case(BatchWorld(depths=[depth(3), depth(2), depth()])),
-    "cancelled-while-provisioning": Case(_held("create_function"), _cancel_while_provisioning),
-    "cancelled-partly": Case(BatchWorld(depths=[depth(3), depth(1), depth()]), _cancel_partly),
+    "cancelled-while-provisioning": Case(held("create_function"), _cancel_while_provisioning),
+    "cancelled-partly": Case(BatchWorld(depths=[depth(3), depth(1), depth()]), cancel_partly),
     "redriven-twice": Case(_Healing()),
     "dead-letters-kept": Case(BatchWorld(depths=[depth(dead=1)], keeps=True)),
-    "orphan-found": Case(_answering(Validation(outcome=ValidationOutcome.CONTINUE, orphans=(9,)))),
+    "orphan-found": Case(answering(Validation(outcome=ValidationOutcome.CONTINUE, orphans=(9,)))),
     "blocked-then-built": Case(
-        _answering(
-            Validation(outcome=ValidationOutcome.BLOCKED, reason="batch 9 is loading"), _GO, _GO
+        answering(
+            Validation(outcome=ValidationOutcome.BLOCKED, reason="batch 9 is loading"), GO, GO
         )
     ),
     "skipped": Case(
-        _answering(Validation(outcome=ValidationOutcome.SKIP_DUPLICATE, reason="complete")),
-        _nothing,
+        answering(Validation(outcome=ValidationOutcome.SKIP_DUPLICATE, reason="complete")),
+        nothing,
     ),
-    "parked-then-retried": Case(_failing("subscribe"), _retry_then_whole_way),
-    "given-up": Case(_failing("attach_mapping"), _give_up),
+    "parked-then-retried": Case(failing("subscribe"), _retry_then_whole_way),
+    "given-up": Case(failing("attach_mapping"), _give_up),
     "redrive-of-kept": Case(
         BatchWorld(depths=[depth(dead=1), depth(dead=1), depth()]),
         lambda handle, world: handle.signal(BatchLifecycle.take, ended()),
         Purpose.REDRIVE,
     ),
-    "swept": Case(BatchWorld(), _nothing, Purpose.SWEEP),
+    "swept": Case(BatchWorld(), nothing, Purpose.SWEEP),
 }
 
 CASE_CASES: dict[str, CaseCase] = {
     "two-batches": CaseCase(CaseScript(), _two_batches),
     "cancelled-batch": CaseCase(CaseScript(), _cancelled_case),
+    "cancelled-by-temporal": CaseCase(CaseScript(), _case_cancelled_by_temporal),
+    "event-of-another-case": CaseCase(CaseScript(), _refused_then_two_batches),
+    "table-unavailable": CaseCase(_unavailable_table(), _two_batches),
 }
 
 SWEEPER_CASES: dict[str, SweeperCase] = {
@@ -244,4 +284,8 @@ SWEEPER_CASES: dict[str, SweeperCase] = {
         SweeperWorld((BatchKey(case_id=1, batch_id=1), BatchKey(case_id=2, batch_id=1)))
     ),
     "nothing-to-sweep": SweeperCase(SweeperWorld(())),
+    "not-swept": SweeperCase(SweeperWorld((BatchKey(case_id=1, batch_id=1),), failing("plan"))),
+    "cancelled": SweeperCase(
+        SweeperWorld((BatchKey(case_id=1, batch_id=1),), held("plan")), cancel=True
+    ),
 }

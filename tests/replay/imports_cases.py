@@ -1,19 +1,24 @@
 """The ways a document import can go."""
 
 import asyncio
+import contextlib
+import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.imports import Answer, ImportOrder, Retry
 from tests.support.imports import OUTCOME, World, import_message, permanent
+from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
 Handle = WorkflowHandle[Any, Any]
+Act = Callable[[Handle, World], Awaitable[None]]
 
 
 async def _nothing(handle: Handle, world: World) -> None:
@@ -44,6 +49,89 @@ async def _skip(handle: Handle, world: World) -> None:
 async def _cancel(handle: Handle, world: World) -> None:
     await world.working.wait()
     await handle.execute_update(DocumentImport.cancel, Answer(reason="enough"))
+
+
+async def _cancel_by_signal(handle: Handle, world: World) -> None:
+    await world.working.wait()
+    await handle.signal("cancel", Answer(reason="enough", by="ann"))
+
+
+async def _cancel_by_temporal(handle: Handle, world: World) -> None:
+    await world.working.wait()
+    await handle.cancel()
+
+
+async def _cancel_parked_by_temporal(handle: Handle, world: World) -> None:
+    await _when_parked(handle)
+    await handle.cancel()
+
+
+async def _retry_twice(handle: Handle, world: World) -> None:
+    await _when_parked(handle)
+    await handle.execute_update(DocumentImport.retry, Retry(by="ann"))
+    await eventually(lambda: _has_handled(world, 2))
+    await _retry(handle, world)
+
+
+async def _has_handled(world: World, times: int) -> bool:
+    return len(world.handled) >= times
+
+
+async def _retry_as_other_work(handle: Handle, world: World) -> None:
+    await _when_parked(handle)
+    other = world.prepared[0].model_copy(update={"project_id": "p2"})
+    await handle.signal("retry", Retry(message=other, by="ann"))
+    await handle.signal("retry", Retry(by="bea"))
+
+
+def _update(name: str, answer: Answer | Retry) -> Act:
+    async def act(handle: Handle, world: World) -> None:
+        await _when_parked(handle)
+        await handle.execute_update(name, answer)
+
+    return act
+
+
+def _signal(name: str, *answer: Answer | Retry) -> Act:
+    async def act(handle: Handle, world: World) -> None:
+        await _when_parked(handle)
+        await handle.signal(name, *answer)
+
+    return act
+
+
+async def _correct(handle: Handle, world: World) -> None:
+    await _when_parked(handle)
+    corrected = world.prepared[0].model_copy(update={"blob_name": "uploads/right.csv"})
+    await _update("retry", Retry(message=corrected, by="ann"))(handle, world)
+
+
+class _Deaf(World):
+    """A step that ends as if nothing were when it is cancelled."""
+
+    def __init__(self, name: str, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._name = name
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [self._deaf(step) for step in super().activities()]
+
+    def _deaf(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        name = activity._Definition.must_from_callable(step).name
+        if name != self._name:
+            return step
+
+        @functools.wraps(step, updated=())
+        async def ends(work: Any) -> Any:
+            self.working.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                while True:
+                    activity.heartbeat()
+                    await asyncio.sleep(0.1)
+            return await step(work)
+
+        return activity.defn(name=name)(ends)
 
 
 @dataclass
@@ -79,6 +167,14 @@ class Case:
         await self.act(handle, self.world)
 
 
+def _unreadable() -> World:
+    return World(failures=[permanent()])
+
+
+def _unrecorded() -> World:
+    return World(finish_failures=[permanent("no database")])
+
+
 CASES: dict[str, Case] = {
     "plain": Case(World()),
     "plain-remote": Case(World(path="remote")),
@@ -102,4 +198,32 @@ CASES: dict[str, Case] = {
         act=_retry,
     ),
     "result-not-recorded": Case(World(finish_failures=[permanent("no database")]), act=_retry),
+    "parked-and-retried-by-signal": Case(_unreadable(), act=_signal("retry")),
+    "parked-and-corrected-by-update": Case(_unreadable(), act=_correct),
+    "parked-and-skipped-by-update": Case(
+        _unreadable(), act=_update("skip", Answer(reason="not ours", by="ann"))
+    ),
+    "parked-and-failed-by-update": Case(
+        _unreadable(), act=_update("fail", Answer(reason="wrong file", by="ann"))
+    ),
+    "parked-and-failed-by-signal": Case(_unreadable(), act=_signal("fail")),
+    "parked-and-cancelled": Case(_unreadable(), act=_update("cancel", Answer(by="ann"))),
+    "parked-and-cancelled-by-signal": Case(_unreadable(), act=_signal("cancel")),
+    "parked-and-cancelled-by-temporal": Case(_unreadable(), act=_cancel_parked_by_temporal),
+    "parked-twice": Case(World(failures=[permanent(), permanent("still")]), act=_retry_twice),
+    "retried-as-other-work": Case(_unreadable(), act=_retry_as_other_work),
+    "parked-without-status-row": Case(
+        World(failures=[permanent()], finish_failures=[permanent("no database")]), act=_retry
+    ),
+    "cancelled-by-signal": Case(World(block=True, path="remote"), act=_cancel_by_signal),
+    "cancelled-by-temporal": Case(World(block=True, path="remote"), act=_cancel_by_temporal),
+    "cancelled-local-by-temporal": Case(World(block=True), act=_cancel_by_temporal),
+    "cancelled-between-steps": Case(_Deaf("imports.prepare"), act=_cancel),
+    "cancelled-between-steps-by-temporal": Case(_Deaf("imports.prepare"), act=_cancel_by_temporal),
+    "cancelled-after-the-last-step": Case(_Deaf("imports.load_rows", path="remote"), act=_cancel),
+    "cancelled-while-recorded": Case(World(block_finish=True), act=_cancel_by_temporal),
+    "not-recorded-and-skipped": Case(_unrecorded(), act=_signal("skip")),
+    "not-recorded-and-failed": Case(_unrecorded(), act=_update("fail", Answer(by="ann"))),
+    "not-recorded-for-too-long": Case(_unrecorded(), park=timedelta(seconds=1)),
+    "not-recorded-and-cancelled-by-temporal": Case(_unrecorded(), act=_cancel_parked_by_temporal),
 }

@@ -51,6 +51,18 @@ def _failing(step: LoadStep, *, is_final: bool = False) -> LoadWorld:
     return world
 
 
+def _not_given_up() -> LoadWorld:
+    world = _failing(LoadStep.EXTRACT)
+    world.fails["give_up"] = [unreadable("no database")]
+    return world
+
+
+def _held_while_given_up() -> LoadWorld:
+    world = _failing(LoadStep.EXTRACT)
+    world.held.add("give_up")
+    return world
+
+
 CASES: dict[str, Case] = {
     "loaded": Case(),
     "resumed": Case(LoadWorld(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
@@ -58,6 +70,14 @@ CASES: dict[str, Case] = {
     "dead-letter": Case(_failing(LoadStep.EXTRACT)),
     "failed-for-good": Case(_failing(LoadStep.EXTRACT, is_final=True)),
     "cancelled": Case(LoadWorld(held={LoadStep.EXTRACT}), cancel=True),
+    "cancelled-between-steps": Case(
+        LoadWorld(held={LoadStep.DEDUPE}, stubborn={LoadStep.DEDUPE}), cancel=True
+    ),
+    "failed-while-cancelled": Case(
+        LoadWorld(held={LoadStep.EXTRACT}, fails_when_cancelled=unreadable()), cancel=True
+    ),
+    "given-up-twice": Case(_not_given_up()),
+    "cancelled-while-given-up": Case(_held_while_given_up(), cancel=True),
     "relations": Case(event=RELATIONS),
     "attachments": Case(event=ATTACHMENTS),
 }

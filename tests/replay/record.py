@@ -15,11 +15,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from temporalio.client import WorkflowFailureError
-from temporalio.testing import WorkflowEnvironment
+from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import temporal_binary
-from tests.replay import batches_cases, imports_cases, loads_cases, spreadsheets_cases
+from tests.replay import (
+    batches_cases,
+    batches_parked_cases,
+    imports_cases,
+    loads_cases,
+    spreadsheets_cases,
+    spreadsheets_parked_cases,
+)
 from workers.plugin import docflow_plugin
 from workflows import attributes
 
@@ -27,10 +34,10 @@ HISTORIES = Path(__file__).parent / "histories"
 TASK_QUEUE = "recorded"
 CASES: Mapping[str, Mapping[str, Any]] = {
     "DocumentImport": imports_cases.CASES,
-    "SpreadsheetImport": spreadsheets_cases.CASES,
+    "SpreadsheetImport": {**spreadsheets_cases.CASES, **spreadsheets_parked_cases.CASES},
     "SpreadsheetUndo": spreadsheets_cases.UNDO_CASES,
     "SpreadsheetRetention": spreadsheets_cases.RETENTION_CASES,
-    "BatchLifecycle": batches_cases.CASES,
+    "BatchLifecycle": {**batches_cases.CASES, **batches_parked_cases.CASES},
     "CaseQueue": batches_cases.CASE_CASES,
     "BatchSweeper": batches_cases.SWEEPER_CASES,
     "DocumentLoad": loads_cases.CASES,
@@ -49,17 +56,29 @@ def _of_no_machine(value: Any) -> Any:
     return {name: "" if name == "stackTrace" else _of_no_machine(item) for name, item in items}
 
 
+async def _server(case: Any) -> WorkflowEnvironment:
+    """A dev server; a case may set after how many events a run is to continue as new."""
+    values = ["frontend.WorkflowTimeSkippingEnabled=true"]
+    if events := getattr(case, "events_per_run", None):
+        values.append(f"limit.historyCount.suggestContinueAsNew={events}")
+    return await WorkflowEnvironment.start_time_skipping_v2(
+        ts_config=TimeSkippingConfig(enabled=False),
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=[
+            word for value in values for word in ("--dynamic-config-value", value)
+        ],
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+
+
 async def record(workflow: str, name: str) -> None:
     """Run one case on a dev server and keep its history."""
     target = HISTORIES / workflow / f"{name}.json"
     if target.exists():
         sys.exit(f"{target} exists: a recorded history is never recorded again")
     case = CASES[workflow][name]
-    environment = await WorkflowEnvironment.start_local(
-        dev_server_existing_path=temporal_binary(),
-        search_attributes=attributes.ALL,
-        plugins=[docflow_plugin()],
-    )
+    environment = await _server(case)
     async with (
         environment,
         Worker(
@@ -72,12 +91,18 @@ async def record(workflow: str, name: str) -> None:
     ):
         handle = await case.start(environment.client, name, TASK_QUEUE)
         await case.go(handle)
+        if passes := getattr(case, "passes", None):
+            await environment.fast_forward(handle, passes)
         try:
             await handle.result()
         except WorkflowFailureError as failure:
             print(f"{name}: ends with {failure.cause}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        history = json.loads((await handle.fetch_history()).to_json())
+        # Of the first run, where a case continues as new.
+        first = environment.client.get_workflow_handle(
+            handle.id, run_id=handle.first_execution_run_id
+        )
+        history = json.loads((await first.fetch_history()).to_json())
         target.write_text(json.dumps(_of_no_machine(history), indent=1) + "\n")
 
 

@@ -4,9 +4,10 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
@@ -21,8 +22,11 @@ from contracts.spreadsheets import (
     Layout,
     LayoutChange,
     Patience,
+    PurgeInput,
+    PurgeResult,
     Reassignment,
     RetentionOrder,
+    SpreadsheetProgress,
     SpreadsheetState,
     UndoOrder,
     undo_id,
@@ -44,6 +48,7 @@ from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 from workflows.spreadsheets.undo import SpreadsheetUndo
 
 Handle = WorkflowHandle[Any, Any]
+Act = Callable[[Handle, SheetWorld], Awaitable[None]]
 ANN = Confirmation(by="ann")
 UUID = uuid.UUID("5eed0000-0000-4000-8000-000000000000")
 IN_NO_TIME = Patience(remind_after=1, remind_every=2, escalate_after=2, abandon_after=4)
@@ -57,7 +62,7 @@ async def _nothing(handle: Handle, world: SheetWorld) -> None:
     return
 
 
-async def _when(handle: Handle, state: SpreadsheetState) -> None:
+async def when(handle: Handle, state: SpreadsheetState) -> None:
     async def waits() -> bool:
         status = await handle.query(SpreadsheetImport.status)
         return status.state is state and status.waiting_since is not None
@@ -65,14 +70,14 @@ async def _when(handle: Handle, state: SpreadsheetState) -> None:
     await eventually(waits)
 
 
-async def _when_parked(handle: Handle) -> None:
+async def when_parked(handle: Handle) -> None:
     async def parked() -> bool:
         return (await handle.query(SpreadsheetImport.status)).reason is not None
 
     await eventually(parked)
 
 
-async def _when_called(world: SheetWorld, step: str) -> None:
+async def when_called(world: SheetWorld, step: str) -> None:
     async def called() -> bool:
         return step in world.calls
 
@@ -80,7 +85,7 @@ async def _when_called(world: SheetWorld, step: str) -> None:
 
 
 async def _answer_columns(handle: Handle) -> None:
-    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await when(handle, SpreadsheetState.COLUMN_MAPPING)
     decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
     await handle.execute_update(
         "update_column_mappings", ColumnDecisions(by="ann", decisions=decisions)
@@ -88,7 +93,7 @@ async def _answer_columns(handle: Handle) -> None:
 
 
 async def _answer_values(handle: Handle) -> None:
-    await _when(handle, SpreadsheetState.CELL_MAPPING)
+    await when(handle, SpreadsheetState.CELL_MAPPING)
     status = await handle.query(SpreadsheetImport.status)
     for value in status.cells.first_open:
         decision = CellDecision(id=value.id, target_id=7)
@@ -105,7 +110,7 @@ async def _by_updates(handle: Handle, world: SheetWorld) -> None:
 
 
 async def _by_signals(handle: Handle, world: SheetWorld) -> None:
-    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.signal("confirm_column_mappings")
     decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
     await handle.signal("update_column_mappings", ColumnDecisions(by="ann", decisions=decisions))
@@ -115,30 +120,30 @@ async def _by_signals(handle: Handle, world: SheetWorld) -> None:
 
 
 async def _start(handle: Handle, world: SheetWorld) -> None:
-    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("start", ANN)
     await _answer_values(handle)
 
 
 async def _another_layout(handle: Handle, world: SheetWorld) -> None:
-    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await when(handle, SpreadsheetState.COLUMN_MAPPING)
     change = LayoutChange(by="ann", layout=Layout(sheet="Second"))
     await handle.execute_update("change_layout", change)
     await handle.execute_update("start", ANN)
 
 
 async def _cancel_pause(handle: Handle, world: SheetWorld) -> None:
-    await _when(handle, SpreadsheetState.COLUMN_MAPPING)
+    await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("cancel", Answer(by="ann", reason="wrong file"))
 
 
 async def _cancel_rows(handle: Handle, world: SheetWorld) -> None:
-    await _when_called(world, "process")
+    await when_called(world, "process")
     await handle.execute_update("cancel", Answer(by="ann"))
 
 
-async def _retry(handle: Handle, world: SheetWorld) -> None:
-    await _when_parked(handle)
+async def retry(handle: Handle, world: SheetWorld) -> None:
+    await when_parked(handle)
     await handle.execute_update("retry", Answer(by="ann"))
 
 
@@ -148,7 +153,9 @@ class Case:
 
     world: SheetWorld
     order: dict[str, Any] = field(default_factory=dict[str, Any])
-    act: Callable[[Handle, SheetWorld], Awaitable[None]] = _nothing
+    act: Act = _nothing
+    progress: SpreadsheetProgress | None = None
+    events_per_run: int | None = None
 
     workflow = SpreadsheetImport
 
@@ -161,7 +168,7 @@ class Case:
         order = spreadsheet_order(uuid=_uuid(name), **self.order)
         return await client.start_workflow(
             SpreadsheetImport.run,
-            args=[order, None],
+            args=[order, self.progress],
             id=workflow_id(order.uuid),
             task_queue=task_queue,
             search_attributes=attributes.at_start("spreadsheets", order.import_type, "1"),
@@ -172,10 +179,11 @@ class Case:
         await self.act(handle, self.world)
 
 
-_STRAIGHT = {"auto_start": True}
+STRAIGHT = {"auto_start": True}
+
 
 CASES: dict[str, Case] = {
-    "straight-through": Case(SheetWorld(), _STRAIGHT),
+    "straight-through": Case(SheetWorld(), STRAIGHT),
     "answered-by-updates": Case(
         SheetWorld(columns=UNMATCHED, values=("U18", "Old boys")), act=_by_updates
     ),
@@ -183,16 +191,24 @@ CASES: dict[str, Case] = {
     "started-with-late-values": Case(SheetWorld(late=[("U18",), ()]), act=_start),
     "another-layout": Case(SheetWorld(), act=_another_layout),
     "cancelled-while-waiting": Case(SheetWorld(columns=UNMATCHED), act=_cancel_pause),
-    "cancelled-while-processing": Case(SheetWorld(held={"process"}), _STRAIGHT, _cancel_rows),
+    "cancelled-while-processing": Case(SheetWorld(held={"process"}), STRAIGHT, _cancel_rows),
     "damaged-at-the-top": Case(SheetWorld(failures={"analyse": [damaged()]})),
     "damaged-below": Case(SheetWorld(failures={"stage": [damaged()]})),
     "parked-and-retried": Case(
-        SheetWorld(failures={"process": [transient()]}, errors=1), _STRAIGHT, _retry
+        SheetWorld(failures={"process": [transient()]}, errors=1), STRAIGHT, retry
     ),
-    "end-not-recorded": Case(SheetWorld(failures={"finish": [transient()]}), _STRAIGHT, _retry),
+    "end-not-recorded": Case(SheetWorld(failures={"finish": [transient()]}), STRAIGHT, retry),
     "reminded-and-abandoned": Case(SheetWorld(), {"patience": IN_NO_TIME}),
     "dry-run": Case(SheetWorld(), {"auto_start": True, "dry_run": True}),
 }
+
+
+async def _when_undo_parked(handle: Handle) -> None:
+    async def parked() -> bool:
+        described = await handle.describe()
+        return described.typed_search_attributes.get(attributes.STATE) == "parked"
+
+    await eventually(parked)
 
 
 @dataclass
@@ -201,6 +217,8 @@ class UndoCase:
 
     world: Undoing
     retry: bool = False
+    act: Callable[[Handle], Awaitable[None]] | None = None
+    passes: timedelta | None = None
 
     workflow = SpreadsheetUndo
 
@@ -227,18 +245,47 @@ class UndoCase:
 
     async def go(self, handle: Handle) -> None:
         """Answer when it is parked."""
+        if self.act is not None:
+            await _when_undo_parked(handle)
+            await self.act(handle)
         while self.retry and self.world.attempts < 2:
             await handle.signal("retry")
             await asyncio.sleep(0.1)
 
 
+async def _nothing_more(handle: Handle) -> None:
+    return
+
+
 UNDO_CASES: dict[str, UndoCase] = {
     "plain": UndoCase(Undoing()),
     "parked-and-retried": UndoCase(Undoing([transient()]), retry=True),
+    "parked-and-retried-by-update": UndoCase(
+        Undoing([transient()]),
+        act=lambda handle: handle.execute_update("retry", Answer(by="ann")),
+    ),
+    "parked-and-cancelled": UndoCase(Undoing([transient()]), act=lambda handle: handle.cancel()),
+    "parked-too-long": UndoCase(
+        Undoing([transient()]), act=_nothing_more, passes=timedelta(days=31)
+    ),
     "refused": UndoCase(
         Undoing([ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)])
     ),
 }
+
+
+async def _has_begun(world: Retaining) -> bool:
+    return bool(world.nows)
+
+
+class _Held(Retaining):
+    """A purge that takes until it is cancelled."""
+
+    @activity.defn(name="spreadsheets.purge")
+    async def purge(self, work: PurgeInput) -> PurgeResult:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(0.05)
 
 
 @dataclass
@@ -246,6 +293,7 @@ class RetentionCase:
     """One way a run of retention can go."""
 
     world: Retaining
+    cancel: bool = False
 
     workflow = SpreadsheetRetention
 
@@ -263,10 +311,14 @@ class RetentionCase:
         )
 
     async def go(self, handle: Handle) -> None:
-        """Nobody does anything."""
+        """Cancel it, when this is such a case."""
+        if self.cancel:
+            await eventually(lambda: _has_begun(self.world))
+            await handle.cancel()
 
 
 RETENTION_CASES: dict[str, RetentionCase] = {
+    "cancelled": RetentionCase(_Held([_uuid("1")]), cancel=True),
     "nothing-due": RetentionCase(Retaining([])),
     "three-pages": RetentionCase(
         Retaining([_uuid(str(n)) for n in range(5)], waiting={_uuid("1")})

@@ -5,12 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from temporalio import workflow
-from temporalio.exceptions import (
-    ApplicationError,
-    FailureError,
-    WorkflowAlreadyStartedError,
-    is_cancelled_exception,
-)
+from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
 from activities.batches.case_backlog import CaseNotes
@@ -32,24 +27,24 @@ from contracts.batches import (
 )
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
-from workflows.steps import explain
+from workflows.failures import explain, reraise_cancellation
 
 __all__ = ["BatchLifecycle", "CaseQueue"]
 
 INBOX: Final = 1_000
-"""Events that wait to be noted; more are refused, and come again."""
+"""Events that wait to be recorded; more are refused, and are delivered again."""
 EVENTS_PER_RUN: Final = 1_500
 """A run takes 2,000 updates at most."""
 DATABASE_PAUSE: Final = timedelta(seconds=30)
 CLOSING_PAUSE: Final = timedelta(seconds=2)
-"""Between two looks at a batch that said it is about to end."""
+"""Between two looks at a batch that signalled its end."""
 
 
 @workflow.defn(name="CaseQueue")
 class CaseQueue:
     """Takes the events of a case, keeps its batches in the order of their ids, runs one at a time.
 
-    Every event is written down first; which batch is next is read from the table each time. The
+    Every event is recorded first; which batch is next is read from the table each time. The
     run ends when there has been nothing to do for a while: the next event starts another.
     """
 
@@ -62,43 +57,44 @@ class CaseQueue:
         self._batch: asyncio.Future[Any] | None = None
         """The running batch, when this very run started it."""
         self._closing = False
-        """The running batch said that it ends."""
-        self._told = set[CaseEvent]()
-        """What the running batch knows."""
+        """The running batch signalled that it ends."""
+        self._forwarded = set[CaseEvent]()
+        """Events that the running batch has been sent."""
         self._line = Line()
         self._wake: datetime | None = None
 
     @workflow.run
     async def run(self, order: CaseOrder) -> CaseResult:
-        """Keep the case going until nothing is left to do."""
+        """Run the batches of the case until none is left."""
         try:
-            return await self._keep_going()
+            return await self._run_batches()
         except asyncio.CancelledError:
             await self._cancel_running()
             raise
 
-    async def _keep_going(self) -> CaseResult:
+    async def _run_batches(self) -> CaseResult:
         while True:
             if self._is_over:
                 self._ended()
             try:
-                await self._note()
+                await self._record_events()
                 await self._start_next()
             except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
-                self._show(f"**The table of batches is away**, trying again: {explain(error)}\n\n")
+                reraise_cancellation(error)
+                self._show(
+                    f"**The table of batches is unavailable**, trying again: {explain(error)}\n\n"
+                )
                 await workflow.sleep(DATABASE_PAUSE)
                 continue
             self._show()
             if self._is_long:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                self._go_on_as_new()
-            if not await self._something_happens():
+                self._continue_as_new()
+            if not await self._wait_for_event():
                 return CaseResult(events=self._taken, finished=self._finished)
 
-    async def _note(self) -> None:
-        """Write down what came, and see who waits."""
+    async def _record_events(self) -> None:
+        """Record the events that came, and read which batches wait."""
         events = tuple(self._inbox[:INBOX])
         adopted = self._running if self._batch is None else None
         self._line = await workflow.execute_local_activity_method(
@@ -116,20 +112,20 @@ class CaseQueue:
         if self._running is None:
             return
         run = workflow.get_external_workflow_handle_for(BatchLifecycle.run, self._key.workflow_id)
-        # What comes twice is told once, and a batch that runs has been started.
+        # Forward each event once; a batch that runs has been started.
         for event in dict.fromkeys(events):
             if event.batch_id != self._running or isinstance(event, JobStarted):
                 continue
-            if event in self._told:
+            if event in self._forwarded:
                 continue
             try:
                 await run.signal(BatchLifecycle.take, event)
             except FailureError as error:
                 # It has ended meanwhile: what stands in the table decides what follows.
-                workflow.logger.info("%s for a batch that is gone: %s", event.event_type, error)
+                workflow.logger.info("%s for a batch that has ended: %s", event.event_type, error)
             else:
                 if not isinstance(event, RedriveRequested):
-                    self._told.add(event)
+                    self._forwarded.add(event)
 
     async def _start_next(self) -> None:
         """Start the first batch that may run, or set when to look again."""
@@ -145,7 +141,7 @@ class CaseQueue:
                     self._wake = given_up_at
                     return
                 await self._skip(batch)
-            # One in `processing` whose run is gone: whoever is next finds out what it is.
+            # One in `processing` whose run has ended: the next batch's validation decides.
 
     async def _skip(self, batch: WaitingBatch) -> None:
         await workflow.execute_local_activity_method(
@@ -161,7 +157,7 @@ class CaseQueue:
 
     async def _start(self, batch: WaitingBatch) -> None:
         self._running, self._closing = batch.batch_id, False
-        self._told.clear()
+        self._forwarded.clear()
         if batch.open_run:
             return
         assert batch.purpose is not None
@@ -174,7 +170,7 @@ class CaseQueue:
                     timings=batch.timings or self._order.timings,
                 ),
                 id=self._key.workflow_id,
-                # It outlives runs of the case that go on as new; a case that is cancelled
+                # It outlives runs of the case that continue as new; a case that is cancelled
                 # cancels it, and one that is terminated leaves it to finish its work.
                 parent_close_policy=ParentClosePolicy.ABANDON,
                 search_attributes=attributes.at_start(
@@ -183,10 +179,10 @@ class CaseQueue:
                 static_summary=f"{str(self._key).capitalize()}: {batch.purpose}",
             )
         except WorkflowAlreadyStartedError:
-            # Another run of the case started it, or the sweeper is at it.
+            # Another run of the case started it, or the sweeper is working on it.
             self._batch = None
 
-    async def _something_happens(self) -> bool:
+    async def _wait_for_event(self) -> bool:
         """Wait for an event, an end or a time; False: nothing did, and nothing is expected."""
         try:
             await workflow.wait_condition(
@@ -222,7 +218,7 @@ class CaseQueue:
         taken_here = self._taken - self._order.taken
         return info.is_continue_as_new_suggested() or taken_here >= EVENTS_PER_RUN
 
-    def _go_on_as_new(self) -> None:
+    def _continue_as_new(self) -> None:
         workflow.continue_as_new(
             self._order.model_copy(
                 update={
@@ -241,7 +237,7 @@ class CaseQueue:
         try:
             await run.cancel()
         except FailureError as error:
-            workflow.logger.info("%s is gone already: %s", self._key, error)
+            workflow.logger.info("%s has ended already: %s", self._key, error)
             return
         if self._batch is not None:
             # Its resources are removed before the case is over.
@@ -252,19 +248,19 @@ class CaseQueue:
         assert self._running is not None
         return BatchKey(case_id=self._order.case_id, batch_id=self._running)
 
-    def _show(self, trouble: str = "") -> None:
+    def _show(self, problem: str = "") -> None:
         waiting = ", ".join(str(batch.batch_id) for batch in self._line.batches[:20]) or "none"
         running = (
             "none" if self._running is None else f"[{self._running}] `{self._key.workflow_id}`"
         )
         until = f"; looks again at {self._wake:%Y-%m-%d %H:%M} UTC" if self._wake else ""
         workflow.set_current_details(
-            f"{trouble}Running: {running}\n\nNot done, in order: {waiting}{until}"
+            f"{problem}Running: {running}\n\nNot done, in order: {waiting}{until}"
         )
 
     @workflow.update(name="take")
     async def take(self, event: CaseEvent) -> Taken:
-        """Take an event; it is in history when this answers."""
+        """Accept an event; it is in history when this returns."""
         self._inbox.append(event)
         self._taken += 1
         return Taken(events=self._taken, running=self._running)
@@ -276,7 +272,7 @@ class CaseQueue:
                 f"this is case {self._order.case_id}, not {event.case_id}", type="OtherCase"
             )
         if len(self._inbox) >= INBOX:
-            raise ApplicationError("too many events wait to be noted; try again", type="Busy")
+            raise ApplicationError("too many events wait to be recorded; try again", type="Busy")
 
     @workflow.signal(name="take")
     def take_signal(self, event: CaseEvent) -> None:

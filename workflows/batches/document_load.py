@@ -1,18 +1,18 @@
 """One document of a batch, from its file to rows in the database."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, FailureError
 
 from activities.batches.document_load import DocumentLoading
 from contracts.batches import (
     STEPS,
     DocumentId,
     DocumentState,
+    GivenUp,
     GiveUp,
     LoadOrder,
     LoadResult,
@@ -23,7 +23,8 @@ from contracts.batches import (
 from contracts.blobs import BlobRef
 from contracts.errors import DOCUMENT_FAILED
 from workflows import attributes, policies
-from workflows.steps import explain
+from workflows.cancellation import stop_if
+from workflows.failures import explain, reraise_cancellation, retried
 
 Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
 
@@ -46,7 +47,7 @@ PAUSE: Final = timedelta(minutes=1)
 class DocumentLoad:
     """dedupe -> extract -> tags -> relations -> attachments, as far as its event asks for them.
 
-    Each step leaves a checkpoint behind, so a run that follows a failed one goes on where that
+    Each step leaves a checkpoint behind, so a run that follows a failed one resumes where that
     stopped. A document that cannot be loaded becomes a dead letter of its batch, and this run
     fails; on the final pass over the dead letters its failure is recorded, and the run completes.
     """
@@ -72,11 +73,10 @@ class DocumentLoad:
         try:
             await self._load()
         except FailureError as error:
-            if is_cancelled_exception(error):
-                raise
+            reraise_cancellation(error)
             self._stop_when_cancelled()
             await self._give_up(explain(error))
-        workflow.upsert_search_attributes(attributes.going_on(self._state))
+        workflow.upsert_search_attributes(attributes.not_waiting(self._state))
         workflow.set_current_details("")
         return self.status()
 
@@ -85,7 +85,7 @@ class DocumentLoad:
             self._stop_when_cancelled()
             self._step = step
             self._show()
-            outcome = await self._take(step)
+            outcome = await self._do(step)
             if not outcome.resumed:
                 self._done.append(step)
             self._source = outcome.source or self._source
@@ -95,7 +95,7 @@ class DocumentLoad:
                 return
         self._state = DocumentState.LOADED
 
-    async def _take(self, step: LoadStep) -> StepOutcome:
+    async def _do(self, step: LoadStep) -> StepOutcome:
         order = StepOrder(event=self._event, step=step, source=self._source)
         summary = f"{step} {self._event.document_id}"
         if step in _LONG:
@@ -107,36 +107,34 @@ class DocumentLoad:
         )
 
     def _stop_when_cancelled(self) -> None:
-        # A step that ends although it was to be cancelled takes the wish to stop with it.
-        if workflow.cancellation_reason() is not None:
-            raise asyncio.CancelledError
+        stop_if(workflow.cancellation_reason() is not None)
 
     async def _give_up(self, reason: str) -> None:
         """Hand the document over to its batch; without that it would be lost."""
         self._reason = reason
         lost = GiveUp(event=self._event, step=self._step, reason=reason)
-        while True:
-            try:
-                given_up = await workflow.execute_local_activity_method(
-                    DocumentLoading.give_up, lost, summary="give up", **policies.SHORT
-                )
-                break
-            except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
-                self._show(f"It cannot be made a dead letter, trying again: {explain(error)}")
-                await workflow.sleep(PAUSE)
+
+        async def record() -> GivenUp:
+            return await workflow.execute_local_activity_method(
+                DocumentLoading.give_up, lost, summary="give up", **policies.SHORT
+            )
+
+        given_up = await retried(record, self._pause)
         self._state = DocumentState.FAILED
         if not given_up.final:
             raise ApplicationError(reason, self.status(), type=DOCUMENT_FAILED, non_retryable=True)
 
-    def _show(self, trouble: str | None = None) -> None:
-        said = [f"`{self._step}` of {self._event.document_id} ({self._event.key})"]
+    async def _pause(self, failure: FailureError) -> None:
+        self._show(f"It cannot be made a dead letter, trying again: {explain(failure)}")
+        await workflow.sleep(PAUSE)
+
+    def _show(self, problem: str | None = None) -> None:
+        lines = [f"`{self._step}` of {self._event.document_id} ({self._event.key})"]
         if self._reason is not None:
-            said.append(f"**Failed**: {self._reason}")
-        if trouble is not None:
-            said.append(trouble)
-        workflow.set_current_details("\n\n".join(said))
+            lines.append(f"**Failed**: {self._reason}")
+        if problem is not None:
+            lines.append(problem)
+        workflow.set_current_details("\n\n".join(lines))
 
     @workflow.query(name="status")
     def status(self) -> LoadResult:

@@ -1,11 +1,11 @@
-"""What a batch is built from: made as soon as what it needs is there, removed one by one."""
+"""Resources of a batch: each is made as soon as those it needs exist, removed one by one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import FailureError
 
 from activities.batches.provisioning import BatchProvisioning
 from activities.batches.teardown import BatchTeardown
@@ -21,11 +21,11 @@ from contracts.batches import (
     Timings,
 )
 from workflows import policies
-from workflows.steps import explain
+from workflows.failures import explain, reraise_cancellation
 
 Step = Callable[[Any, StepInput], Awaitable[StepDone]]
-Trouble = Callable[[str], Awaitable[None]]
-"""Told what failed for good; returns when it is to be tried again."""
+OnFailure = Callable[[str], Awaitable[None]]
+"""Given what failed for good; returns when it is to be tried again."""
 
 
 class Making(NamedTuple):
@@ -79,11 +79,11 @@ GOES_WITH: Final = {
     Resource.FUNCTION: (Resource.CONCURRENCY,),
     Resource.QUEUE: (Resource.REDRIVE_POLICY, Resource.QUEUE_POLICY, Resource.DELIVERY),
 }
-"""What is gone when something else is."""
+"""Resources that are removed together with another one."""
 
 
 class Building:
-    """The resources of one batch, and what became of each."""
+    """The resources of one batch, and the state of each."""
 
     def __init__(
         self,
@@ -121,8 +121,8 @@ class Building:
         """The dead-letter queue was not empty, and stays."""
         return self._states.get(Resource.DEAD_LETTERS) in (ResourceState.KEPT, ResourceState.LEFT)
 
-    async def make(self, plan: BatchPlan, trouble: Trouble) -> None:
-        """Make everything; a step that fails for good is tried again after `trouble` returns."""
+    async def make(self, plan: BatchPlan, on_failure: OnFailure) -> None:
+        """Make everything; a step that fails for good is tried again after `on_failure` returns."""
         missing = [
             resource
             for resource in PROVISIONING
@@ -131,7 +131,7 @@ class Building:
         while missing:
             failed = await self._make(plan, missing)
             if failed:
-                await trouble("; ".join(f"{name}: {why}" for name, why in failed.items()))
+                await on_failure("; ".join(f"{name}: {why}" for name, why in failed.items()))
 
     async def _make(self, plan: BatchPlan, missing: list[Resource]) -> dict[Resource, str]:
         """Make what can be made, and take it off the list; what failed for good, and why."""
@@ -144,7 +144,7 @@ class Building:
             def has_all() -> bool:
                 return not set(making.needs).intersection(missing)
 
-            # Whatever ends a step without its resource, nobody waits for that resource.
+            # However a step ends without its resource, no other one may wait for that.
             await workflow.wait_condition(lambda: has_all() or bool(tried.intersection(missing)))
             if not has_all():
                 return
@@ -154,8 +154,7 @@ class Building:
                 missing.remove(resource)
                 self._note(resource, done.state)
             except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
+                reraise_cancellation(error)
                 failed[resource] = explain(error)
             finally:
                 tried.add(resource)
@@ -172,15 +171,15 @@ class Building:
         )
 
     async def remove(
-        self, plan: BatchPlan, *, keep_dead_letters: bool, trouble: Trouble | None
+        self, plan: BatchPlan, *, keep_dead_letters: bool, on_failure: OnFailure | None
     ) -> None:
         """Remove everything, whatever there is of it.
 
         Args:
             plan: Of the batch.
             keep_dead_letters: A dead-letter queue that holds something stays.
-            trouble: Told what cannot be removed; returns to try again, or raises `LeaveIt`. None:
-                nobody is asked, and it is left.
+            on_failure: Given what cannot be removed; returns to try again, or raises `LeaveIt`.
+                None: it is left without asking.
         """
         work = self._input(plan, keep_dead_letters=keep_dead_letters)
         for resource, step in TEARDOWN.items():
@@ -191,13 +190,12 @@ class Building:
                     await self._remove(resource, step, work)
                     break
                 except FailureError as error:
-                    if is_cancelled_exception(error):
-                        raise
-                    if trouble is None:
+                    reraise_cancellation(error)
+                    if on_failure is None:
                         self._note(resource, ResourceState.LEFT)
                         break
                     try:
-                        await trouble(f"{resource}: {explain(error)}")
+                        await on_failure(f"{resource}: {explain(error)}")
                     except LeaveIt:
                         self._note(resource, ResourceState.LEFT)
                         break

@@ -1,23 +1,18 @@
-"""What holds a batch when a step has failed for good, and how people see and answer it."""
+"""How people see a batch, and how it waits for them when a step has failed for good."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import FailureError
 
-from contracts.batches import (
-    BatchAnswer,
-    BatchOrder,
-    LoaderStatus,
-    Phase,
-    Purpose,
-)
+from contracts.batches import BatchOrder, LoaderStatus, Phase, PolledDepth, Purpose, Resource
+from contracts.batches.runs import DEPTHS_KEPT
 from workflows import attributes
 from workflows.batches.infrastructure import Building, LeaveIt, table_of
-from workflows.steps import Answered, Decision, Parking, explain
+from workflows.cancellation import Cancellation
+from workflows.failures import explain, retried
+from workflows.parking import Decision, Parking
 
 T = TypeVar("T")
 
@@ -30,135 +25,128 @@ class BatchOver(Exception):
         self.status, self.reason = status, reason
 
 
-class BatchPauses:
-    """The part of a batch's run that people deal with."""
+class BatchView:
+    """Where a batch stands, as people see it: phase and reason, resources, queues."""
 
     def __init__(self, order: BatchOrder) -> None:
         before = order.progress
-        self._order, self._key, self._times = order, order.key, order.timings
-        built = before.resources if before else ()
-        self._building = Building(order.key, order.timings, built, self._show)
-        self._depths = list(before.depths) if before else []
-        self._phase = before.phase if before else Phase.VALIDATING
-        self._reason: str | None = None
-        self._stopped = False
-        self._parking = Parking[BatchAnswer](timedelta(seconds=order.timings.patience))
+        self.phase = before.phase if before else Phase.VALIDATING
+        self.reason: str | None = None
+        self.depths = list(before.depths) if before else []
+        resources = before.resources if before else ()
+        self.building = Building(order.key, order.timings, resources, self.show)
+
+    def enter(self, phase: Phase, reason: str | None = None) -> None:
+        """Go to another phase."""
+        self.phase, self.reason = phase, reason
+        workflow.upsert_search_attributes(attributes.not_waiting(phase))
+        self.show()
+
+    def add(self, depth: PolledDepth) -> None:
+        """Show what a look at the queues found."""
+        self.depths = [*self.depths, depth][-DEPTHS_KEPT:]
+        self.show()
+
+    def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> None:
+        """Show how the batch ended.
+
+        Args:
+            status: Of the batch.
+            kept: Dead letters in a queue that stays.
+            left: Resources that could not be removed.
+        """
+        notes = [self.reason] if self.reason else []
+        if kept:
+            notes.append(f"{kept} dead letters are kept: `docflow batches redrive` retries them")
+        if left:
+            notes.append(f"left for the sweeper: {', '.join(left)}")
+        self.phase, self.reason = Phase.DONE, "; ".join(notes) or None
+        workflow.upsert_search_attributes(
+            attributes.waiting(status, workflow.now(), attributes.OPERATORS)
+            if kept or left
+            else attributes.not_waiting(status)
+        )
+        self.show()
+
+    def show(self) -> None:
+        """Bring the run's current details up to date."""
+        reason = f": {self.reason}" if self.reason else ""
+        table = table_of(self.building.rows, self.depths)
+        workflow.set_current_details(f"**{self.phase}**{reason}\n\n{table}")
 
     @property
-    def _is_sweep(self) -> bool:
-        return self._order.purpose is Purpose.SWEEP
+    def dead_letters(self) -> int:
+        """At the last look."""
+        return self.depths[-1].dead_letters.total if self.depths else 0
 
-    def _enter(self, phase: Phase, reason: str | None = None) -> None:
-        self._phase, self._reason = phase, reason
-        workflow.upsert_search_attributes(attributes.going_on(phase))
-        self._show()
 
-    def _show(self) -> None:
-        said = f": {self._reason}" if self._reason else ""
-        table = table_of(self._building.rows, self._depths)
-        workflow.set_current_details(f"**{self._phase}**{said}\n\n{table}")
+class BatchPauses:
+    """Does the steps of a batch, and parks it at one that has failed for good.
 
-    async def _do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do a step; when it has failed for good, a person says whether it is tried again."""
-        while True:
-            self._go_on()
-            try:
-                done = await work()
-            except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
-                reason = explain(error)
-            else:
-                self._go_on()
-                return done
-            await self._park(step, reason)
+    A sweep never parks: the next one tries again what this one cannot do.
+    """
 
-    def _go_on(self) -> None:
-        """Stop here when the run is to stop: a step that was ending took no notice of it."""
-        if self._stopped:
-            raise asyncio.CancelledError
+    def __init__(
+        self,
+        order: BatchOrder,
+        view: BatchView,
+        parking: Parking,
+        cancellation: Cancellation[bool],
+    ) -> None:
+        self._asks = order.purpose is not Purpose.SWEEP
+        self._view, self._parking, self._cancellation = view, parking, cancellation
 
-    async def _rest(self, seconds: int) -> None:
-        # The server fires a timer of no time after a second.
-        if seconds:
-            await workflow.sleep(timedelta(seconds=seconds))
+    async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do a step; a person decides whether one that failed for good is tried again.
 
-    async def _leave(self, step: str, work: Callable[[], Awaitable[T]]) -> T | None:
+        Raises:
+            BatchOver: The batch is given up.
+        """
+
+        async def attempt() -> T:
+            self._cancellation.check()
+            done = await work()
+            self._cancellation.check()
+            return done
+
+        return await retried(attempt, lambda error: self.park(step, explain(error)))
+
+    async def do_or_leave(self, step: str, work: Callable[[], Awaitable[T]]) -> T | None:
         """Do a step of the end, which a person may leave out."""
         while True:
             try:
                 return await work()
             except FailureError as error:
                 reason = explain(error)
-            if self._is_sweep or await self._ask(step, reason) is not Decision.RETRY:
+            if not await self._is_to_be_retried(step, reason):
                 return None
 
-    async def _park(self, step: str, reason: str) -> None:
-        """Wait until somebody says that a step is tried again.
+    async def park(self, step: str, reason: str) -> None:
+        """Wait until a person decides that a step is tried again.
 
         Raises:
             BatchOver: The batch is given up.
         """
-        if self._is_sweep or await self._ask(step, reason) is not Decision.RETRY:
+        if not await self._is_to_be_retried(step, reason):
             raise BatchOver(LoaderStatus.FAILED, f"{step}: {reason}")
 
-    async def _ask(self, step: str, reason: str) -> Decision:
-        before, self._phase = self._phase, Phase.PARKED
-        answered = await self._parking.wait(step, reason, _nobody)
-        self._phase = before
+    async def _is_to_be_retried(self, step: str, reason: str) -> bool:
+        return self._asks and await self.ask(step, reason) is Decision.RETRY
+
+    async def ask(self, step: str, reason: str) -> Decision:
+        """Park until a person decides, or the time for that is over."""
+        before, self._view.phase = self._view.phase, Phase.PARKED
+        answered = await self._parking.wait(step, reason)
+        self._view.phase = before
         self._parking.resume(before)
-        self._show()
+        self._view.show()
         return answered.decision
 
-    async def _ask_what_to_leave(self, reason: str) -> None:
-        if await self._ask("tear down", reason) is not Decision.RETRY:
+    async def ask_what_to_leave(self, reason: str) -> None:
+        """Wait until a person decides that something is to be removed after all.
+
+        Raises:
+            LeaveIt: It is left to the sweeper.
+        """
+        if await self.ask("tear down", reason) is not Decision.RETRY:
             raise LeaveIt
-
-    @workflow.update(name="retry")
-    async def retry(self, answer: BatchAnswer) -> None:
-        """Try the step that the batch is parked at again."""
-        self._answer(Decision.RETRY, answer)
-
-    @workflow.update(name="skip")
-    async def skip(self, answer: BatchAnswer) -> None:
-        """Go on without a step of the end; before that, the batch is given up."""
-        self._answer(Decision.SKIP, answer)
-
-    @workflow.update(name="fail")
-    async def fail(self, answer: BatchAnswer) -> None:
-        """Give a parked batch up: what was built is removed."""
-        self._answer(Decision.FAIL, answer)
-
-    @retry.validator
-    def _check_retry(self, answer: BatchAnswer) -> None:
-        self._parking.refuse_unless_waiting()
-
-    @skip.validator
-    def _check_skip(self, answer: BatchAnswer) -> None:
-        self._parking.refuse_unless_waiting()
-
-    @fail.validator
-    def _check_fail(self, answer: BatchAnswer) -> None:
-        self._parking.refuse_unless_waiting()
-
-    @workflow.signal(name="retry")
-    def retry_signal(self, answer: BatchAnswer | None = None) -> None:
-        """Twin of the update, for `temporal workflow signal`."""
-        self._answer(Decision.RETRY, answer or BatchAnswer())
-
-    @workflow.signal(name="skip")
-    def skip_signal(self, answer: BatchAnswer | None = None) -> None:
-        """Twin of the update, for `temporal workflow signal`."""
-        self._answer(Decision.SKIP, answer or BatchAnswer())
-
-    @workflow.signal(name="fail")
-    def fail_signal(self, answer: BatchAnswer | None = None) -> None:
-        """Twin of the update, for `temporal workflow signal`."""
-        self._answer(Decision.FAIL, answer or BatchAnswer())
-
-    def _answer(self, decision: Decision, answer: BatchAnswer) -> None:
-        self._parking.answer(Answered(decision, answer.reason, answer.by))
-
-
-async def _nobody() -> None:
-    """Nothing to tell."""

@@ -1,4 +1,4 @@
-"""What the run of a batch asks of the world, beside its infrastructure: one method, one step."""
+"""Steps of a batch beside its infrastructure: one method, one activity."""
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
@@ -49,7 +49,7 @@ class BatchSteps:
         )
 
     async def announce(self, plan: BatchPlan, event: Announcement, status: str = "SUCCESS") -> None:
-        """Tell the outside world."""
+        """Publish an event for other services."""
         await workflow.execute_activity_method(
             BatchEnding.announce,
             Announce(key=self._key, plan=plan, event_type=event, status=status),
@@ -102,10 +102,10 @@ class BatchSteps:
             BatchEnding.truncate, self._key, summary="empty temporary tables", **policies.SHORT
         )
 
-    async def tell_case(self) -> None:
-        """Let the run of the case know that this one is about to end."""
+    async def notify_case(self) -> None:
+        """Signal the run of the case that this one is about to end."""
         case = workflow.get_external_workflow_handle(self._key.case_workflow_id)
         try:
             await case.signal("batch_ends", self._key.batch_id)
         except FailureError as error:
-            workflow.logger.info("%s is not told: %s", self._key.case_workflow_id, error)
+            workflow.logger.info("%s not notified: %s", self._key.case_workflow_id, error)

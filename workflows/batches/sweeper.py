@@ -4,14 +4,14 @@ import asyncio
 from typing import Final
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError, is_cancelled_exception
+from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
 from activities.batches.orphans import BatchSweeping
 from contracts.batches import BatchKey, BatchOrder, Purpose, SweepOrder, Swept
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
-from workflows.steps import explain
+from workflows.failures import explain, reraise_cancellation
 
 AT_ONCE: Final = 5
 """Batches swept side by side: the cloud's control planes throttle early."""
@@ -21,15 +21,15 @@ AT_ONCE: Final = 5
 class BatchSweeper:
     """Finds resources whose batch has no open run, and removes them.
 
-    Each batch is swept by a run of the batch's own id: nobody can start the batch meanwhile, and
-    one that was started meanwhile is left alone.
+    Each batch is swept by a run of the batch's own id: the batch cannot be started meanwhile, and
+    one that was started before is left alone.
     """
 
     @workflow.run
     async def run(self, order: SweepOrder) -> Swept:
         """Sweep up to `order.most` batches."""
         orphans = await workflow.execute_activity_method(
-            BatchSweeping.orphans, order, summary="find what nobody owns", **policies.LONG
+            BatchSweeping.orphans, order, summary="find orphaned resources", **policies.LONG
         )
         workflow.set_current_details(
             "Sweeping\n\n" + "\n".join(f"- {key}" for key in orphans.keys) if orphans.keys else ""
@@ -59,8 +59,7 @@ class BatchSweeper:
             except WorkflowAlreadyStartedError:
                 return None
             except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
+                reraise_cancellation(error)
                 workflow.logger.warning("%s not swept: %s", key, explain(error))
                 return False
             return not result.left

@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
 from activities.imports.lifecycle import ImportLifecycle
+from contracts.answers import AnyAnswer
 from contracts.errors import IMPORT_FAILED
 from contracts.imports import (
     Answer,
@@ -23,44 +24,45 @@ from contracts.imports import (
     Retry,
 )
 from workflows import attributes, policies
-from workflows.steps import Answered, Decision, Parking, explain
+from workflows.cancellation import Cancellation
+from workflows.failures import explain, failures_logged, retried, retried_despite_cancel
+from workflows.parkable import Parkable
+from workflows.parking import Decision
 
 _RECORD: Final = "record result"
 _DONE: Final = "done"
 
 
 class _Skipped(Exception):
-    """There is nothing to do, or a person said so."""
+    """There is nothing to do, or a person decided so."""
 
 
 class _Failed(Exception):
-    """A person gave up, or the wait for one was over."""
+    """A person gave up, or none answered in time."""
 
 
 @workflow.defn(name="DocumentImport")
-class DocumentImport:
+class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """route -> preflight -> resolve source -> run handler -> record result -> delete blob.
 
-    A step that cannot be done parks the run; what was done before stays done.
+    A step that fails for good parks the run; what was done before stays done.
     """
 
     @workflow.init
     def __init__(self, order: ImportOrder) -> None:
+        super().__init__(timedelta(seconds=order.park_for_seconds))
         self._message = order.message
         self._plan: ImportPlan | None = None
         self._outcome: HandlerOutcome | None = None
         self._step = "waiting for a worker"
         self._state = ImportState.RUNNING
-        self._parking = Parking[Retry](timedelta(seconds=order.park_for_seconds))
-        self._work: asyncio.Task[None] | None = None
-        self._stopped: Answer | None = None
+        self._cancellation = Cancellation[Answer]()
 
     @workflow.run
     async def run(self, order: ImportOrder) -> ImportResult:
         """Import the document; a run that fails has state `failed` in its status row too."""
-        self._work = asyncio.create_task(self._import())
         try:
-            await self._work
+            await self._cancellation.start(self._import())
         except _Skipped as skipped:
             return await self._close(ImportState.SKIPPED, str(skipped))
         except _Failed as failed:
@@ -74,18 +76,14 @@ class DocumentImport:
         return await self._close(ImportState.COMPLETED)
 
     async def _import(self) -> None:
-        while True:
-            try:
-                self._plan = await self._prepare()
-                self._outcome = await self._handle(self._plan)
-                reason = self._outcome.held_back
-            except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
-                reason = explain(error)
-            if reason is None:
-                return
-            await self._park(reason)
+        await retried(self._prepare_and_handle, self._park)
+
+    async def _prepare_and_handle(self) -> None:
+        self._plan = await self._prepare()
+        self._outcome = await self._handle(self._plan)
+        if self._outcome.held_back is not None:
+            # Nothing was written: that is for a person to decide, like a failure.
+            raise ApplicationError(self._outcome.held_back)
 
     async def _prepare(self) -> ImportPlan:
         self._begin("prepare")
@@ -113,40 +111,33 @@ class DocumentImport:
         )
 
     def _begin(self, step: str) -> None:
-        # A wish to stop that came while a step was ending must not start the next one.
-        if self._stopped is not None:
-            raise asyncio.CancelledError
+        self._cancellation.check()
         self._step = step
 
-    async def _park(self, reason: str) -> None:
+    async def _park(self, failure: FailureError) -> None:
+        reason = explain(failure)
         self._state = ImportState.PARKED
-        answered = await self._parking.wait(
-            self._step, reason, lambda: self._announce_parked(reason)
-        )
-        said = f"{answered.reason or reason}" + (f" ({answered.by})" if answered.by else "")
+        answered = await self._parking.wait(self._step, reason, lambda: self._record_parked(reason))
+        decided = f"{answered.reason or reason}" + (f" ({answered.by})" if answered.by else "")
         if answered.decision is Decision.SKIP:
-            raise _Skipped(said)
+            raise _Skipped(decided)
         if answered.decision is Decision.FAIL:
-            raise _Failed(said)
-        if answered.correction is not None and answered.correction.message is not None:
-            self._message = answered.correction.message
-        # The document may have been put right under the same name: look at it anew. A load goes
-        # on behind its progress mark when it is the same still.
+            raise _Failed(decided)
+        if isinstance(answered.answer, Retry) and answered.answer.message is not None:
+            self._message = answered.answer.message
+        # The document may have been corrected under the same name: look at it again. A load
+        # resumes behind its progress mark when it is still the same.
         self._plan = self._outcome = None
         self._state = ImportState.RUNNING
         self._parking.resume()
 
-    async def _announce_parked(self, reason: str) -> None:
-        try:
+    async def _record_parked(self, reason: str) -> None:
+        # The run waits whether or not the status row can say so.
+        with failures_logged("status row of a parked run not written"):
             await self._record(ImportState.PARKED, reason)
-        except FailureError as error:
-            if is_cancelled_exception(error):
-                raise
-            # The run waits whether or not the status row can say so.
-            workflow.logger.warning("status row of a parked run not written: %s", explain(error))
 
     async def _cancelled(self) -> ImportResult:
-        stopped = self._stopped
+        stopped = self._cancellation.request
         reason = (stopped and stopped.reason) or "cancelled; what was committed stays"
         result = await self._close(ImportState.CANCELLED, reason)
         if stopped is None:
@@ -160,20 +151,11 @@ class DocumentImport:
 
     async def _close(self, state: ImportState, reason: str | None = None) -> ImportResult:
         self._step = _RECORD
-        while True:
-            try:
-                outcome = await self._record(state, reason)
-                break
-            except FailureError as error:
-                if is_cancelled_exception(error):
-                    # Too late to stop anything, and without its record the end would be lost.
-                    continue
-                # The work is done and only its record is missing: any answer tries again.
-                self._state = ImportState.PARKED
-                await self._parking.wait(self._step, explain(error), _nobody)
-                self._parking.resume()
+        outcome = await retried_despite_cancel(
+            lambda: self._record(state, reason), self._park_unrecorded
+        )
         self._state, self._step, self._outcome = state, _DONE, outcome
-        workflow.upsert_search_attributes(attributes.going_on(state))
+        workflow.upsert_search_attributes(attributes.not_waiting(state))
         workflow.set_current_details("")
         await workflow.wait_condition(workflow.all_handlers_finished)
         return ImportResult(
@@ -189,6 +171,12 @@ class DocumentImport:
             reason=reason or outcome.note,
         )
 
+    async def _park_unrecorded(self, failure: FailureError) -> None:
+        # The work is done and only its record is missing: any answer tries again.
+        self._state = ImportState.PARKED
+        await self._parking.wait(self._step, explain(failure))
+        self._parking.resume()
+
     async def _record(self, state: ImportState, reason: str | None) -> HandlerOutcome:
         return await workflow.execute_local_activity_method(
             ImportLifecycle.finish,
@@ -203,16 +191,11 @@ class DocumentImport:
             **policies.SHORT,
         )
 
-    @workflow.update(name="retry")
-    async def retry(self, answer: Retry) -> ImportStatus:
-        """Try a parked run again from the failed step; a corrected message starts over."""
-        self._parking.answer(Answered(Decision.RETRY, by=answer.by, correction=answer))
+    def _answered(self) -> ImportStatus:
         return self.status()
 
-    @retry.validator
-    def _check_retry(self, answer: Retry) -> None:
-        self._parking.refuse_unless_waiting()
-        if answer.message is not None:
+    def _validate_answer(self, decision: Decision, answer: AnyAnswer) -> None:
+        if isinstance(answer, Retry) and answer.message is not None:
             self._refuse_other_work(answer.message)
 
     def _refuse_other_work(self, corrected: ImportMessage) -> None:
@@ -224,34 +207,14 @@ class DocumentImport:
                     type="OtherWork",
                 )
 
-    @workflow.update(name="skip")
-    async def skip(self, answer: Answer) -> ImportStatus:
-        """Leave a parked document out."""
-        self._parking.answer(Answered(Decision.SKIP, answer.reason, answer.by))
-        return self.status()
-
-    @skip.validator
-    def _check_skip(self, answer: Answer) -> None:
-        self._parking.refuse_unless_waiting()
-
-    @workflow.update(name="fail")
-    async def fail(self, answer: Answer) -> ImportStatus:
-        """Give a parked document up."""
-        self._parking.answer(Answered(Decision.FAIL, answer.reason, answer.by))
-        return self.status()
-
-    @fail.validator
-    def _check_fail(self, answer: Answer) -> None:
-        self._parking.refuse_unless_waiting()
-
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> ImportStatus:
         """Stop between chunks; what is committed stays and is counted."""
-        self._stop(answer)
+        self._cancellation.stop(answer)
         return self.status()
 
     @cancel.validator
-    def _check_cancel(self, answer: Answer) -> None:
+    def _validate_cancel(self, answer: Answer) -> None:
         if self._is_closing:
             raise ApplicationError("too late: the import is done", type="TooLate")
 
@@ -259,39 +222,11 @@ class DocumentImport:
     def _is_closing(self) -> bool:
         return self._step in (_RECORD, _DONE)
 
-    def _stop(self, answer: Answer) -> None:
-        self._stopped = self._stopped or answer
-        if self._work is not None:
-            self._work.cancel()
-
-    @workflow.signal(name="retry")
-    def retry_signal(self, answer: Retry | None = None) -> None:
-        """Twin of the update, for `temporal workflow signal`."""
-        answer = answer or Retry()
-        try:
-            self._check_retry(answer)
-        except ApplicationError as error:
-            workflow.logger.warning("signal retry refused: %s", error.message)
-            return
-        self._parking.answer(Answered(Decision.RETRY, by=answer.by, correction=answer))
-
-    @workflow.signal(name="skip")
-    def skip_signal(self, answer: Answer | None = None) -> None:
-        """Twin of the update, for `temporal workflow signal`."""
-        answer = answer or Answer()
-        self._parking.answer(Answered(Decision.SKIP, answer.reason, answer.by))
-
-    @workflow.signal(name="fail")
-    def fail_signal(self, answer: Answer | None = None) -> None:
-        """Twin of the update, for `temporal workflow signal`."""
-        answer = answer or Answer()
-        self._parking.answer(Answered(Decision.FAIL, answer.reason, answer.by))
-
     @workflow.signal(name="cancel")
     def cancel_signal(self, answer: Answer | None = None) -> None:
         """Twin of the update, for `temporal workflow signal`."""
         if not self._is_closing:
-            self._stop(answer or Answer())
+            self._cancellation.stop(answer or Answer())
 
     def _next_steps(self) -> str | None:
         if not self._parking.waits:
@@ -311,7 +246,3 @@ class DocumentImport:
             plan=self._plan,
             outcome=self._outcome,
         )
-
-
-async def _nobody() -> None:
-    """Nothing to tell."""

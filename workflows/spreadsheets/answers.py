@@ -1,32 +1,29 @@
-"""What an answer does to a spreadsheet import, and what the import tells about itself.
+"""What answers do to the mappings of a spreadsheet import.
 
-Answers are taken one at a time. Each is checked when its turn has come: another may have been
-taken since it was let in.
+Answers are taken one at a time. Each is checked again when it is its turn: another may have been
+taken since it was accepted.
 """
 
 import asyncio
 from collections.abc import Awaitable
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, FailureError
 
 from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.values import SpreadsheetValues
-from contracts.errors import INVALID_DECISION, INVALID_DOCUMENT, UNREADABLE_DOCUMENT
+from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import (
     FINAL,
     Analysis,
     AnalysisInput,
-    Answer,
     CellDecision,
     CellDecisions,
-    CellSummary,
     ColumnDecisions,
     ColumnMapping,
-    ColumnMappings,
     Confirmation,
     DecideCells,
     DecisionRecord,
@@ -35,15 +32,14 @@ from contracts.spreadsheets import (
     MappingsAnswer,
     Reassignment,
     SaveColumns,
-    SpreadsheetOrder,
-    SpreadsheetProgress,
     SpreadsheetState,
-    SpreadsheetStatus,
-    StatusRecord,
 )
 from domain.spreadsheets import decisions as spreadsheet_rules
 from workflows import attributes, policies
-from workflows.steps import Answered, Decision, Parking, explain, kind_of
+from workflows.failures import explain, failure_type, reraise_cancellation
+from workflows.spreadsheets.pauses import HOPELESS
+from workflows.spreadsheets.staging import Staging
+from workflows.spreadsheets.state import SpreadsheetRun
 
 T = TypeVar("T")
 
@@ -54,88 +50,35 @@ _COLLECTING_SECONDS: Final = 20
 
 
 class SpreadsheetAnswers:
-    """State of an import, and how it is answered and asked."""
+    """Checks answers about columns and values, and applies them."""
 
-    def __init__(self, order: SpreadsheetOrder, progress: SpreadsheetProgress) -> None:
-        self._order = order
-        self._now = progress
-        self._step = "waiting for a worker"
-        self._parking = Parking[None](
-            timedelta(seconds=order.patience.abandon_after),
-            {"retry": "try again", "cancel": "give it up"},
-        )
-        self._stopped: Answer | None = None
-        self._last_refusal: str | None = None
-        self._work: asyncio.Task[None] | None = None
+    def __init__(self, run: SpreadsheetRun, staging: Staging) -> None:
+        self._run, self._staging = run, staging
         # One answer at a time: each is based on what the one before has left.
         self._turn = asyncio.Lock()
 
-    def _set(self, **changes: Any) -> None:
-        self._now = self._now.model_copy(update=changes)
-
-    def _touch(self) -> None:
-        """Somebody is at it: reminders count from here."""
-        self._set(touched=workflow.now(), reminders=0, escalated=False)
-
-    @property
-    def _missing(self) -> tuple[str, ...]:
-        return spreadsheet_rules.missing_fields(self._now.columns, self._now.fields)
-
-    def _answer(self) -> MappingsAnswer:
-        return MappingsAnswer(
-            state=self._now.state,
-            version=self._now.version,
-            missing_fields=self._missing,
-            cells=self._now.cells,
-        )
-
-    async def _record(self, *trail: DecisionRecord) -> None:
-        """Bring the status row up to date."""
-        self._set(sequence=self._now.sequence + 1)
-        await workflow.execute_local_activity_method(
-            SpreadsheetLifecycle.record,
-            self._status_record(*trail),
-            summary=f"record {self._now.state}",
-            **policies.SHORT,
-        )
-
-    def _status_record(self, *trail: DecisionRecord, reason: str | None = None) -> StatusRecord:
-        return StatusRecord(
-            uuid=self._order.uuid,
-            sequence=self._now.sequence,
-            state=self._now.state,
-            step=self._step,
-            reason=reason or self._parking.reason,
-            version=self._now.version,
-            assignee=self._now.assignee,
-            waiting_since=self._parking.since or self._now.waiting_since,
-            cells=self._now.cells,
-            at=workflow.now(),
-            trail=trail,
-        )
-
-    def _line(self, kind: str, decision: str, by: str) -> DecisionRecord:
-        return DecisionRecord(kind=kind, decision=decision[:200], by=by, at=workflow.now())
-
-    async def _take_columns(self, answer: ColumnDecisions) -> MappingsAnswer:
+    async def update_columns(self, answer: ColumnDecisions) -> MappingsAnswer:
+        """Apply decisions about columns, all or none."""
         async with self._turn:
-            columns, trail = self._decided_columns(answer)
+            columns, trail = self.decided_columns(answer)
             await self._save_columns(columns, *trail)
-        return self._answer()
+        return self._run.mappings()
 
-    def _decided_columns(
+    def decided_columns(
         self, answer: ColumnDecisions
     ) -> tuple[tuple[ColumnMapping, ...], tuple[DecisionRecord, ...]]:
-        self._check_column_turn(answer.expected_version)
+        """The columns as the answer leaves them, and the trail."""
+        self.check_columns_open(answer.expected_version)
         return spreadsheet_rules.decide_columns(
-            self._now.columns, self._now.fields, answer.decisions, answer.by, workflow.now()
+            self._run.now.columns, self._run.now.fields, answer.decisions, answer.by, workflow.now()
         )
 
-    def _check_column_turn(self, expected_version: int | None) -> None:
-        spreadsheet_rules.refuse_other_state(self._now.state, _COLUMNS)
-        if self._now.columns_confirmed:
+    def check_columns_open(self, expected_version: int | None) -> None:
+        """Refuse an answer about columns that comes at the wrong time."""
+        spreadsheet_rules.refuse_other_state(self._run.now.state, _COLUMNS)
+        if self._run.now.columns_confirmed:
             raise spreadsheet_rules.wrong_state("the columns are confirmed already")
-        spreadsheet_rules.refuse_other_version(expected_version, self._now.version)
+        spreadsheet_rules.refuse_other_version(expected_version, self._run.now.version)
 
     async def _save_columns(
         self,
@@ -143,17 +86,17 @@ class SpreadsheetAnswers:
         *trail: DecisionRecord,
         remember: bool = False,
     ) -> None:
-        version = self._now.version + 1
+        version = self._run.now.version + 1
         save = SaveColumns(
-            uuid=self._order.uuid,
-            organisation_id=self._order.organisation_id,
-            import_type=self._order.import_type,
+            uuid=self._run.order.uuid,
+            organisation_id=self._run.order.organisation_id,
+            import_type=self._run.order.import_type,
             version=version,
             columns=columns,
             trail=trail,
             remember=remember,
         )
-        await _told(
+        await _reported_to_caller(
             workflow.execute_activity_method(
                 SpreadsheetLifecycle.save_columns,
                 save,
@@ -161,31 +104,32 @@ class SpreadsheetAnswers:
                 **policies.ANSWER,
             )
         )
-        self._set(columns=columns, version=version)
-        self._touch()
+        self._run.set(columns=columns, version=version)
+        self._run.touch()
 
-    async def _take_layout(self, change: LayoutChange) -> MappingsAnswer:
+    async def change_layout(self, change: LayoutChange) -> MappingsAnswer:
+        """Read the file in another way; the columns start over."""
         async with self._turn:
-            self._check_column_turn(change.expected_version)
-            version = self._now.version + 1
-            analysis = await self._analyse_anew(change.layout, version)
-            if self._now.state is SpreadsheetState.COLUMN_MAPPING:
-                self._set(
+            self.check_columns_open(change.expected_version)
+            version = self._run.now.version + 1
+            analysis = await self._analyse_again(change.layout, version)
+            if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
+                self._run.set(
                     layout=analysis.layout,
                     columns=analysis.columns,
                     fields=analysis.fields,
                     version=version,
                     staged=None,
                 )
-                self._touch()
-                self._stage_anew()
-                line = self._line("layout", analysis.layout.model_dump_json(), change.by)
-                await self._record(line)
-        return self._answer()
+                self._run.touch()
+                self._staging.restart()
+                line = self._run.trail("layout", analysis.layout.model_dump_json(), change.by)
+                await self._run.record(line)
+        return self._run.mappings()
 
-    async def _analyse_anew(self, layout: Layout, version: int) -> Analysis:
-        work = AnalysisInput(order=self._order, layout=layout, version=version)
-        return await _told(
+    async def _analyse_again(self, layout: Layout, version: int) -> Analysis:
+        work = AnalysisInput(order=self._run.order, layout=layout, version=version)
+        return await _reported_to_caller(
             workflow.execute_activity_method(
                 SpreadsheetAnalysis.analyse,
                 work,
@@ -194,19 +138,16 @@ class SpreadsheetAnswers:
             )
         )
 
-    def _stage_anew(self) -> None:
-        """The layout has changed: the story puts the rows aside again."""
-        raise NotImplementedError
-
-    async def _confirm_columns(
+    async def confirm_columns(
         self, answer: Confirmation, *, skip_values: bool = False
     ) -> MappingsAnswer:
+        """Let the values be collected; returns when they are, or after a while."""
         async with self._turn:
-            self._check_confirm_columns(answer)
-            line = self._line("start" if skip_values else "confirm", "columns", answer.by)
-            await self._save_columns(self._now.columns, line, remember=True)
-            if self._now.state is SpreadsheetState.COLUMN_MAPPING:
-                self._set(columns_confirmed=True, skip_values=skip_values)
+            self.check_confirm_columns(answer)
+            line = self._run.trail("start" if skip_values else "confirm", "columns", answer.by)
+            await self._save_columns(self._run.now.columns, line, remember=True)
+            if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
+                self._run.set(columns_confirmed=True, skip_values=skip_values)
         try:
             await workflow.wait_condition(
                 self._has_moved_on,
@@ -215,51 +156,54 @@ class SpreadsheetAnswers:
             )
         except TimeoutError:
             workflow.logger.info("values are still being collected; answering without them")
-        return self._answer()
+        return self._run.mappings()
 
-    def _check_confirm_columns(self, answer: Confirmation) -> None:
-        self._check_column_turn(answer.expected_version)
-        spreadsheet_rules.refuse_open_fields(self._answer())
+    def check_confirm_columns(self, answer: Confirmation) -> None:
+        """Refuse to confirm columns while required fields are missing."""
+        self.check_columns_open(answer.expected_version)
+        spreadsheet_rules.refuse_open_fields(self._run.mappings())
 
     def _has_moved_on(self) -> bool:
-        state = self._now.state
+        state = self._run.now.state
         if state is SpreadsheetState.CELL_MAPPING:
-            return self._now.collected or self._parking.waits
-        return state is not SpreadsheetState.COLUMN_MAPPING or self._parking.waits
+            return self._run.now.collected or self._run.parking.waits
+        return state is not SpreadsheetState.COLUMN_MAPPING or self._run.parking.waits
 
-    async def _take_values(self, answer: CellDecisions) -> MappingsAnswer:
+    async def update_values(self, answer: CellDecisions) -> MappingsAnswer:
+        """Apply decisions about values, all or none."""
         async with self._turn:
-            self._check_values(answer)
+            self.check_values(answer)
             await self._decide_values(answer.decisions, answer.by)
-        return self._answer()
+        return self._run.mappings()
 
-    def _check_values(self, answer: CellDecisions) -> None:
-        self._check_value_turn(answer.expected_version)
+    def check_values(self, answer: CellDecisions) -> None:
+        """Refuse decisions about values that come at the wrong time or are malformed."""
+        self._check_values_open(answer.expected_version)
         spreadsheet_rules.refuse_malformed_values(answer.decisions)
 
-    def _check_value_turn(self, expected_version: int | None) -> None:
-        spreadsheet_rules.refuse_other_state(self._now.state, _VALUES)
-        if not self._now.collected:
+    def _check_values_open(self, expected_version: int | None) -> None:
+        spreadsheet_rules.refuse_other_state(self._run.now.state, _VALUES)
+        if not self._run.now.collected:
             raise spreadsheet_rules.wrong_state(
                 "the values are still being collected; try again in a moment"
             )
-        if self._now.values_confirmed:
+        if self._run.now.values_confirmed:
             raise spreadsheet_rules.wrong_state("the values are confirmed already")
-        spreadsheet_rules.refuse_other_version(expected_version, self._now.version)
+        spreadsheet_rules.refuse_other_version(expected_version, self._run.now.version)
 
     async def _decide_values(
         self, decisions: tuple[CellDecision, ...], by: str, *, confirm: bool = False
     ) -> None:
-        version = self._now.version + 1
+        version = self._run.now.version + 1
         decide = DecideCells(
-            order=self._order,
+            order=self._run.order,
             version=version,
             decisions=decisions,
             by=by,
             at=workflow.now(),
             confirm=confirm,
         )
-        cells = await _told(
+        cells = await _reported_to_caller(
             workflow.execute_activity_method(
                 SpreadsheetValues.decide_cells,
                 decide,
@@ -267,102 +211,68 @@ class SpreadsheetAnswers:
                 **policies.ANSWER,
             )
         )
-        self._set(cells=cells, version=version)
-        self._touch()
+        self._run.set(cells=cells, version=version)
+        self._run.touch()
 
-    async def _confirm_values(self, answer: Confirmation) -> MappingsAnswer:
+    async def confirm_values(self, answer: Confirmation) -> MappingsAnswer:
+        """Let the rows be processed; returns when they are, or when the run parks."""
         async with self._turn:
-            self._check_confirm_values(answer)
+            self.check_confirm_values(answer)
             await self._decide_values((), answer.by, confirm=True)
-            if self._now.state is SpreadsheetState.CELL_MAPPING:
-                self._set(values_confirmed=True)
+            if self._run.now.state is SpreadsheetState.CELL_MAPPING:
+                self._run.set(values_confirmed=True)
         await workflow.wait_condition(
-            lambda: self._now.state is not SpreadsheetState.CELL_MAPPING or self._parking.waits
+            lambda: (
+                self._run.now.state is not SpreadsheetState.CELL_MAPPING or self._run.parking.waits
+            )
         )
-        return self._answer()
+        return self._run.mappings()
 
-    def _check_confirm_values(self, answer: Confirmation) -> None:
-        self._check_value_turn(answer.expected_version)
-        spreadsheet_rules.refuse_open_values(self._answer())
+    def check_confirm_values(self, answer: Confirmation) -> None:
+        """Refuse to confirm values while some are open."""
+        self._check_values_open(answer.expected_version)
+        spreadsheet_rules.refuse_open_values(self._run.mappings())
 
-    async def _start(self, answer: Confirmation) -> MappingsAnswer:
-        if self._now.state is SpreadsheetState.COLUMN_MAPPING:
-            return await self._confirm_columns(answer, skip_values=True)
-        self._check_start(answer)
-        return await self._confirm_values(answer)
+    async def start(self, answer: Confirmation) -> MappingsAnswer:
+        """Confirm what is being mapped, and skip what comes before the rows."""
+        if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
+            return await self.confirm_columns(answer, skip_values=True)
+        self.check_start(answer)
+        return await self.confirm_values(answer)
 
-    def _check_start(self, answer: Confirmation) -> None:
-        spreadsheet_rules.refuse_other_state(self._now.state, _COLUMNS + _VALUES)
-        if self._now.state is SpreadsheetState.COLUMN_MAPPING:
-            self._check_confirm_columns(answer)
+    def check_start(self, answer: Confirmation) -> None:
+        """Refuse what neither columns nor values can be confirmed by."""
+        spreadsheet_rules.refuse_other_state(self._run.now.state, _COLUMNS + _VALUES)
+        if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
+            self.check_confirm_columns(answer)
         else:
-            self._check_confirm_values(answer)
+            self.check_confirm_values(answer)
 
-    async def _cancel(self, answer: Answer) -> MappingsAnswer:
-        self._check_not_over()
-        self._stopped = self._stopped or answer
-        if self._work is not None:
-            self._work.cancel()
-        await workflow.wait_condition(lambda: self._now.state in FINAL)
-        return self._answer()
-
-    def _check_not_over(self) -> None:
-        if self._now.state in FINAL:
+    def check_not_over(self) -> None:
+        """Refuse an answer to an import that has ended."""
+        if self._run.now.state in FINAL:
             raise spreadsheet_rules.wrong_state("too late: the import has ended")
 
-    async def _reassign(self, answer: Reassignment) -> MappingsAnswer:
+    async def reassign(self, answer: Reassignment) -> MappingsAnswer:
+        """Wait for another person."""
         async with self._turn:
-            self._check_not_over()
-            self._set(assignee=answer.to, notify=answer.notify)
-            self._touch()
-            if self._now.waiting_since is not None:
+            self.check_not_over()
+            self._run.set(assignee=answer.to, notify=answer.notify)
+            self._run.touch()
+            if self._run.now.waiting_since is not None:
                 workflow.upsert_search_attributes([attributes.WAITING_FOR.value_set(answer.to)])
-            await self._record(self._line("reassign", answer.to, answer.by))
-        return self._answer()
-
-    def _retry(self, answer: Answer) -> MappingsAnswer:
-        self._parking.answer(Answered(Decision.RETRY, by=answer.by))
-        return self._answer()
-
-    @workflow.query(name="status")
-    def status(self) -> SpreadsheetStatus:
-        """Where the run stands."""
-        return SpreadsheetStatus(
-            state=self._now.state,
-            step=self._step,
-            version=self._now.version,
-            assignee=self._now.assignee,
-            waiting_since=self._parking.since or self._now.waiting_since,
-            reason=self._parking.reason,
-            total=self._now.staged.total if self._now.staged else None,
-            counts=self._now.counts,
-            missing_fields=self._missing,
-            cells=self._now.cells,
-            last_refusal=self._last_refusal,
-        )
-
-    @workflow.query(name="column_mappings")
-    def column_mappings(self) -> ColumnMappings:
-        """Every column, and what it means."""
-        return ColumnMappings(
-            version=self._now.version, columns=self._now.columns, missing_fields=self._missing
-        )
-
-    @workflow.query(name="cell_mappings")
-    def cell_mappings(self) -> CellSummary:
-        """The values in figures, and the first that are open."""
-        return self._now.cells
+            await self._run.record(self._run.trail("reassign", answer.to, answer.by))
+        return self._run.mappings()
 
 
-async def _told(step: Awaitable[T]) -> T:
-    """Do a step of an answer; whoever answers hears why it cannot be done."""
+async def _reported_to_caller(step: Awaitable[T]) -> T:
+    """Do a step of an answer; its failure is the caller's, and the run continues."""
     try:
         return await step
     except FailureError as error:
-        if is_cancelled_exception(error):
-            raise
-        kind = kind_of(error)
-        if kind in (UNREADABLE_DOCUMENT, INVALID_DOCUMENT):
-            # Of another layout: the file as it was read before is none the worse for it.
+        reraise_cancellation(error)
+        kind = failure_type(error)
+        if kind in HOPELESS:
+            # Of another layout: the file as it was read before is not affected.
             kind = INVALID_DECISION
         raise ApplicationError(explain(error), type=kind, non_retryable=True) from error

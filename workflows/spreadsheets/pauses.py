@@ -1,101 +1,105 @@
-"""The pauses of a spreadsheet import: waiting for answers, and for steps that could not be done."""
+"""Pauses of a spreadsheet import: waiting for answers, and for steps that have failed for good."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import FailureError
 
 from activities.spreadsheets.notices import SpreadsheetNotices
 from contracts.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT
-from contracts.spreadsheets import NEXT, Notice, SpreadsheetState
+from contracts.spreadsheets import Notice, SpreadsheetState
 from domain.spreadsheets import decisions
 from domain.spreadsheets.decisions import Nudge
 from workflows import attributes, policies
-from workflows.spreadsheets.messages import SpreadsheetMessages
-from workflows.steps import Decision, explain, kind_of
+from workflows.failures import explain, failure_type, failures_logged, retried
+from workflows.parking import Decision
+from workflows.spreadsheets.state import SpreadsheetRun
 
 T = TypeVar("T")
 
 HOPELESS: Final = (UNREADABLE_DOCUMENT, INVALID_DOCUMENT)
-"""Failures that nobody's answer can help."""
+"""Failures that no answer can help."""
 
 
 class Failed(Exception):
-    """The file cannot be imported, whatever anybody answers."""
+    """The file cannot be imported, whatever a person answers."""
 
 
 class Abandoned(Exception):
-    """Nobody has answered for too long."""
+    """No answer has come for too long."""
 
 
-class SpreadsheetPauses(SpreadsheetMessages):
-    """An import that waits for people, reminds them, and parks what it cannot do."""
+class SpreadsheetPauses:
+    """Waits for people, reminds them, and parks the run at a step that has failed for good."""
 
-    async def _do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do a step; one that cannot be done waits for somebody to say `retry`."""
-        while True:
-            self._begin(step)
-            try:
-                return await work()
-            except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
-                if kind_of(error) in HOPELESS:
-                    raise Failed(explain(error)) from error
-                await self._park(step, explain(error))
+    def __init__(self, run: SpreadsheetRun) -> None:
+        self._run = run
 
-    def _begin(self, step: str) -> None:
-        # A wish to stop that came while a step was ending must not start the next one.
-        if self._stopped is not None:
-            raise asyncio.CancelledError
-        self._step = step
+    async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do a step; one that fails for good is tried again when a person says so.
+
+        Raises:
+            Failed: It cannot be helped, or none answered in time.
+        """
+
+        async def attempt() -> T:
+            self._run.cancellation.check()
+            self._run.step = step
+            return await work()
+
+        async def park(failure: FailureError) -> None:
+            if failure_type(failure) in HOPELESS:
+                raise Failed(explain(failure)) from failure
+            await self._park(step, explain(failure))
+
+        return await retried(attempt, park)
 
     async def _park(self, step: str, reason: str) -> None:
-        answered = await self._parking.wait(step, reason, self._announce_parked)
+        parking = self._run.parking
+        answered = await parking.wait(step, reason, self._record_parked)
         if answered.decision is not Decision.RETRY:
             raise Failed(answered.reason or reason)
-        self._parking.resume(self._now.state)
+        parking.resume(self._run.now.state)
 
-    async def _announce_parked(self) -> None:
-        try:
-            await self._record()
-        except FailureError as error:
-            if is_cancelled_exception(error):
-                raise
-            # The run waits whether or not the status row can say so.
-            workflow.logger.warning("status row of a parked run not written: %s", explain(error))
+    async def _record_parked(self) -> None:
+        # The run waits whether or not the status row can say so.
+        with failures_logged("status row of a parked run not written"):
+            await self._run.record()
 
-    async def _move(self, state: SpreadsheetState) -> None:
-        assert state in NEXT[self._now.state], f"{self._now.state} -> {state}"
-        self._set(state=state)
+    async def move(self, state: SpreadsheetState) -> None:
+        """Go to another state, and show it."""
+        self._run.enter(state)
         workflow.upsert_search_attributes([attributes.STATE.value_set(state)])
-        await self._do(f"show {state}", self._record)
+        await self.do(f"show {state}", self._run.record)
 
-    async def _await_person(self, answered: Callable[[], bool]) -> None:
-        """Wait until somebody has answered; remind, escalate and finally give up."""
+    async def wait_for_person(self, answered: Callable[[], bool]) -> None:
+        """Wait until a person has answered; remind, escalate and finally give up.
+
+        Raises:
+            Abandoned: No answer has come.
+        """
         if answered():
             return
-        since = self._now.waiting_since or workflow.now()
-        if self._now.waiting_since is None:
-            self._set(waiting_since=since)
-            self._touch()
-        await self._do("wait for a person", self._record)
+        since = self._run.now.waiting_since or workflow.now()
+        if self._run.now.waiting_since is None:
+            self._run.set(waiting_since=since)
+            self._run.touch()
+        await self.do("wait for a person", self._run.record)
         workflow.upsert_search_attributes(
-            attributes.waiting(self._now.state, since, self._now.assignee)
+            attributes.waiting(self._run.now.state, since, self._run.now.assignee)
         )
         while not answered():
             self._show_waiting()
             await self._pause(answered)
             if workflow.info().is_continue_as_new_suggested() and not answered():
-                await self._begin_anew()
-        self._set(waiting_since=None, touched=None)
-        workflow.upsert_search_attributes(attributes.going_on(self._now.state))
+                await self._continue_as_new()
+        self._run.set(waiting_since=None, touched=None)
+        workflow.upsert_search_attributes(attributes.not_waiting(self._run.now.state))
         workflow.set_current_details("")
 
     def _show_waiting(self) -> None:
-        now = self._now
+        now = self._run.now
         assert now.waiting_since is not None
         workflow.set_current_details(
             decisions.details(
@@ -103,20 +107,20 @@ class SpreadsheetPauses(SpreadsheetMessages):
                 now.state,
                 now.waiting_since,
                 now.assignee,
-                self._missing,
+                self._run.missing_fields,
                 now.cells,
             )
         )
 
     async def _pause(self, answered: Callable[[], bool]) -> None:
-        """Until an answer, anything else that somebody does, or what comes next without one."""
-        touched = self._now.touched
-        nudge, due = decisions.next_nudge(self._now, self._order.patience)
+        """Until an answer, anything else that a person does, or what comes next without one."""
+        touched = self._run.now.touched
+        nudge, due = decisions.next_nudge(self._run.now, self._run.order.patience)
         try:
             await workflow.wait_condition(
-                lambda: answered() or self._now.touched != touched,
+                lambda: answered() or self._run.now.touched != touched,
                 timeout=due - workflow.now(),
-                timeout_summary=f"waits for {self._now.assignee}; next: {nudge}"[:200],
+                timeout_summary=f"waits for {self._run.now.assignee}; next: {nudge}"[:200],
             )
         except TimeoutError:
             await self._nudge(nudge)
@@ -125,42 +129,38 @@ class SpreadsheetPauses(SpreadsheetMessages):
         await self._notify(nudge)
         match nudge:
             case Nudge.REMINDER:
-                self._set(reminders=self._now.reminders + 1)
+                self._run.set(reminders=self._run.now.reminders + 1)
             case Nudge.ESCALATION:
-                self._set(escalated=True)
+                self._run.set(escalated=True)
             case Nudge.ABANDONED:
-                days = self._order.patience.abandon_after / 86_400
-                raise Abandoned(f"nobody has answered for {days:g} days")
+                days = self._run.order.patience.abandon_after / 86_400
+                raise Abandoned(f"no answer for {days:g} days")
 
     async def _notify(self, nudge: Nudge) -> None:
-        now = self._now
+        now = self._run.now
         assert now.waiting_since is not None
         notice = Notice(
             kind=nudge,
-            uuid=self._order.uuid,
-            organisation_id=self._order.organisation_id,
-            import_type=self._order.import_type,
-            filename=self._order.filename,
+            uuid=self._run.order.uuid,
+            organisation_id=self._run.order.organisation_id,
+            import_type=self._run.order.import_type,
+            filename=self._run.order.filename,
             state=now.state,
             assignee=now.assignee,
             notify=now.notify,
             waiting_since=now.waiting_since,
-            open=decisions.awaited(now.state, self._missing, now.cells),
-            link=self._order.link,
+            open=decisions.awaited(now.state, self._run.missing_fields, now.cells),
+            link=self._run.order.link,
         )
-        try:
+        # Whoever could not be notified now is notified next time; the inbox shows it all along.
+        with failures_logged(f"{nudge} not sent"):
             await workflow.execute_activity_method(
                 SpreadsheetNotices.notify, notice, summary=nudge, **policies.NOTICE
             )
-        except FailureError as error:
-            if is_cancelled_exception(error):
-                raise
-            # Whoever could not be told now is told next time; the inbox shows it all along.
-            workflow.logger.warning("%s not sent: %s", nudge, explain(error))
 
-    async def _begin_anew(self) -> None:
-        """Start a new history where this one has grown long, with nothing under way."""
-        if self._now.state is SpreadsheetState.COLUMN_MAPPING and self._now.staged is None:
+    async def _continue_as_new(self) -> None:
+        """Start a new history where this one has grown long, with nothing in flight."""
+        if self._run.now.state is SpreadsheetState.COLUMN_MAPPING and self._run.now.staged is None:
             return
         await workflow.wait_condition(workflow.all_handlers_finished)
-        workflow.continue_as_new(args=[self._order, self._now])
+        workflow.continue_as_new(args=[self._run.order, self._run.now])

@@ -1,7 +1,7 @@
-"""Removes what is kept no longer: files, row results and values of old imports."""
+"""Removes what is no longer kept: files, row results and values of old imports."""
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import FailureError
 
 from activities.spreadsheets.retention import SpreadsheetRetaining
 from contracts.spreadsheets import (
@@ -13,12 +13,12 @@ from contracts.spreadsheets import (
     workflow_id,
 )
 from workflows import policies
-from workflows.steps import explain
+from workflows.failures import explain, reraise_cancellation
 
 
 @workflow.defn(name="SpreadsheetRetention")
 class SpreadsheetRetention:
-    """Page by page, the oldest first; what one run does not reach, the next one does."""
+    """Page by page, the oldest first; what one run does not reach is left to the next one."""
 
     @workflow.run
     async def run(self, order: RetentionOrder) -> PurgeResult:
@@ -32,7 +32,7 @@ class SpreadsheetRetention:
             if not page.uuids:
                 break
             for uuid in page.waiting:
-                await self._give_up(uuid)
+                await self._cancel_waiting(uuid)
             done = await workflow.execute_activity_method(
                 SpreadsheetRetaining.purge,
                 PurgeInput(uuids=page.uuids, now=due.now),
@@ -47,15 +47,12 @@ class SpreadsheetRetention:
         )
         return leftovers.model_copy(update={"purged": purged})
 
-    async def _give_up(self, uuid: str) -> None:
-        """End a run that still waits for answers about a file that is about to go."""
+    async def _cancel_waiting(self, uuid: str) -> None:
+        """Cancel a run that still waits for answers about a file that is to be removed."""
         run = workflow.get_external_workflow_handle(workflow_id(uuid))
         try:
-            await run.signal(
-                "cancel", Answer(by="retention", reason="nobody has answered for too long")
-            )
+            await run.signal("cancel", Answer(by="retention", reason="no answer for too long"))
         except FailureError as error:
-            if is_cancelled_exception(error):
-                raise
-            # A run that is gone already waits for nobody.
+            reraise_cancellation(error)
+            # A run that has ended already awaits no answer.
             workflow.logger.info("%s: %s", uuid, explain(error))

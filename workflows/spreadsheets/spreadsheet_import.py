@@ -1,48 +1,53 @@
 """One spreadsheet, from the upload over the pauses for a person to rows in the database."""
 
 import asyncio
+from collections.abc import Awaitable
+from datetime import timedelta
 from typing import NoReturn
 
 from temporalio import workflow
-from temporalio.exceptions import (
-    ApplicationError,
-    FailureError,
-    is_cancelled_exception,
-)
+from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
-from activities.spreadsheets.reports import SpreadsheetReports
-from activities.spreadsheets.rows import SpreadsheetRows
-from activities.spreadsheets.staging import SpreadsheetStaging
-from activities.spreadsheets.values import SpreadsheetValues
 from contracts.blobs import BlobRef
 from contracts.errors import SPREADSHEET_FAILED
 from contracts.spreadsheets import (
-    NEXT,
-    AnalysisInput,
-    CollectInput,
+    FINAL,
+    Answer,
+    CellDecisions,
+    CellSummary,
+    ColumnDecisions,
+    ColumnMappings,
+    Confirmation,
     DecisionRecord,
     Finishing,
-    ProcessInput,
-    ReportInput,
+    LayoutChange,
+    MappingsAnswer,
+    Reassignment,
     SpreadsheetOrder,
     SpreadsheetProgress,
     SpreadsheetResult,
     SpreadsheetState,
-    Staged,
-    StageInput,
+    SpreadsheetStatus,
 )
 from workflows import attributes, policies
-from workflows.spreadsheets.pauses import HOPELESS, Abandoned, Failed, SpreadsheetPauses
-from workflows.steps import explain, kind_of
+from workflows.failures import explain, reraise_cancellation, retried_despite_cancel
+from workflows.parkable import Parkable
+from workflows.spreadsheets.answers import SpreadsheetAnswers
+from workflows.spreadsheets.pauses import Abandoned, Failed, SpreadsheetPauses
+from workflows.spreadsheets.staging import Staging
+from workflows.spreadsheets.state import SpreadsheetRun
+from workflows.spreadsheets.steps import SpreadsheetSteps
 
 
 @workflow.defn(name="SpreadsheetImport")
-class SpreadsheetImport(SpreadsheetPauses):
+class SpreadsheetImport(Parkable, retry=Answer):
     """analyse -> map columns -> map values -> process rows, and back to values for parked rows.
 
-    A step that cannot be done parks the run where it stands; what was decided stays decided.
+    A step that fails for good parks the run where it stands; what was decided stays decided.
+
+    An update is accepted only where it makes sense. The signals of the plain Temporal CLI cannot
+    be refused: the reason why one is not applied stands in the `status` query.
     """
 
     @workflow.init
@@ -50,11 +55,14 @@ class SpreadsheetImport(SpreadsheetPauses):
         self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
     ) -> None:
         super().__init__(
-            order,
-            progress
-            or SpreadsheetProgress(assignee=order.by, notify=order.notify, layout=order.layout),
+            timedelta(seconds=order.patience.abandon_after),
+            {"retry": "try again", "cancel": "give it up"},
         )
-        self._staging: asyncio.Task[Staged] | None = None
+        self._run = SpreadsheetRun(order, progress, self._parking)
+        self._steps = SpreadsheetSteps(self._run)
+        self._staging = Staging(self._run)
+        self._pauses = SpreadsheetPauses(self._run)
+        self._answers = SpreadsheetAnswers(self._run, self._staging)
         self._report: BlobRef | None = None
 
     @workflow.run
@@ -62,9 +70,8 @@ class SpreadsheetImport(SpreadsheetPauses):
         self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
     ) -> SpreadsheetResult:
         """Import the spreadsheet; a run that fails has state FAILED in its status row too."""
-        self._work = asyncio.create_task(self._import())
         try:
-            await self._work
+            await self._run.cancellation.start(self._import())
         except Failed as failed:
             await self._fail(str(failed))
         except Abandoned as abandoned:
@@ -78,131 +85,64 @@ class SpreadsheetImport(SpreadsheetPauses):
         return await self._close(SpreadsheetState.COMPLETED)
 
     async def _import(self) -> None:
-        if self._now.state is SpreadsheetState.UPLOADED:
+        run = self._run
+        if run.now.state is SpreadsheetState.UPLOADED:
             await self._analyse()
-        if self._now.state is SpreadsheetState.COLUMN_MAPPING:
+        if run.now.state is SpreadsheetState.COLUMN_MAPPING:
             await self._map_columns()
-        while self._now.state is SpreadsheetState.CELL_MAPPING:
+        while run.now.state is SpreadsheetState.CELL_MAPPING:
             await self._map_values()
             await self._process()
-        self._report = await self._write_report()
+        if run.now.counts.error:
+            self._report = await self._pauses.do("write the error report", self._steps.report)
 
     async def _analyse(self) -> None:
-        await self._do("make the status row", self._begin_status)
-        analysis = await self._do(
-            "read the top of the file",
-            lambda: workflow.execute_activity_method(
-                SpreadsheetAnalysis.analyse,
-                AnalysisInput(order=self._order, layout=self._now.layout, version=1),
-                summary=f"{self._order.import_type} {self._order.filename}"[:200],
-                **policies.LONG,
-            ),
-        )
-        self._set(
-            layout=analysis.layout, columns=analysis.columns, fields=analysis.fields, version=1
-        )
-        # Before anybody can answer: columns that are confirmed are not to change any more.
-        self._set(columns_confirmed=self._order.auto_start and not self._missing)
-        await self._move(SpreadsheetState.COLUMN_MAPPING)
-
-    async def _begin_status(self) -> None:
-        await workflow.execute_local_activity_method(
-            SpreadsheetLifecycle.begin, self._order, summary="begin", **policies.SHORT
-        )
+        run = self._run
+        await self._pauses.do("make the status row", self._steps.begin)
+        analysis = await self._pauses.do("read the top of the file", self._steps.analyse)
+        run.set(layout=analysis.layout, columns=analysis.columns, fields=analysis.fields, version=1)
+        # Before anyone can answer: columns that are confirmed are not to change any more.
+        run.set(columns_confirmed=run.order.auto_start and not run.missing_fields)
+        await self._pauses.move(SpreadsheetState.COLUMN_MAPPING)
 
     async def _map_columns(self) -> None:
-        self._stage_anew()
+        run = self._run
+        self._staging.restart()
         try:
-            await self._await_person(lambda: self._now.columns_confirmed or self._is_damaged())
-            if self._now.staged is None:
-                # A large file is read on for a while: nobody is waited for any more.
-                await self._do("put the rows aside", self._record)
-            staged = await self._do("put the rows aside", self._staged)
+            await self._pauses.wait_for_person(
+                lambda: run.now.columns_confirmed or self._staging.is_hopeless()
+            )
+            if run.now.staged is None:
+                # A large file takes a while longer; no answer is awaited any more.
+                await self._pauses.do("put the rows aside", run.record)
+            staged = await self._pauses.do("put the rows aside", self._staging.result)
         finally:
-            if self._staging is not None:
-                self._staging.cancel()
-        self._set(staged=staged)
-        await self._move(SpreadsheetState.CELL_MAPPING)
-
-    def _stage_anew(self) -> None:
-        if self._staging is not None:
             self._staging.cancel()
-        self._staging = None
-        if self._now.staged is None:
-            self._staging = asyncio.create_task(self._stage())
-
-    async def _stage(self) -> Staged:
-        """Read the whole file while a person looks at its columns."""
-        layout = self._now.layout
-        staged = await workflow.execute_activity_method(
-            SpreadsheetStaging.stage,
-            StageInput(order=self._order, layout=layout),
-            summary="put the rows aside",
-            **policies.LONG,
-        )
-        if layout == self._now.layout:
-            self._set(staged=staged)
-        return staged
-
-    async def _staged(self) -> Staged:
-        while self._now.staged is None:
-            staging = self._staging or asyncio.create_task(self._stage())
-            # Should it fail, the next attempt starts another.
-            self._staging = None
-            await staging
-        return self._now.staged
-
-    def _is_damaged(self) -> bool:
-        """The rest of the file turned out unreadable: no answer can help it."""
-        if self._staging is None or not self._staging.done() or self._staging.cancelled():
-            return False
-        error = self._staging.exception()
-        return isinstance(error, FailureError) and kind_of(error) in HOPELESS
+        run.set(staged=staged)
+        await self._pauses.move(SpreadsheetState.CELL_MAPPING)
 
     async def _map_values(self) -> None:
-        if not self._now.collected and not self._now.skip_values:
-            await self._collect_values()
-        if self._nobody_is_needed():
-            self._set(values_confirmed=True)
-        await self._await_person(lambda: self._now.values_confirmed)
-        await self._move(SpreadsheetState.PROCESSING)
+        run = self._run
+        if not run.now.collected and not run.now.skip_values:
+            cells = await self._pauses.do("collect values", self._steps.collect_values)
+            run.set(cells=cells, collected=True)
+        if self._is_no_answer_needed():
+            run.set(values_confirmed=True)
+        await self._pauses.wait_for_person(lambda: run.now.values_confirmed)
+        await self._pauses.move(SpreadsheetState.PROCESSING)
 
-    async def _collect_values(self) -> None:
-        assert self._now.staged is not None
-        work = CollectInput(order=self._order, staged=self._now.staged, columns=self._now.columns)
-        cells = await self._do(
-            "collect values",
-            lambda: workflow.execute_activity_method(
-                SpreadsheetValues.collect_values, work, summary="collect values", **policies.LONG
-            ),
-        )
-        self._set(cells=cells, collected=True)
-
-    def _nobody_is_needed(self) -> bool:
-        now = self._now
+    def _is_no_answer_needed(self) -> bool:
+        now = self._run.now
         if now.cells.open:
             return False
-        return now.skip_values or self._order.auto_start or not now.cells.total or now.round > 0
+        auto_start = self._run.order.auto_start
+        return now.skip_values or auto_start or not now.cells.total or now.round > 0
 
     async def _process(self) -> None:
-        assert self._now.staged is not None
-        work = ProcessInput(
-            order=self._order,
-            staged=self._now.staged,
-            columns=self._now.columns,
-            round=self._now.round,
-            counting=self._now.skip_values,
-        )
-        processed = await self._do(
-            "process rows",
-            lambda: workflow.execute_activity_method(
-                SpreadsheetRows.process,
-                work,
-                summary=f"process rows, round {work.round + 1}",
-                **policies.LONG,
-            ),
-        )
-        self._set(
+        run = self._run
+        work = self._steps.next_round()
+        processed = await self._pauses.do("process rows", lambda: self._steps.process(work))
+        run.set(
             counts=processed.counts,
             cells=processed.cells,
             round=work.round + 1,
@@ -211,31 +151,14 @@ class SpreadsheetImport(SpreadsheetPauses):
             values_confirmed=False,
         )
         if processed.parked:
-            await self._move(SpreadsheetState.CELL_MAPPING)
-
-    async def _write_report(self) -> BlobRef | None:
-        if not self._now.counts.error:
-            return None
-        assert self._now.staged is not None
-        work = ReportInput(
-            order=self._order,
-            staged=self._now.staged,
-            layout=self._now.layout,
-            columns=self._now.columns,
-        )
-        return await self._do(
-            "write the error report",
-            lambda: workflow.execute_activity_method(
-                SpreadsheetReports.write_report, work, summary="error report", **policies.LONG
-            ),
-        )
+            await self._pauses.move(SpreadsheetState.CELL_MAPPING)
 
     async def _cancelled(self) -> SpreadsheetResult:
-        stopped = self._stopped
-        reason = (stopped and stopped.reason) or "cancelled; rows that were written stay"
-        trail = () if stopped is None else (self._line("cancel", reason, stopped.by),)
+        request = self._run.cancellation.request
+        reason = (request and request.reason) or "cancelled; rows that were written stay"
+        trail = () if request is None else (self._run.trail("cancel", reason, request.by),)
         result = await self._close(SpreadsheetState.CANCELLED, reason=reason, trail=trail)
-        if stopped is None:
+        if request is None:
             # Temporal's own cancel: the run shows as Canceled.
             raise asyncio.CancelledError(reason)
         return result
@@ -251,23 +174,24 @@ class SpreadsheetImport(SpreadsheetPauses):
         reason: str | None = None,
         trail: tuple[DecisionRecord, ...] = (),
     ) -> SpreadsheetResult:
-        assert state in NEXT[self._now.state], f"{self._now.state} -> {state}"
-        self._step = "record the end"
-        if self._staging is not None:
-            # A run that closes while something is under way has to be closed twice.
-            await asyncio.gather(self._staging, return_exceptions=True)
-        self._set(state=state, sequence=self._now.sequence + 1, waiting_since=None)
+        run = self._run
+        run.check_next(state)
+        run.step = "record the end"
+        await self._staging.ended()
+        run.set(state=state, sequence=run.now.sequence + 1, waiting_since=None)
         result = SpreadsheetResult(
-            uuid=self._order.uuid,
+            uuid=run.order.uuid,
             state=state,
-            counts=self._now.counts,
-            dry_run=self._order.dry_run,
+            counts=run.now.counts,
+            dry_run=run.order.dry_run,
             report=self._report,
             reason=reason,
         )
-        result = await self._finish(result, trail)
-        self._step = "done"
-        workflow.upsert_search_attributes(attributes.going_on(state))
+        result = await retried_despite_cancel(
+            lambda: self._finish(result, trail), self._park_unrecorded
+        )
+        run.step = "done"
+        workflow.upsert_search_attributes(attributes.not_waiting(state))
         workflow.set_current_details("")
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
@@ -275,25 +199,167 @@ class SpreadsheetImport(SpreadsheetPauses):
     async def _finish(
         self, result: SpreadsheetResult, trail: tuple[DecisionRecord, ...]
     ) -> SpreadsheetResult:
-        while True:
-            try:
-                counts = await workflow.execute_local_activity_method(
-                    SpreadsheetLifecycle.finish,
-                    Finishing(
-                        result=result, record=self._status_record(*trail, reason=result.reason)
-                    ),
-                    summary=f"record {result.state}",
-                    **policies.SHORT,
-                )
-                return result.model_copy(update={"counts": counts})
-            except FailureError as error:
-                if is_cancelled_exception(error):
-                    # Too late to stop anything, and without its record the end would be lost.
-                    continue
-                # The work is done and only its record is missing: any answer tries again.
-                await self._parking.wait(self._step, explain(error), _nobody)
-                self._parking.resume(result.state)
+        record = self._run.status_record(*trail, reason=result.reason)
+        counts = await workflow.execute_local_activity_method(
+            SpreadsheetLifecycle.finish,
+            Finishing(result=result, record=record),
+            summary=f"record {result.state}",
+            **policies.SHORT,
+        )
+        return result.model_copy(update={"counts": counts})
 
+    async def _park_unrecorded(self, failure: FailureError) -> None:
+        # The work is done and only its record is missing: any answer tries again.
+        await self._parking.wait(self._run.step, explain(failure))
+        self._parking.resume(self._run.now.state)
 
-async def _nobody() -> None:
-    """Nothing to tell."""
+    @workflow.update(name="update_column_mappings")
+    async def update_column_mappings(self, answer: ColumnDecisions) -> MappingsAnswer:
+        """Say what columns mean; all of the decisions are applied, or none."""
+        return await self._answers.update_columns(answer)
+
+    @update_column_mappings.validator
+    def _validate_update_column_mappings(self, answer: ColumnDecisions) -> None:
+        self._answers.decided_columns(answer)
+
+    @workflow.signal(name="update_column_mappings")
+    async def update_column_mappings_signal(self, answer: ColumnDecisions) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal("update_column_mappings", self._answers.update_columns(answer))
+
+    @workflow.update(name="change_layout")
+    async def change_layout(self, change: LayoutChange) -> MappingsAnswer:
+        """Read the file in another way; what was decided about its columns starts over."""
+        return await self._answers.change_layout(change)
+
+    @change_layout.validator
+    def _validate_change_layout(self, change: LayoutChange) -> None:
+        self._answers.check_columns_open(change.expected_version)
+
+    @workflow.signal(name="change_layout")
+    async def change_layout_signal(self, change: LayoutChange) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal("change_layout", self._answers.change_layout(change))
+
+    @workflow.update(name="confirm_column_mappings")
+    async def confirm_column_mappings(self, answer: Confirmation) -> MappingsAnswer:
+        """Continue with the values; returns when they are collected, or after a while."""
+        return await self._answers.confirm_columns(answer)
+
+    @confirm_column_mappings.validator
+    def _validate_confirm_column_mappings(self, answer: Confirmation) -> None:
+        self._answers.check_confirm_columns(answer)
+
+    @workflow.signal(name="confirm_column_mappings")
+    async def confirm_column_mappings_signal(self, answer: Confirmation | None = None) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal(
+            "confirm_column_mappings", self._answers.confirm_columns(answer or Confirmation())
+        )
+
+    @workflow.update(name="update_cell_mappings")
+    async def update_cell_mappings(self, answer: CellDecisions) -> MappingsAnswer:
+        """Say what values mean; all of the decisions are applied, or none."""
+        return await self._answers.update_values(answer)
+
+    @update_cell_mappings.validator
+    def _validate_update_cell_mappings(self, answer: CellDecisions) -> None:
+        self._answers.check_values(answer)
+
+    @workflow.signal(name="update_cell_mappings")
+    async def update_cell_mappings_signal(self, answer: CellDecisions) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal("update_cell_mappings", self._answers.update_values(answer))
+
+    @workflow.update(name="confirm_cell_mappings")
+    async def confirm_cell_mappings(self, answer: Confirmation) -> MappingsAnswer:
+        """Continue with the rows."""
+        return await self._answers.confirm_values(answer)
+
+    @confirm_cell_mappings.validator
+    def _validate_confirm_cell_mappings(self, answer: Confirmation) -> None:
+        self._answers.check_confirm_values(answer)
+
+    @workflow.signal(name="confirm_cell_mappings")
+    async def confirm_cell_mappings_signal(self, answer: Confirmation | None = None) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal(
+            "confirm_cell_mappings", self._answers.confirm_values(answer or Confirmation())
+        )
+
+    @workflow.update(name="start")
+    async def start(self, answer: Confirmation) -> MappingsAnswer:
+        """Confirm all that matched by itself and process the rows."""
+        return await self._answers.start(answer)
+
+    @start.validator
+    def _validate_start(self, answer: Confirmation) -> None:
+        self._answers.check_start(answer)
+
+    @workflow.signal(name="start")
+    async def start_signal(self, answer: Confirmation | None = None) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal("start", self._answers.start(answer or Confirmation()))
+
+    @workflow.update(name="cancel")
+    async def cancel(self, answer: Answer) -> MappingsAnswer:
+        """Stop for good; rows that are written stay, and can be undone."""
+        return await self._stop(answer)
+
+    @cancel.validator
+    def _validate_cancel(self, answer: Answer) -> None:
+        self._answers.check_not_over()
+
+    @workflow.signal(name="cancel")
+    async def cancel_signal(self, answer: Answer | None = None) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal("cancel", self._stop(answer or Answer()))
+
+    @workflow.update(name="reassign")
+    async def reassign(self, answer: Reassignment) -> MappingsAnswer:
+        """Wait for another person."""
+        return await self._answers.reassign(answer)
+
+    @reassign.validator
+    def _validate_reassign(self, answer: Reassignment) -> None:
+        self._answers.check_not_over()
+
+    @workflow.signal(name="reassign")
+    async def reassign_signal(self, answer: Reassignment) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._apply_signal("reassign", self._answers.reassign(answer))
+
+    async def _stop(self, answer: Answer) -> MappingsAnswer:
+        self._answers.check_not_over()
+        self._run.cancellation.stop(answer)
+        await workflow.wait_condition(lambda: self._run.now.state in FINAL)
+        return self._run.mappings()
+
+    def _answered(self) -> MappingsAnswer:
+        return self._run.mappings()
+
+    async def _apply_signal(self, name: str, answer: Awaitable[MappingsAnswer]) -> None:
+        """Apply the answer of a signal; its sender gets no refusal, so the status shows it."""
+        try:
+            await answer
+        except FailureError as error:
+            reraise_cancellation(error)
+            self._run.last_refusal = f"{name}: {explain(error)}"
+            workflow.logger.warning("signal %s refused: %s", name, explain(error))
+        else:
+            self._run.last_refusal = None
+
+    @workflow.query(name="status")
+    def status(self) -> SpreadsheetStatus:
+        """Where the run stands."""
+        return self._run.status()
+
+    @workflow.query(name="column_mappings")
+    def column_mappings(self) -> ColumnMappings:
+        """Every column, and what it means."""
+        return self._run.column_mappings()
+
+    @workflow.query(name="cell_mappings")
+    def cell_mappings(self) -> CellSummary:
+        """The values in figures, and the first that are open."""
+        return self._run.now.cells

@@ -47,7 +47,7 @@ async def test_people_are_reminded_then_others_are_told_then_it_is_given_up(
         await server.skip(handle, timedelta(days=88))
         result = await handle.result()
     assert result.state is S.CANCELLED
-    assert result.reason == "nobody has answered for 90 days"
+    assert result.reason == "no answer for 90 days"
     assert world.notices[-1].kind == "abandoned"
     world.check_legal()
 

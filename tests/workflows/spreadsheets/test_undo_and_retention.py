@@ -153,4 +153,4 @@ async def test_a_run_that_still_waits_is_given_up_first(server: Any, run_worker:
         assert (await _retain(server, queue, RetentionOrder())).purged == 2
         result = await waiting.result()
     assert result.state is SpreadsheetState.CANCELLED
-    assert result.reason == "nobody has answered for too long"
+    assert result.reason == "no answer for too long"

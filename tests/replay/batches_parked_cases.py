@@ -1,0 +1,292 @@
+"""How batches are answered when they are parked, cancelled, and continued as new."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from contracts.batches import (
+    BatchAnswer,
+    BatchProgress,
+    Phase,
+    Purpose,
+    Resource,
+    ResourceRow,
+    ResourceState,
+    Validation,
+    ValidationOutcome,
+)
+from tests.replay.batches_cases import (
+    GO,
+    QUICK,
+    Act,
+    Case,
+    Handle,
+    answering,
+    cancel_partly,
+    failing,
+    held,
+    nothing,
+    reach,
+    whole_way,
+)
+from tests.support.batches import (
+    PLAN,
+    BatchWorld,
+    again,
+    cancelled,
+    denied,
+    depth,
+    ended,
+    finished,
+    started,
+)
+from tests.support.waiting import eventually
+from workflows.batches.batch_lifecycle import BatchLifecycle
+
+IMPATIENT = QUICK.model_copy(update={"patience": 2})
+NO_END = QUICK.model_copy(update={"end": 1})
+
+
+def _park_and(*acts: Act) -> Act:
+    """Do one thing after the other, each when the batch is parked."""
+
+    async def act(handle: Handle, world: BatchWorld) -> None:
+        for number, then in enumerate(acts):
+            if number:
+                await _until_asked_again(handle, world)
+            await reach(handle, Phase.PARKED)
+            await then(handle, world)
+
+    return act
+
+
+async def _until_asked_again(handle: Handle, world: BatchWorld) -> None:
+    since = (await handle.query(BatchLifecycle.status)).waiting_since
+
+    async def asked() -> bool:
+        now = (await handle.query(BatchLifecycle.status)).waiting_since
+        return now is not None and now != since
+
+    if since is not None:
+        await eventually(asked)
+
+
+def _update(name: str) -> Act:
+    return lambda handle, world: handle.execute_update(name, BatchAnswer(by="ann", reason="so"))
+
+
+def _signal(name: str) -> Act:
+    return lambda handle, world: handle.signal(name)
+
+
+async def _cancel(handle: Handle, world: BatchWorld) -> None:
+    await handle.signal(BatchLifecycle.take, cancelled())
+
+
+async def _cancel_by_temporal(handle: Handle, world: BatchWorld) -> None:
+    await handle.cancel()
+
+
+def _when(phase: Phase, then: Act) -> Act:
+    async def act(handle: Handle, world: BatchWorld) -> None:
+        await reach(handle, phase)
+        await then(handle, world)
+
+    return act
+
+
+def _when_working(then: Act) -> Act:
+    async def act(handle: Handle, world: BatchWorld) -> None:
+        await world.working.wait()
+        await then(handle, world)
+
+    return act
+
+
+def _loaded_and(then: Act) -> Act:
+    """Let the batch go to its end, then answer what it asks there."""
+
+    async def act(handle: Handle, world: BatchWorld) -> None:
+        await whole_way(handle, world)
+        await then(handle, world)
+
+    return act
+
+
+async def _cancel_then_let_go(handle: Handle, world: BatchWorld) -> None:
+    await handle.cancel()
+    await asyncio.sleep(1)
+    for event in world.held.values():
+        event.set()
+
+
+async def _end_asked_for(handle: Handle, world: BatchWorld) -> None:
+    """Loaded, and parked because the end of the batch does not come."""
+    await reach(handle, Phase.LOADING)
+    await handle.signal(BatchLifecycle.take, finished())
+    await reach(handle, Phase.PARKED)
+
+
+async def _end_retried(handle: Handle, world: BatchWorld) -> None:
+    await _end_asked_for(handle, world)
+    await handle.execute_update("retry", BatchAnswer(by="ann"))
+    await handle.signal(BatchLifecycle.take, ended())
+
+
+async def _end_skipped(handle: Handle, world: BatchWorld) -> None:
+    await _end_asked_for(handle, world)
+    await handle.execute_update("skip", BatchAnswer(by="ann"))
+
+
+async def _end_failed(handle: Handle, world: BatchWorld) -> None:
+    await _end_asked_for(handle, world)
+    await handle.signal("fail", BatchAnswer(by="ann"))
+
+
+async def _cancel_partly_then_fully(handle: Handle, world: BatchWorld) -> None:
+    await cancel_partly(handle, world)
+    await reach(handle, Phase.DRAINING)
+    await handle.signal(BatchLifecycle.take, cancelled())
+
+
+async def _asked_for_again(handle: Handle, world: BatchWorld) -> None:
+    await reach(handle, Phase.LOADING)
+    await handle.signal(BatchLifecycle.take, again())
+    await handle.signal(BatchLifecycle.take, started())
+    await whole_way(handle, world)
+
+
+def _then(*acts: Act) -> Act:
+    async def act(handle: Handle, world: BatchWorld) -> None:
+        for then in acts:
+            await then(handle, world)
+
+    return act
+
+
+async def _loading_done(handle: Handle, world: BatchWorld) -> None:
+    await reach(handle, Phase.LOADING)
+    await handle.signal(BatchLifecycle.take, finished())
+
+
+async def _end_reached(handle: Handle, world: BatchWorld) -> None:
+    await reach(handle, Phase.ENDING)
+    await handle.signal(BatchLifecycle.take, ended())
+
+
+async def _wait_for_second_run(handle: Handle, world: BatchWorld) -> None:
+    async def continued() -> bool:
+        return (await handle.describe()).run_id != handle.first_execution_run_id
+
+    await eventually(continued, seconds=60)
+    await handle.signal(BatchLifecycle.take, cancelled())
+
+
+def _parked_at(*steps: str, **fields: Any) -> BatchWorld:
+    world = BatchWorld(**fields)
+    for step in steps:
+        world.fails[step] = [denied()]
+    return world
+
+
+class _Deaf(BatchWorld):
+    """A held step ends as if nothing were when it is cancelled."""
+
+    async def _begin(self, name: str) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await super()._begin(name)
+
+
+def _deaf(step: str) -> BatchWorld:
+    world = _Deaf()
+    world.hold(step)
+    return world
+
+
+def _unrecorded_skip() -> BatchWorld:
+    world = answering(Validation(outcome=ValidationOutcome.SKIP_DUPLICATE, reason="complete"))
+    world.fails["skip"] = [denied()]
+    return world
+
+
+CASES: dict[str, Case] = {
+    "parked-then-retried-by-signal": Case(
+        failing("subscribe"), _then(_park_and(_signal("retry")), whole_way)
+    ),
+    "parked-then-skipped-by-update": Case(failing("subscribe"), _park_and(_update("skip"))),
+    "parked-then-skipped-by-signal": Case(failing("plan"), _park_and(_signal("skip"))),
+    "parked-then-failed-by-update": Case(failing("validate"), _park_and(_update("fail"))),
+    "parked-too-long": Case(failing("subscribe"), nothing, timings=IMPATIENT),
+    "parked-then-cancelled": Case(failing("subscribe"), _park_and(_cancel)),
+    "parked-then-cancelled-by-temporal": Case(failing("subscribe"), _park_and(_cancel_by_temporal)),
+    "parked-while-draining": Case(
+        _parked_at("redrive", depths=[depth(dead=1), depth(dead=1), depth(dead=1), depth()]),
+        _then(_loading_done, _park_and(_update("retry")), _end_reached),
+    ),
+    "parked-at-the-announcement": Case(
+        _parked_at("announce"), _then(_park_and(_update("retry")), whole_way)
+    ),
+    "cancelled-by-temporal": Case(act=_when(Phase.LOADING, _cancel_by_temporal)),
+    "cancelled-between-steps": Case(_deaf("plan"), _when_working(_cancel_then_let_go)),
+    "cancelled-while-provisioning-by-temporal": Case(
+        held("create_function"), _when_working(_cancel_by_temporal)
+    ),
+    "cancelled-while-torn-down": Case(
+        held("delete_queue"), _loaded_and(_when_working(_cancel_then_let_go))
+    ),
+    "cancelled-partly-then-fully": Case(BatchWorld(depths=[depth(3)]), _cancel_partly_then_fully),
+    "cancelled-unseen": Case(_parked_at("look"), _when(Phase.LOADING, _cancel)),
+    "end-missing-then-retried": Case(act=_end_retried, timings=NO_END),
+    "end-missing-then-skipped": Case(act=_end_skipped, timings=NO_END),
+    "end-missing-then-failed": Case(act=_end_failed, timings=NO_END),
+    "teardown-retried": Case(_parked_at("delete_queue"), _loaded_and(_park_and(_update("retry")))),
+    "teardown-left": Case(_parked_at("delete_queue"), _loaded_and(_park_and(_signal("skip")))),
+    "teardown-parked-and-cancelled-by-temporal": Case(
+        _parked_at("delete_queue"),
+        _loaded_and(_then(_park_and(_cancel_by_temporal), _park_and(_update("skip")))),
+    ),
+    "teardown-parked-too-long": Case(
+        _parked_at("delete_queue"), _loaded_and(nothing), timings=IMPATIENT
+    ),
+    "end-not-recorded-then-retried": Case(
+        _parked_at("close"), _loaded_and(_park_and(_update("retry")))
+    ),
+    "end-not-recorded-then-skipped": Case(
+        _parked_at("truncate"), _loaded_and(_park_and(_update("skip")))
+    ),
+    "skip-not-recorded": Case(_unrecorded_skip(), _park_and(_signal("retry"))),
+    "swept-not-all": Case(_parked_at("delete_queue", "close"), nothing, Purpose.SWEEP),
+    "sweep-without-plan": Case(_parked_at("plan"), nothing, Purpose.SWEEP),
+    "stuck": Case(
+        answering(Validation(outcome=ValidationOutcome.BLOCKED, reason="batch 9 is loading")),
+        nothing,
+        timings=QUICK.model_copy(update={"stuck_after": 2}),
+    ),
+    "database-unavailable": Case(
+        answering(Validation(outcome=ValidationOutcome.REQUEUE_DB_ERROR), GO)
+    ),
+    "redrive-asked-for": Case(
+        BatchWorld(depths=[depth(dead=1), depth(dead=1), depth(dead=1), depth()]),
+        _asked_for_again,
+    ),
+    "continued-as-new": Case(
+        BatchWorld(), _when(Phase.LOADING, _wait_for_second_run), events_per_run=40
+    ),
+    "continued": Case(
+        act=whole_way,
+        progress=BatchProgress(
+            plan=PLAN,
+            phase=Phase.LOADING,
+            resources=tuple(
+                ResourceRow(resource=resource, state=ResourceState.READY) for resource in Resource
+            ),
+            depths=(depth(3),),
+        ),
+    ),
+    "continued-while-draining": Case(
+        act=_end_reached,
+        progress=BatchProgress(
+            plan=PLAN, phase=Phase.DRAINING, depths=(depth(3),), redrives=1, job_finished=True
+        ),
+    ),
+}

@@ -1,0 +1,64 @@
+"""What a workflow that parks offers to its callers, and what the sandbox shares of it."""
+
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+import pytest
+from temporalio import workflow
+
+import workflows
+from contracts.batches import BatchAnswer
+from contracts.imports import Answer, ImportStatus, Retry
+from contracts.spreadsheets import Answer as SpreadsheetAnswer
+from contracts.spreadsheets import MappingsAnswer
+from workers.plugin import PASSTHROUGH
+from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.imports.document_import import DocumentImport
+from workflows.parkable import Parkable
+from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+from workflows.spreadsheets.undo import SpreadsheetUndo
+
+ANSWERS = {"retry", "skip", "fail"}
+OFFERED: list[tuple[type, dict[str, type], Any]] = [
+    (DocumentImport, {"retry": Retry, "skip": Answer, "fail": Answer}, ImportStatus),
+    (BatchLifecycle, dict.fromkeys(("retry", "skip", "fail"), BatchAnswer), type(None)),
+    (SpreadsheetImport, {"retry": SpreadsheetAnswer}, MappingsAnswer),
+    (SpreadsheetUndo, {"retry": SpreadsheetAnswer}, type(None)),
+]
+
+
+@pytest.mark.parametrize(("parkable", "contracts", "returned"), OFFERED)
+def test_a_workflow_takes_the_answers_that_it_states_and_no_other(
+    parkable: type, contracts: dict[str, type], returned: Any
+) -> None:
+    definition = workflow._Definition.must_from_class(parkable)
+    assert ANSWERS & definition.updates.keys() == contracts.keys()
+    assert ANSWERS & definition.signals.keys() == contracts.keys()
+    for name, contract in contracts.items():
+        update, signal = definition.updates[name], definition.signals[name]
+        assert update.arg_types == [contract]
+        assert update.ret_type in (returned, Any)
+        assert update.validator is not None
+        assert signal.arg_types == [contract | None]
+
+
+def test_an_update_says_what_it_returns() -> None:
+    definition = workflow._Definition.must_from_class(DocumentImport)
+    assert definition.updates["skip"].ret_type is ImportStatus
+
+
+def test_the_mixin_itself_has_no_handlers() -> None:
+    assert not any(hasattr(Parkable, name) for name in ANSWERS)
+
+
+def test_the_sandbox_shares_every_module_that_defines_no_workflow() -> None:
+    for found in pkgutil.walk_packages(workflows.__path__, "workflows."):
+        module = import_module(found.name)
+        defines = any(
+            hasattr(value, "__temporal_workflow_definition") and value.__module__ == found.name
+            for value in vars(module).values()
+        )
+        assert defines or found.ispkg or found.name in PASSTHROUGH, found.name
+    for name in PASSTHROUGH:
+        import_module(name)

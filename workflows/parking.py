@@ -1,0 +1,143 @@
+"""Parking: a run whose step has used up its retries stays open until a person decides."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from contracts.answers import AnyAnswer, Retry
+from workflows import attributes
+
+
+class Decision(StrEnum):
+    """What a person, or the clock, decided about a parked run."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    FAIL = "fail"
+
+
+MEANINGS: Final[Mapping[str, str]] = {
+    Decision.RETRY.value: "try again",
+    Decision.SKIP.value: "leave it out",
+    Decision.FAIL.value: "give it up",
+}
+"""Signals that answer, and what each of them does."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How a parked run continues."""
+
+    decision: Decision
+    reason: str | None = None
+    by: str | None = None
+    answer: AnyAnswer | None = None
+    """As it was given; None: the time for answers is over."""
+
+    @classmethod
+    def by_person(cls, decision: Decision, answer: AnyAnswer) -> "Answered":
+        """A person's decision."""
+        reason = None if isinstance(answer, Retry) else answer.reason
+        return cls(decision, reason, answer.by, answer)
+
+
+async def _announce_nothing() -> None:
+    """The default: only Temporal shows that a run is parked."""
+
+
+@dataclass
+class Parking:
+    """Holds a run whose step has failed for good until a person decides.
+
+    While it waits, the reason and the possible answers stand in the run's current details, and
+    the search attributes `State` and `NeedsAttention` say so.
+    """
+
+    timeout: timedelta
+    meanings: Mapping[str, str] = field(default_factory=lambda: MEANINGS)
+    """Signals that answer, and what each of them does."""
+    reason: str | None = None
+    since: datetime | None = None
+    _answer: Answered | None = field(default=None, repr=False)
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer is awaited and none has come."""
+        return self.since is not None and self._answer is None
+
+    def answer(self, answered: Answered) -> None:
+        """Take an answer; one that is not awaited is dropped (a signal that came twice)."""
+        if self.waits:
+            self._answer = answered
+
+    def refuse_unless_waiting(self) -> None:
+        """For validators of updates.
+
+        Raises:
+            ApplicationError: The run is not parked.
+        """
+        if not self.waits:
+            raise ApplicationError(
+                "this run is not parked: there is nothing to decide", type="NotParked"
+            )
+
+    async def wait(
+        self,
+        step: str,
+        reason: str,
+        announce: Callable[[], Awaitable[None]] = _announce_nothing,
+    ) -> Answered:
+        """Park until an answer comes or the time is over, which counts as `fail`.
+
+        Args:
+            step: The step that has failed.
+            reason: Why, in a sentence.
+            announce: Shows outside Temporal that the run is parked.
+        """
+        self.reason, self.since, self._answer = reason, workflow.now(), None
+        workflow.upsert_search_attributes(
+            attributes.waiting("parked", self.since, attributes.OPERATORS)
+        )
+        workflow.set_current_details(self._details(step))
+        try:
+            await announce()
+            await workflow.wait_condition(
+                lambda: self._answer is not None,
+                timeout=self.timeout,
+                timeout_summary="parked: waits for a person",
+            )
+        except TimeoutError:
+            answered = Answered(
+                Decision.FAIL, f"parked for {self.timeout} without an answer: {reason}"
+            )
+        else:
+            assert self._answer is not None
+            answered = self._answer
+        finally:
+            # A run that is cancelled here awaits no answer any more either.
+            self.reason = self.since = None
+        return answered
+
+    def resume(self, state: str = "running") -> None:
+        """Show that the run continues and needs no answer."""
+        workflow.upsert_search_attributes(attributes.not_waiting(state))
+        workflow.set_current_details("")
+
+    def _details(self, step: str) -> str:
+        run = workflow.info().workflow_id
+        assert self.since is not None
+        answers = "".join(
+            f"- {meaning}: `temporal workflow signal --workflow-id {run} --name {name}`\n"
+            for name, meaning in self.meanings.items()
+        )
+        return (
+            f"**Parked** at `{step}` since {self.since:%Y-%m-%d %H:%M} UTC\n\n"
+            f"{self.reason}\n\n"
+            f"Next step, one of:\n\n{answers}\n"
+            f"It fails by itself on {self.since + self.timeout:%Y-%m-%d %H:%M} UTC."
+        )

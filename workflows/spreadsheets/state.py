@@ -1,0 +1,130 @@
+"""The state of one spreadsheet import, shared by its workflow, its answers and its pauses."""
+
+from typing import Any
+
+from temporalio import workflow
+
+from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
+from contracts.spreadsheets import (
+    NEXT,
+    Answer,
+    ColumnMappings,
+    DecisionRecord,
+    MappingsAnswer,
+    SpreadsheetOrder,
+    SpreadsheetProgress,
+    SpreadsheetState,
+    SpreadsheetStatus,
+    StatusRecord,
+)
+from domain.spreadsheets import decisions as spreadsheet_rules
+from workflows import policies
+from workflows.cancellation import Cancellation
+from workflows.parking import Parking
+
+
+class SpreadsheetRun:
+    """What is known of a run now, and its status row.
+
+    Attributes:
+        order: What the run was started with.
+        now: Everything that a run which continues as new takes along.
+        step: What it is doing.
+        last_refusal: Why the last signal was refused.
+        cancellation: The request to stop.
+    """
+
+    def __init__(
+        self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None, parking: Parking
+    ) -> None:
+        self.order = order
+        self.now = progress or SpreadsheetProgress(
+            assignee=order.by, notify=order.notify, layout=order.layout
+        )
+        self.step = "waiting for a worker"
+        self.last_refusal: str | None = None
+        self.cancellation = Cancellation[Answer]()
+        self.parking = parking
+
+    def set(self, **changes: Any) -> None:
+        """Change some fields of `now`."""
+        self.now = self.now.model_copy(update=changes)
+
+    def enter(self, state: SpreadsheetState) -> None:
+        """Go to another state."""
+        self.check_next(state)
+        self.set(state=state)
+
+    def check_next(self, state: SpreadsheetState) -> None:
+        """A transition that the contract does not know is a fault of the program."""
+        assert state in NEXT[self.now.state], f"{self.now.state} -> {state}"
+
+    def touch(self) -> None:
+        """A person has done something: reminders count from here."""
+        self.set(touched=workflow.now(), reminders=0, escalated=False)
+
+    @property
+    def missing_fields(self) -> tuple[str, ...]:
+        """Required fields that no column has."""
+        return spreadsheet_rules.missing_fields(self.now.columns, self.now.fields)
+
+    def mappings(self) -> MappingsAnswer:
+        """What an accepted update returns."""
+        return MappingsAnswer(
+            state=self.now.state,
+            version=self.now.version,
+            missing_fields=self.missing_fields,
+            cells=self.now.cells,
+        )
+
+    def trail(self, kind: str, decision: str, by: str) -> DecisionRecord:
+        """One line of the trail of decisions."""
+        return DecisionRecord(kind=kind, decision=decision[:200], by=by, at=workflow.now())
+
+    async def record(self, *trail: DecisionRecord) -> None:
+        """Bring the status row up to date."""
+        self.set(sequence=self.now.sequence + 1)
+        await workflow.execute_local_activity_method(
+            SpreadsheetLifecycle.record,
+            self.status_record(*trail),
+            summary=f"record {self.now.state}",
+            **policies.SHORT,
+        )
+
+    def status_record(self, *trail: DecisionRecord, reason: str | None = None) -> StatusRecord:
+        """The status row as it is to be."""
+        return StatusRecord(
+            uuid=self.order.uuid,
+            sequence=self.now.sequence,
+            state=self.now.state,
+            step=self.step,
+            reason=reason or self.parking.reason,
+            version=self.now.version,
+            assignee=self.now.assignee,
+            waiting_since=self.parking.since or self.now.waiting_since,
+            cells=self.now.cells,
+            at=workflow.now(),
+            trail=trail,
+        )
+
+    def status(self) -> SpreadsheetStatus:
+        """Where the run stands."""
+        return SpreadsheetStatus(
+            state=self.now.state,
+            step=self.step,
+            version=self.now.version,
+            assignee=self.now.assignee,
+            waiting_since=self.parking.since or self.now.waiting_since,
+            reason=self.parking.reason,
+            total=self.now.staged.total if self.now.staged else None,
+            counts=self.now.counts,
+            missing_fields=self.missing_fields,
+            cells=self.now.cells,
+            last_refusal=self.last_refusal,
+        )
+
+    def column_mappings(self) -> ColumnMappings:
+        """Every column, and what it means."""
+        return ColumnMappings(
+            version=self.now.version, columns=self.now.columns, missing_fields=self.missing_fields
+        )
