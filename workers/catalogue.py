@@ -28,7 +28,7 @@ from activities.spreadsheets.staging import SpreadsheetStaging
 from activities.spreadsheets.undo import SpreadsheetUndoing
 from activities.spreadsheets.values import SpreadsheetValues
 from contracts import batches, imports, spreadsheets
-from workers.resources import Resources
+from workers.resources.common import Resources
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
 from workflows.batches.document_load import DocumentLoad
 from workflows.batches.sweeper import BatchSweeper

@@ -14,7 +14,6 @@ from temporalio.worker import Worker
 
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
-from workers.batch_resources import open_batches
 from workers.batch_settings import BatchSettings
 from workers.bridges.batch_loader import run_batch_loader
 from workers.bridges.case_events import run_case_event_bridge
@@ -24,7 +23,8 @@ from workers.catalogue import CATALOGUE, Pipeline
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.health import Health, serve_health
-from workers.resources import Resources, open_resources
+from workers.resources.batches import open_batches
+from workers.resources.common import Resources, open_resources
 from workers.schedules import Change, reconcile
 from workers.services.imports.intake import ImportDoor
 from workers.settings import QueueSettings, SettingsError

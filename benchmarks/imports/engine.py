@@ -16,7 +16,7 @@ from workers.catalogue import CATALOGUE, Pipeline
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.process import build_worker
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workers.services.verdicts import Settle, Verdict
 from workers.settings import QueueSettings
 

@@ -18,7 +18,7 @@ from contracts.imports import (
     ImportState,
 )
 from workers.collector import tune_collector
-from workers.resources import Resources, open_resources
+from workers.resources.common import Resources, open_resources
 
 R = TypeVar("R")
 

@@ -34,8 +34,8 @@ from contracts.batches import (
 )
 from stack.loader_function import Installation
 from stack.sample_documents import SampleDocument, sample_documents
-from workers.batch_resources import batch_resources
 from workers.batch_settings import BatchSettings
+from workers.resources.batches import batch_resources
 
 KEY: Final = BatchKey(case_id=7, batch_id=1)
 QUICK: Final = Timings(settle=1, poll=1, hold=2, max_redrives=1)

@@ -48,7 +48,7 @@ from stack.demo.spreadsheets import Answers, ApiError, SpreadsheetPerson
 from stack.embedded import EmbeddedStack, embedded_stack
 from workers.batch_settings import BatchSettings
 from workers.connect import connect
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workers.services.imports.queue import ServiceBusQueue, open_queue
 from workers.settings import QueueSettings
 from workflows.imports.document_import import DocumentImport

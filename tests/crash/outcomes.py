@@ -16,7 +16,7 @@ from contracts.imports import ImportState
 from domain.tabular.rows import Cell
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import System
-from workers.resources import Resources
+from workers.resources.common import Resources
 
 Lines = Sequence[Sequence[Any]]
 

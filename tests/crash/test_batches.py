@@ -45,9 +45,9 @@ from stack.temporal import temporal_server
 from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import until
-from workers.batch_resources import batch_resources
 from workers.batch_settings import BatchSettings
 from workers.connect import connect
+from workers.resources.batches import batch_resources
 from workflows import attributes
 from workflows.batches.case_queue import CaseQueue
 from workflows.batches.sweeper import BatchSweeper

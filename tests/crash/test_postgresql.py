@@ -21,7 +21,7 @@ from stack.postgres import postgres_server
 from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
-from workers.resources import Resources
+from workers.resources.common import Resources
 from workflows.imports.document_import import DocumentImport
 
 RESTARTS = 5

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left, lost_attempts
-from workers.resources import Resources
+from workers.resources.common import Resources
 
 KILLS = 20
 ALONE = 4

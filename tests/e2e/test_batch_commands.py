@@ -19,11 +19,11 @@ from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal
 from tests.support.waiting import eventually
-from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
-from workers.resources import open_resources
+from workers.resources.batches import BatchResources
+from workers.resources.common import open_resources
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

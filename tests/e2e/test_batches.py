@@ -42,7 +42,7 @@ from tests.support.waiting import eventually
 from workers.batch_settings import BatchSettings
 from workers.cli.context import Surroundings
 from workers.connect import connect
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

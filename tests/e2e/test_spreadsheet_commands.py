@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -31,9 +31,9 @@ from contracts.batches import (
 )
 from domain.spreadsheets.types import SheetTypes
 from tests.support.batches import PLAN
-from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
-from workers.resources import Resources
+from workers.resources.batches import BatchResources
+from workers.resources.common import Resources
 from workers.settings import RunSettings
 from workflows import attributes
 from workflows.batches.case_queue import CaseQueue

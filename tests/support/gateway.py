@@ -25,7 +25,7 @@ from workers.gateway.http.auth import Tokens, mint_token
 from workers.gateway.process import serve
 from workers.gateway.settings import GatewaySettings, TokenSettings
 from workers.process import build_worker
-from workers.resources import Resources
+from workers.resources.common import Resources
 from workers.services.spreadsheets.service import Desk
 
 _UPLOADED = re.compile("[0-9a-f]{32}")

@@ -19,7 +19,7 @@ from tests.crash.harness import Part
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
 from workers.gateway.settings import TokenSettings
-from workers.resources import Resources, open_resources
+from workers.resources.common import Resources, open_resources
 
 _KEY = "a key of the process tests that is long enough"
 

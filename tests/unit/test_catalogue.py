@@ -13,9 +13,9 @@ from temporalio import activity, workflow
 from contracts.imports import Handler
 from domain.spreadsheets.types import SheetTypes
 from tests.support.batches import PLAN
-from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
-from workers.resources import Resources
+from workers.resources.batches import BatchResources
+from workers.resources.common import Resources
 from workers.settings import RunSettings
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from workers.connect import connect
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workers.services.imports.intake import ImportDoor
 from workers.services.verdicts import Verdict
 from workers.settings import QueueSettings

@@ -12,7 +12,7 @@ from workers.settings import QueueSettings
 
 
 def _open_resources(environment: Mapping[str, str]) -> AbstractAsyncContextManager[Resources]:
-    from workers.resources import open_resources
+    from workers.resources.common import open_resources
 
     return open_resources(environment)
 

@@ -16,7 +16,7 @@ from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.settings import GatewaySettings
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workers.services.spreadsheets.service import Desk
 from workers.settings import SettingsError
 from workers.signals import stop_on_signals

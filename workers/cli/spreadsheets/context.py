@@ -84,7 +84,7 @@ async def open_access(
     """
     from adapters.database.spreadsheets import SqlSpreadsheetViews
     from workers.connect import connect
-    from workers.resources import open_resources
+    from workers.resources.common import open_resources
     from workers.services.errors import DeskError
     from workers.services.identity import OPERATOR, Identity
     from workers.services.spreadsheets.service import Desk

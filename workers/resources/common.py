@@ -25,7 +25,7 @@ from domain.spreadsheets.types import SheetTypes
 from workers.settings import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
 
 if TYPE_CHECKING:
-    from workers.batch_resources import BatchResources
+    from workers.resources.batches import BatchResources
 
 
 @dataclass(frozen=True)
