@@ -1,4 +1,4 @@
-"""One plugin for client, worker, replayer and tests, so that all of them speak alike."""
+"""One plugin for client, worker, replayer and tests, so that all of them encode and run alike."""
 
 import dataclasses
 
@@ -6,6 +6,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from workers import catalogue
 
 PASSTHROUGH = (
     # Pure data: re-importing pydantic models for every run costs most of a run's CPU.
@@ -15,21 +17,24 @@ PASSTHROUGH = (
     # Protocols that activities are typed with.
     "adapters",
     # Constants, and classes without any state of their module: made anew for every run, they cost
-    # as much as the story itself.
+    # as much as the workflow itself.
     "workflows.attributes",
     "workflows.policies",
     "workflows.steps",
-    "domain.spreadsheets.decisions",
-    "workflows.spreadsheets.answers",
-    "workflows.spreadsheets.messages",
-    "workflows.spreadsheets.pauses",
 )
+"""What all pipelines share; each names its own modules in its register."""
+
+
+def passthrough() -> list[str]:
+    """Modules that the sandbox shares with the worker instead of importing them for every run."""
+    own = (module for pipeline in catalogue.PIPELINES for module in pipeline.passthrough)
+    return [*PASSTHROUGH, *own]
 
 
 def _sandbox(runner: WorkflowRunner | None) -> WorkflowRunner:
     if isinstance(runner, SandboxedWorkflowRunner):
         return dataclasses.replace(
-            runner, restrictions=runner.restrictions.with_passthrough_modules(*PASSTHROUGH)
+            runner, restrictions=runner.restrictions.with_passthrough_modules(*passthrough())
         )
     return runner or SandboxedWorkflowRunner()
 

@@ -22,6 +22,7 @@ from contracts.batches import (
     Validation,
     ValidationOutcome,
 )
+from tests.replay import loads_cases
 from tests.support.batches import (
     BatchWorld,
     CaseScript,
@@ -244,4 +245,11 @@ SWEEPER_CASES: dict[str, SweeperCase] = {
         SweeperWorld((BatchKey(case_id=1, batch_id=1), BatchKey(case_id=2, batch_id=1)))
     ),
     "nothing-to-sweep": SweeperCase(SweeperWorld(())),
+}
+
+CASES_OF = {
+    "BatchLifecycle": CASES,
+    "CaseQueue": CASE_CASES,
+    "BatchSweeper": SWEEPER_CASES,
+    "DocumentLoad": loads_cases.CASES,
 }

@@ -103,3 +103,5 @@ CASES: dict[str, Case] = {
     ),
     "result-not-recorded": Case(World(finish_failures=[permanent("no database")]), act=_retry),
 }
+
+CASES_OF = {"DocumentImport": CASES}

@@ -272,3 +272,9 @@ RETENTION_CASES: dict[str, RetentionCase] = {
         Retaining([_uuid(str(n)) for n in range(5)], waiting={_uuid("1")})
     ),
 }
+
+CASES_OF = {
+    "SpreadsheetImport": CASES,
+    "SpreadsheetUndo": UNDO_CASES,
+    "SpreadsheetRetention": RETENTION_CASES,
+}

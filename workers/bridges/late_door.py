@@ -8,7 +8,7 @@ from workers.connect import connect
 from workers.resources.common import open_resources
 from workers.services.imports.intake import ImportDoor
 from workers.services.verdicts import Verdict
-from workers.settings import QueueSettings
+from workers.settings import QueueSettings, RunSettings
 
 
 class LateDoor:
@@ -44,13 +44,14 @@ class LateDoor:
 
     async def _open(self) -> ImportDoor:
         queue = QueueSettings.read(self._environment)
+        runs = RunSettings.read(self._environment)
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(open_resources(self._environment))
             door = ImportDoor(
                 await connect(),
                 resources.rejected,
                 queue=queue.queue_name,
-                park_for_days=resources.runs.park_for_days,
+                park_for_days=runs.park_for_days,
             )
             self._opened = stack.pop_all()
         return door

@@ -6,28 +6,12 @@ import typer
 
 from stack import commands as stack
 from stack.demo import command as demo
-from workers.cli import (
-    batches,
-    database,
-    gateway,
-    processes,
-    rejected,
-    schedules,
-    spreadsheets,
-    status,
-)
-from workers.cli.imports import answers, submit, views
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+from workers import catalogue
+from workers.cli import database, gateway, processes, rejected, schedules, status
+from workers.cli.imports import answers, views
+from workers.pipelines.base import load
 
 
-@app.callback()
 def docflow() -> None:
     """The life of every document a company takes in.
 
@@ -47,14 +31,28 @@ def docflow() -> None:
     logging.getLogger("azure").addHandler(logging.NullHandler())
 
 
-app.add_typer(submit.app, name="submit")
-for commands in (status.app, views.app, answers.app, demo.app, gateway.app):
-    app.add_typer(commands)
-app.add_typer(spreadsheets.app, name="spreadsheets")
-app.add_typer(batches.app, name="batches")
-app.add_typer(rejected.app, name="rejected")
-app.add_typer(database.app, name="db")
-app.add_typer(processes.worker, name="worker")
-app.add_typer(processes.bridge, name="bridge")
-app.add_typer(schedules.app, name="schedules")
-app.add_typer(stack.app, name="stack")
+def build_app() -> typer.Typer:
+    """The command tree over the pipelines of the catalogue."""
+    tree = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=docflow,
+    )
+    for commands in (status.app, views.app, answers.app, demo.app, gateway.app):
+        tree.add_typer(commands)
+    for pipeline in catalogue.PIPELINES:
+        for name, entry in pipeline.commands.items():
+            tree.add_typer(load(entry), name=name)
+    tree.add_typer(rejected.app, name="rejected")
+    tree.add_typer(database.app, name="db")
+    tree.add_typer(processes.worker_commands(), name="worker")
+    tree.add_typer(processes.bridge_commands(), name="bridge")
+    tree.add_typer(schedules.app, name="schedules")
+    tree.add_typer(stack.app, name="stack")
+    return tree
+
+
+app = build_app()

@@ -1,8 +1,8 @@
-"""Where commands get the world from; everything heavy is imported when it is opened."""
+"""The context of a command; everything heavy is imported when it is opened."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import typer
@@ -11,10 +11,12 @@ from workers.cli.imports.ports import ImportQueue, Resources, Runs
 from workers.settings import QueueSettings
 
 
-def _open_resources(environment: Mapping[str, str]) -> AbstractAsyncContextManager[Resources]:
-    from workers.resources.common import open_resources
+@asynccontextmanager
+async def _open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resources]:
+    from workers.cli.imports.access import open_resources
 
-    return open_resources(environment)
+    async with open_resources(environment) as resources:
+        yield resources
 
 
 def _open_queue(settings: QueueSettings) -> AbstractAsyncContextManager[ImportQueue]:

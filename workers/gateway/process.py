@@ -17,6 +17,7 @@ from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.settings import GatewaySettings
 from workers.resources.common import open_resources
+from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.spreadsheets.service import Desk
 from workers.settings import SettingsError
 from workers.signals import stop_on_signals
@@ -96,13 +97,14 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
+        sheets = spreadsheet_resources(resources.database)
         client = await connect()
         desk = Desk(
             client,
             SqlSpreadsheetViews(resources.database),
-            resources.spreadsheets,
+            sheets.store,
             resources.blobs,
-            resources.sheet_types,
+            sheets.types,
             settings,
             resources.scratch,
         )

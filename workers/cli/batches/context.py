@@ -93,6 +93,6 @@ async def open_cloud(world: Surroundings) -> AsyncGenerator["BatchResources"]:
     settings = BatchSettings.read(world.environment)
     async with (
         open_tables(world) as database,
-        open_batches(settings, database, await connect()) as (opened, _),
+        open_batches(settings, database, await connect()) as opened,
     ):
         yield opened
