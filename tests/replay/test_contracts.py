@@ -5,9 +5,9 @@ After such a change, run `python -m tests.replay.test_contracts` to write the lo
 
 import importlib
 import json
-import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from pkgutil import iter_modules, walk_packages
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +19,7 @@ from contracts.base import Contract
 from contracts.batches import BatchOrder
 from contracts.imports import ImportOrder
 from contracts.spreadsheets import SpreadsheetOrder
+from workers import catalogue
 
 LOCK = Path(__file__).parent / "contracts.lock.json"
 
@@ -29,7 +30,7 @@ Fields = Mapping[str, Mapping[str, Any]]
 def contracts_of(package: ModuleType) -> Iterator[type[Contract]]:
     """Every contract that a module, or a module of a package, defines; private ones included."""
     modules = [package]
-    for found in pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}."):
+    for found in walk_packages(getattr(package, "__path__", []), f"{package.__name__}."):
         modules.append(importlib.import_module(found.name))
     for module in modules:
         for value in vars(module).values():
@@ -38,18 +39,14 @@ def contracts_of(package: ModuleType) -> Iterator[type[Contract]]:
                 yield value
 
 
-def schemas(models: Iterable[type[Contract]]) -> dict[str, Fields]:
-    """`package.Class` of each contract to its fields."""
+def schemas(word: str, models: Iterable[type[Contract]]) -> dict[str, Fields]:
+    """`word.Class` of each contract to its fields: files may move within a package."""
     found: dict[str, Fields] = {}
     for model in models:
-        assert _key(model) not in found, f"two contracts are called {_key(model)}"
-        found[_key(model)] = fields_of(model)
+        key = f"{word}.{model.__name__}"
+        assert key not in found, f"two contracts are called {key}"
+        found[key] = fields_of(model)
     return found
-
-
-def _key(model: type[Contract]) -> str:
-    """As in `imports.ImportOrder`: files may move within a package."""
-    return f"{model.__module__.split('.')[1]}.{model.__name__}"
 
 
 def fields_of(model: type[Contract]) -> Fields:
@@ -91,21 +88,32 @@ def read_lock() -> dict[str, Fields]:
 
 
 def every_contract() -> dict[str, Fields]:
-    return schemas(contracts_of(contracts))
+    """Those of every pipeline of the catalogue, and whatever else stands in `contracts`."""
+    shared = {found.name: f"contracts.{found.name}" for found in iter_modules(contracts.__path__)}
+    pipelines = {pipeline.name: pipeline.contracts for pipeline in catalogue.PIPELINES}
+    return {
+        name: fields
+        for word, package in {**shared, **pipelines}.items()
+        for name, fields in schemas(word, contracts_of(importlib.import_module(package))).items()
+    }
 
 
 def test_no_contract_differs_from_the_lock() -> None:
     assert changes(read_lock(), every_contract()) == [], "see the top of this file"
 
 
-@pytest.mark.parametrize("order", [ImportOrder, SpreadsheetOrder, BatchOrder], ids=_key)
-def test_the_lock_refuses_an_incompatible_change(order: type[Contract]) -> None:
-    locked = {_key(order): read_lock()[_key(order)]}
+@pytest.mark.parametrize(
+    ("word", "order"),
+    [("imports", ImportOrder), ("spreadsheets", SpreadsheetOrder), ("batches", BatchOrder)],
+)
+def test_the_lock_refuses_an_incompatible_change(word: str, order: type[Contract]) -> None:
+    key = f"{word}.{order.__name__}"
+    locked = {key: read_lock()[key]}
     name, field = next(iter(order.model_fields.items()))
 
     def planted(**fields: Any) -> list[str]:
         model = create_model(order.__name__, __base__=order, __module__=order.__module__, **fields)
-        return changes(locked, schemas([model]))
+        return changes(locked, schemas(word, [model]))
 
     def without() -> list[str]:
         kept = {key: (each.annotation, each) for key, each in order.model_fields.items()}
@@ -113,15 +121,15 @@ def test_the_lock_refuses_an_incompatible_change(order: type[Contract]) -> None:
         changed: Any = create_model(
             order.__name__, __base__=Contract, __module__=order.__module__, **kept
         )
-        return changes(locked, schemas([changed]))
+        return changes(locked, schemas(word, [changed]))
 
     assert field.is_required()
     assert planted() == []
-    assert planted(planted=(int, ...)) == [f"{_key(order)}.planted needs a default"]
-    assert planted(planted=(int, 0)) == [f"{_key(order)}.planted is not locked"]
+    assert planted(planted=(int, ...)) == [f"{key}.planted needs a default"]
+    assert planted(planted=(int, 0)) == [f"{key}.planted is not locked"]
     [changed] = planted(**{name: (dict[str, bytes], ...)})
-    assert changed.startswith(f"{_key(order)}.{name} changed from ")
-    assert f"{_key(order)}.{name} was removed" in without()
+    assert changed.startswith(f"{key}.{name} changed from ")
+    assert f"{key}.{name} was removed" in without()
 
 
 if __name__ == "__main__":
