@@ -11,7 +11,7 @@ PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-
 # Test processes side by side, each with whole files; 0 runs everything in one, for a debugger.
 PROCESSES ?= 2
 
-.PHONY: install tools demo dev test chaos smoke lint bench bench-spreadsheets bench-batches lock clean
+.PHONY: install tools demo dev test chaos smoke lint bench lock clean
 
 install: $(STAMP)
 
@@ -60,14 +60,11 @@ lint: $(DEV_STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
-bench: $(DEV_STAMP)
-	$(BIN)/python -m benchmarks.imports $(ARGS)
+# bench-NAME measures a pipeline of the catalogue; bench alone, document imports.
+bench: bench-imports
 
-bench-spreadsheets: $(DEV_STAMP)
-	$(BIN)/python -m benchmarks.spreadsheets $(ARGS)
-
-bench-batches: $(DEV_STAMP)
-	$(BIN)/python -m benchmarks.batches $(ARGS)
+bench-%: $(DEV_STAMP)
+	$(BIN)/python -m benchmarks $* $(ARGS)
 
 # Lock files name versions and hashes and no index; whoever installs says where from.
 lock: | $(BIN)/python

@@ -1,4 +1,4 @@
-"""One plugin for client, worker, replayer and tests, so that all of them speak alike."""
+"""One plugin for client, worker, replayer and tests, so that all of them encode and run alike."""
 
 import dataclasses
 
@@ -6,6 +6,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from workers import catalogue
 
 PASSTHROUGH = (
     # Pure data: re-importing pydantic models for every run costs most of a run's CPU.
@@ -24,21 +26,20 @@ PASSTHROUGH = (
     "workflows.parkable",
     "workflows.parking",
     "workflows.policies",
-    "workflows.batches.infrastructure",
-    "workflows.batches.pauses",
-    "workflows.batches.steps",
-    "workflows.spreadsheets.answers",
-    "workflows.spreadsheets.pauses",
-    "workflows.spreadsheets.staging",
-    "workflows.spreadsheets.state",
-    "workflows.spreadsheets.steps",
 )
+"""What all pipelines share; each names its own modules in its register."""
+
+
+def passthrough() -> list[str]:
+    """Modules that the sandbox shares with the worker instead of importing them for every run."""
+    own = (module for pipeline in catalogue.PIPELINES for module in pipeline.passthrough)
+    return [*PASSTHROUGH, *own]
 
 
 def _sandbox(runner: WorkflowRunner | None) -> WorkflowRunner:
     if isinstance(runner, SandboxedWorkflowRunner):
         return dataclasses.replace(
-            runner, restrictions=runner.restrictions.with_passthrough_modules(*PASSTHROUGH)
+            runner, restrictions=runner.restrictions.with_passthrough_modules(*passthrough())
         )
     return runner or SandboxedWorkflowRunner()
 

@@ -2,62 +2,82 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import timedelta
-from functools import partial
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
-from adapters.aws.queues import AwsQueues
-from adapters.aws.session import AwsClients, open_aws
-from workers.batch_resources import open_batches
-from workers.bridges.batch_loader import run_batch_loader
-from workers.bridges.case_events import run_case_event_bridge
-from workers.bridges.service_bus import ServiceBusBridge
+from workers import catalogue
 from workers.bridges.totals import BridgeTotals
-from workers.catalogue import CATALOGUE, Pipeline
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.health import Health, serve_health
-from workers.resources import RESOURCE_SETTINGS, Resources, open_resources
+from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
+from workers.resources.common import CommonSettings, Resources, open_resources
 from workers.schedules import Change, reconcile
-from workers.services.imports.intake import ImportDoor
-from workers.settings.base import Settings
-from workers.settings.batches import BatchSettings, CaseEventSettings
-from workers.settings.check import check_at_start
-from workers.settings.common import HttpSettings, QueueSettings
+from workers.settings.check import unread_names
+from workers.settings.common import HttpSettings
 from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
 
 logger = logging.getLogger(__name__)
 
-Bridge = Callable[[asyncio.Event], Awaitable[BridgeTotals]]
-"""Takes messages in until the event is set."""
+Receive = Callable[[asyncio.Event], Awaitable[BridgeTotals]]
+"""Receives messages until the event is set."""
 
 
-def build_worker(client: Client, pipeline: Pipeline, resources: Resources) -> Worker:
-    """A worker for one row of the catalogue."""
+def build_worker(client: Client, pipeline: Pipeline, common: Resources, own: Any) -> Worker:
+    """A worker for one pipeline.
+
+    Args:
+        client: Of the namespace whose runs are worked on.
+        pipeline: Its register.
+        common: What all pipelines share.
+        own: What the pipeline opened for itself.
+    """
     return Worker(
         client,
         task_queue=pipeline.task_queue,
-        workflows=pipeline.workflows,
-        activities=pipeline.activities(resources),
+        workflows=pipeline.workflows(),
+        activities=activities_of(*pipeline.activities(common, own)),
         max_concurrent_activities=pipeline.activity_slots,
         max_concurrent_local_activities=pipeline.local_slots,
         max_cached_workflows=pipeline.cached_runs,
-        # A wish to cancel reaches an activity with the answer to a heartbeat.
+        # A request to cancel reaches an activity with the answer to a heartbeat.
         max_heartbeat_throttle_interval=timedelta(seconds=1),
-        # A chunk under way may finish; the next attempt goes on from its mark.
+        # A chunk in progress may finish; the next attempt resumes from its mark.
         graceful_shutdown_timeout=timedelta(seconds=5),
     )
 
 
+def read_settings(
+    environment: Mapping[str, str], readers: Iterable[ReadSettings]
+) -> Mapping[ReadSettings, Any]:
+    """Read everything that a process needs before it opens anything, and warn of unread names.
+
+    Raises:
+        SettingsError: Settings are missing or make no sense; it names those of every group.
+    """
+    for warning in unread_names(environment):
+        logger.warning("%s", warning)
+    read: dict[ReadSettings, Any] = {}
+    problems: dict[str, None] = {}
+    for reader in dict.fromkeys(readers):
+        try:
+            read[reader] = reader(environment)
+        except SettingsError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise SettingsError(*problems)
+    return read
+
+
 async def run_worker(
-    pipelines: Sequence[str],
+    names: Sequence[str] | None,
     environment: Mapping[str, str],
     *,
     with_bridge: bool = False,
@@ -67,7 +87,7 @@ async def run_worker(
     """Work until SIGTERM or SIGINT.
 
     Args:
-        pipelines: Rows of the catalogue.
+        names: Pipelines of the catalogue; None: every one whose settings are present.
         environment: Where settings are read.
         with_bridge: Receive messages in this process too, so that runs start eagerly.
         health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
@@ -78,59 +98,71 @@ async def run_worker(
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer, or refuses us its schedules.
     """
-    unknown = sorted(set(pipelines) - set(CATALOGUE))
-    if unknown:
-        raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(CATALOGUE)}")
-    check_at_start(environment, *_groups(pipelines, with_bridge))
-    queue = QueueSettings.read(environment) if with_bridge and "imports" in pipelines else None
-    batches = BatchSettings.read(environment) if "batches" in pipelines else None
-    case_events_queue = batches.case_events_queue() if with_bridge and batches is not None else None
-    host = HttpSettings.read(environment).host
+    pipelines = choose(names, environment)
+    bridges = [
+        bridge
+        for pipeline in pipelines
+        for bridge in pipeline.bridges
+        if with_bridge and bridge.with_worker
+    ]
+    readers = [each.settings for each in (*pipelines, *bridges)]
+    settings = read_settings(environment, [*readers, HttpSettings.read, CommonSettings.read])
+    host = settings[HttpSettings.read].host
     runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
-        resources = await stack.enter_async_context(open_resources(environment))
-        client = await connect(runtime=runtime)
-        bridges: list[Bridge] = []
-        if batches is not None:
-            opened, clients = await stack.enter_async_context(
-                open_batches(batches, resources.database, client)
-            )
-            resources = replace(resources, batches=opened)
-            if case_events_queue is not None:
-                bridges.append(
-                    partial(_case_events, batches, case_events_queue, client, clients, resources)
-                )
-        if queue is not None:
-            bridges.append(_bridge(queue, client, resources).run)
+        common = await stack.enter_async_context(open_resources(environment))
+        context = Context(environment, await connect(runtime=runtime), common)
+        opened = [
+            (each, await stack.enter_async_context(each.open(context, settings[each.settings])))
+            for each in pipelines
+        ]
         health = Health()
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
-        for name in pipelines:
-            await stack.enter_async_context(build_worker(client, CATALOGUE[name], resources))
-        await _reconcile_schedules(client, pipelines)
+        for pipeline, own in opened:
+            await stack.enter_async_context(build_worker(context.client, pipeline, common, own))
+        working = [pipeline.name for pipeline in pipelines]
+        await _reconcile_schedules(context.client, working)
         tune_collector()
         health.ready = True
-        logger.info("working on %s", ", ".join(pipelines))
-        if len(pipelines) > 1 and "batches" not in pipelines:
-            logger.info("not working on batches: DOCFLOW_BATCH_TOPIC_ARN is not set")
-        await _until_stopped(stop, bridges)
+        logger.info("working on %s", ", ".join(working))
+        if names is None:
+            _log_left_out(environment)
+        await _until_stopped(stop, [_receive(each, context, settings) for each in bridges])
         health.ready = False
         logger.info("stopping")
 
 
-def _groups(pipelines: Sequence[str], with_bridge: bool) -> Iterator[type[Settings]]:
-    """Settings that a worker needs."""
-    if "imports" in pipelines and with_bridge:
-        yield QueueSettings
-    if "batches" in pipelines:
-        yield CaseEventSettings if with_bridge else BatchSettings
-    yield HttpSettings
-    yield from RESOURCE_SETTINGS
+def choose(names: Sequence[str] | None, environment: Mapping[str, str]) -> Sequence[Pipeline]:
+    """The pipelines to work on: those named, or all whose settings are present.
+
+    Raises:
+        SettingsError: A name is of no pipeline.
+    """
+    known = {pipeline.name: pipeline for pipeline in catalogue.PIPELINES}
+    if names is not None:
+        if unknown := sorted(set(names) - set(known)):
+            raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(known)}")
+        return [known[name] for name in names]
+    return [pipeline for pipeline in known.values() if pipeline.available(environment)]
 
 
-async def _until_stopped(stop: asyncio.Event, bridges: Sequence[Bridge]) -> None:
-    """Have bridges work; one that cannot go on ends the process, and the others end cleanly."""
+def _log_left_out(environment: Mapping[str, str]) -> None:
+    for pipeline in catalogue.PIPELINES:
+        if reason := pipeline.left_out(environment):
+            logger.info("not working on %s: %s", pipeline.name, reason)
+
+
+def _receive(bridge: Bridge, context: Context, settings: Mapping[ReadSettings, Any]) -> Receive:
+    async def receive(stop: asyncio.Event) -> BridgeTotals:
+        return await bridge.run(context, settings[bridge.settings], stop, False)
+
+    return receive
+
+
+async def _until_stopped(stop: asyncio.Event, bridges: Sequence[Receive]) -> None:
+    """Run bridges; one that fails ends the process, and the others end cleanly."""
     working = [asyncio.ensure_future(bridge(stop)) for bridge in bridges]
     try:
         await asyncio.gather(stop.wait(), *working)
@@ -139,7 +171,9 @@ async def _until_stopped(stop: asyncio.Event, bridges: Sequence[Bridge]) -> None
         await asyncio.gather(*working, return_exceptions=True)
 
 
-async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
+async def run_bridge(
+    bridge: Bridge, environment: Mapping[str, str], *, drain: bool = False
+) -> BridgeTotals:
     """Receive messages and start runs until SIGTERM or SIGINT, or until the queue is empty.
 
     Raises:
@@ -147,91 +181,23 @@ async def run_bridge(environment: Mapping[str, str], *, drain: bool = False) -> 
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """
-    check_at_start(environment, QueueSettings, *RESOURCE_SETTINGS)
-    queue = QueueSettings.read(environment)
+    common = [CommonSettings.read] if bridge.needs_resources else []
+    settings = read_settings(environment, [bridge.settings, *common])
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
-        resources = await stack.enter_async_context(open_resources(environment))
-        client = await connect()
-        return await _bridge(queue, client, resources).run(stop, drain=drain)
-
-
-async def run_case_events(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
-    """Have case events taken by their cases until SIGTERM or SIGINT, or until the queue is empty.
-
-    Raises:
-        SettingsError: A setting is missing or makes no sense.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Temporal does not answer at the start.
-    """
-    check_at_start(environment, CaseEventSettings, *RESOURCE_SETTINGS)
-    settings = BatchSettings.read(environment)
-    url = settings.case_events_queue()
-    async with AsyncExitStack() as stack:
-        stop = stack.enter_context(stop_on_signals())
-        resources = await stack.enter_async_context(open_resources(environment))
-        clients = await stack.enter_async_context(open_aws(settings.aws))
-        client = await connect()
-        return await _case_events(settings, url, client, clients, resources, stop, drain=drain)
-
-
-async def run_loader(environment: Mapping[str, str], *, drain: bool = False) -> BridgeTotals:
-    """Start the loads of documents from the queues of batches, where no function does.
-
-    Raises:
-        SettingsError: A setting is missing or makes no sense.
-        TemporalUnreachable: Temporal does not answer at the start.
-    """
-    check_at_start(environment, BatchSettings)
-    settings = BatchSettings.read(environment)
-    async with AsyncExitStack() as stack:
-        stop = stack.enter_context(stop_on_signals())
-        clients = await stack.enter_async_context(open_aws(settings.aws))
-        return await run_batch_loader(
-            await connect(),
-            clients.sqs,
-            AwsQueues(clients.sqs),
-            prefix=settings.plan.prefix,
-            stop=stop,
-            drain=drain,
+        resources = (
+            await stack.enter_async_context(open_resources(environment))
+            if bridge.needs_resources
+            else None
         )
-
-
-async def _case_events(
-    settings: BatchSettings,
-    url: str,
-    client: Client,
-    clients: AwsClients,
-    resources: Resources,
-    stop: asyncio.Event,
-    *,
-    drain: bool = False,
-) -> BridgeTotals:
-    return await run_case_event_bridge(
-        client,
-        clients.sqs,
-        resources.rejected,
-        queue_url=url,
-        stop=stop,
-        drain=drain,
-        timings=settings.timings,
-    )
+        context = Context(environment, await connect(), resources)
+        return await bridge.run(context, settings[bridge.settings], stop, drain)
 
 
 async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None:
     for id, change in (await reconcile(client, pipelines)).items():
         if change is not Change.NONE:
             logger.info("schedule %s: %s", id, change)
-
-
-def _bridge(queue: QueueSettings, client: Client, resources: Resources) -> ServiceBusBridge:
-    door = ImportDoor(
-        client,
-        resources.rejected,
-        queue=queue.queue_name,
-        park_for_days=resources.runs.park_for_days,
-    )
-    return ServiceBusBridge(queue, door.accept, ready=door.ready)
 
 
 def _runtime(host: str, metrics_port: int | None) -> Runtime | None:

@@ -1,4 +1,4 @@
-"""THE table of what happens by the clock, and how Temporal is brought in line with it."""
+"""What happens by the clock, and how Temporal is brought in line with it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +25,8 @@ from temporalio.client import (
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
-from contracts import batches, spreadsheets
 from contracts.base import Contract
+from workers import catalogue
 from workers.connect import TemporalUnreachable
 from workflows import attributes
 
@@ -70,38 +70,27 @@ def _every_day(hour: ScheduleRange, minute: ScheduleRange, comment: str) -> Sche
 
 @dataclass(frozen=True)
 class Declared:
-    """One row of the table."""
+    """One schedule of a pipeline."""
 
     pipeline: str
-    """Row of the catalogue; the workers of this pipeline look after the schedule."""
+    """Of the catalogue; the workers of this pipeline maintain the schedule."""
     workflow: str
     """By the name that its workers know it by."""
     task_queue: str
     input: Contract
     at: ScheduleCalendarSpec
     catch_up: timedelta = timedelta(hours=12)
-    """A time that passed while Temporal was away is made up for within this."""
+    """A time that passed while Temporal was unavailable is made up for within this."""
 
 
-SCHEDULES: Mapping[str, Declared] = {
-    "spreadsheet-retention": Declared(
-        pipeline="spreadsheets",
-        workflow="SpreadsheetRetention",
-        task_queue=spreadsheets.TASK_QUEUE,
-        input=spreadsheets.RetentionOrder(),
-        at=daily(2),
-    ),
-    "batch-sweeper": Declared(
-        pipeline="batches",
-        workflow="BatchSweeper",
-        task_queue=batches.TASK_QUEUE,
-        input=batches.SweepOrder(),
-        at=every(15),
-        # The next one finds whatever one that was missed would have found.
-        catch_up=timedelta(minutes=15),
-    ),
-}
-"""Schedule id to its row."""
+def declared_schedules(names: Collection[str] | None = None) -> Mapping[str, Declared]:
+    """The schedules of these pipelines of the catalogue, of all when None; id to its row."""
+    return {
+        id: row
+        for pipeline in catalogue.PIPELINES
+        if names is None or pipeline.name in names
+        for id, row in pipeline.schedules().items()
+    }
 
 
 class Change(StrEnum):
@@ -126,12 +115,17 @@ class ScheduleView:
 
 
 async def reconcile(
-    client: Client, pipelines: Collection[str], table: Mapping[str, Declared] = SCHEDULES
+    client: Client, pipelines: Collection[str], table: Mapping[str, Declared] | None = None
 ) -> Mapping[str, Change]:
-    """Bring the schedules of some pipelines in line with the table; leave all others alone.
+    """Bring the schedules of some pipelines in line with what is declared; leave others alone.
 
-    A schedule that somebody paused stays paused. Several workers may do this at once: whoever
-    comes later finds what the first one made.
+    A paused schedule stays paused. Several workers may do this at once: the later one finds what
+    the first one made.
+
+    Args:
+        client: Of the namespace whose schedules these are.
+        pipelines: By name.
+        table: Takes the place of what the catalogue declares.
 
     Returns:
         What was done to each schedule.
@@ -140,19 +134,22 @@ async def reconcile(
         TemporalUnreachable: Temporal does not answer, or does not let us.
     """
     return {
-        id: await _bring_in_line(client, id, declared)
-        for id, declared in table.items()
-        if declared.pipeline in pipelines
+        id: await _bring_in_line(client, id, row)
+        for id, row in (declared_schedules() if table is None else table).items()
+        if row.pipeline in pipelines
     }
 
 
-async def look(client: Client, table: Mapping[str, Declared] = SCHEDULES) -> Sequence[ScheduleView]:
+async def look(
+    client: Client, table: Mapping[str, Declared] | None = None
+) -> Sequence[ScheduleView]:
     """Every declared schedule, without changing any.
 
     Raises:
         TemporalUnreachable: Temporal does not answer.
     """
-    return [await _view(client, id, declared) for id, declared in table.items()]
+    rows = declared_schedules() if table is None else table
+    return [await _view(client, id, row) for id, row in rows.items()]
 
 
 async def _view(client: Client, id: str, declared: Declared) -> ScheduleView:

@@ -23,8 +23,9 @@ from stack.loader_function import install, loader_zip
 from stack.ministack import ministack
 from stack.temporal import temporal_server
 from tests.support.case_world import CaseWorld, case_world
-from workers.catalogue import CATALOGUE
 from workers.connect import connect
+from workers.pipelines.base import activities_of
+from workers.pipelines.batches import BATCHES
 from workflows.batches.batch_lifecycle import BatchLifecycle
 
 T = TypeVar("T")
@@ -97,28 +98,26 @@ async def _opened(
         for one in (clients.sqs, clients.sns, clients.lambda_, clients.iam):
             _slow_down(one, latency)
         cloud = Cloud.over(clients)
-        assert world.resources.batches is not None
-        plan = world.resources.batches.plan.model_copy(
+        plan = world.resources.plan.model_copy(
             update={
                 "topic_arn": installed.topic_arn,
                 "source_function": installed.source_function,
             }
         )
         batches = replace(
-            world.resources.batches,
+            world.resources,
             plan=plan,
             queues=cloud.queues,
             topic=cloud.topic,
             functions=cloud.functions,
             grants=cloud.grants,
         )
-        resources = replace(world.resources, batches=batches)
         await stack.enter_async_context(
             Worker(
                 client,
                 task_queue="batches",
                 workflows=[BatchLifecycle],
-                activities=list(CATALOGUE["batches"].activities(resources)),
+                activities=activities_of(*BATCHES.activities(world.common, batches)),
             )
         )
         yield world, cloud, plan

@@ -11,7 +11,7 @@ from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, Servers
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.connect import connect
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workers.services.imports.intake import ImportDoor
 from workers.services.patience import Accept
 from workers.services.verdicts import Settle, Verdict

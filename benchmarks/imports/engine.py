@@ -7,26 +7,33 @@ import asyncio
 import os
 import signal
 
+from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.worker import Worker
 
 from benchmarks.imports.empty import EmptyImport, begin, finish, work
 from benchmarks.stack import EMPTY_QUEUE
 from workers.bridges.service_bus import ServiceBusBridge
-from workers.catalogue import CATALOGUE, Pipeline
 from workers.collector import tune_collector
 from workers.connect import connect
-from workers.process import build_worker
-from workers.resources import open_resources
+from workers.pipelines.imports import IMPORTS
 from workers.services.verdicts import Settle, Verdict
 from workers.settings.common import QueueSettings
 
-PIPELINE = Pipeline(
-    task_queue="empty",
-    workflows=(EmptyImport,),
-    activities=lambda resources: (begin, work, finish),
-    activity_slots=CATALOGUE["imports"].activity_slots,
-    local_slots=CATALOGUE["imports"].local_slots,
-)
+TASK_QUEUE = "empty"
+
+
+def _worker(client: Client) -> Worker:
+    """As a worker of imports, with empty steps."""
+    return Worker(
+        client,
+        task_queue=TASK_QUEUE,
+        workflows=[EmptyImport],
+        activities=[begin, work, finish],
+        max_concurrent_activities=IMPORTS.activity_slots,
+        max_concurrent_local_activities=IMPORTS.local_slots,
+        max_cached_workflows=IMPORTS.cached_runs,
+    )
 
 
 async def main() -> None:
@@ -41,7 +48,7 @@ async def main() -> None:
             EmptyImport.run,
             task,
             id=task,
-            task_queue=PIPELINE.task_queue,
+            task_queue=TASK_QUEUE,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             request_eager_start=True,
@@ -49,7 +56,7 @@ async def main() -> None:
         return Settle(task)
 
     queue = QueueSettings.read({**os.environ, "AZURE_SERVICE_BUS_QUEUE_NAME": EMPTY_QUEUE})
-    async with open_resources(os.environ) as resources, build_worker(client, PIPELINE, resources):
+    async with _worker(client):
         tune_collector()
         print("ready", flush=True)
         await ServiceBusBridge(queue, accept).run(stop)

@@ -20,10 +20,10 @@ import asyncpg
 
 from benchmarks.imports.steps import open_steps
 from benchmarks.timing import Cost, Stopwatch
-from workers.catalogue import CATALOGUE
+from workers.pipelines.imports import IMPORTS
 from workers.services.imports.messages import read_message
 
-AT_ONCE = CATALOGUE["imports"].local_slots
+AT_ONCE = IMPORTS.local_slots
 
 _FIELDS = (
     *("code", "description", "category", "make", "model", "serial"),

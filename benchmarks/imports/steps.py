@@ -18,7 +18,9 @@ from contracts.imports import (
     ImportState,
 )
 from workers.collector import tune_collector
-from workers.resources import Resources, open_resources
+from workers.resources.common import Resources, open_resources
+from workers.resources.imports import ImportResources, import_resources
+from workers.settings.common import RunSettings
 
 R = TypeVar("R")
 
@@ -26,9 +28,9 @@ R = TypeVar("R")
 class Steps:
     """prepare, load and finish over the resources of a worker."""
 
-    def __init__(self, resources: Resources) -> None:
-        store, blobs = resources.store, resources.blobs
-        self._lifecycle = ImportLifecycle(store, blobs, resources.runs.small_document_bytes)
+    def __init__(self, resources: Resources, own: ImportResources) -> None:
+        store, blobs = own.store, resources.blobs
+        self._lifecycle = ImportLifecycle(store, blobs, own.runs.small_document_bytes)
         self._rows = RowImports(
             store, blobs, resources.documents, resources.reports, resources.scratch
         )
@@ -60,4 +62,5 @@ async def open_steps(environment: dict[str, str]) -> AsyncGenerator[Steps]:
     """The steps, wired as a worker wires them."""
     async with open_resources(environment) as resources:
         tune_collector()
-        yield Steps(resources)
+        runs = RunSettings.read(environment)
+        yield Steps(resources, import_resources(resources.database, runs))

@@ -34,7 +34,7 @@ from contracts.batches import (
 )
 from stack.loader_function import Installation
 from stack.sample_documents import SampleDocument, sample_documents
-from workers.batch_resources import batch_resources
+from workers.resources.batches import batch_resources
 from workers.settings.batches import BatchSettings
 
 KEY: Final = BatchKey(case_id=7, batch_id=1)

@@ -47,7 +47,7 @@ from stack.demo.batches import (
 from stack.demo.spreadsheets import Answers, ApiError, SpreadsheetPerson
 from stack.embedded import EmbeddedStack, embedded_stack
 from workers.connect import connect
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workers.services.imports.queue import ServiceBusQueue, open_queue
 from workers.settings.batches import BatchSettings
 from workers.settings.common import QueueSettings

@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio.client import WorkflowUpdateFailedError
 
-from adapters.database.spreadsheets import SqlSpreadsheetViews
+from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
 from contracts.base import Contract
 from contracts.errors import WRONG_STATE
 from contracts.spreadsheets import (
@@ -229,7 +229,8 @@ class Club:
         """What a person says about the values that nobody knows."""
         senior = sheet.category_id(SENIOR)
         said: list[CellDecision] = []
-        async for page in self.installation.resources.spreadsheets.mappings(sheet.uuid):
+        store = SqlSpreadsheetStore(self.installation.resources.database)
+        async for page in store.mappings(sheet.uuid):
             for mapping in page:
                 if mapping.status is not MappingStatus.UNMATCHED:
                     continue

@@ -22,7 +22,7 @@ from stack.embedded import DOCFLOW, QUEUE, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, Document
 from workers.connect import connect
-from workers.resources import Resources, open_resources
+from workers.resources.common import Resources, open_resources
 from workers.services.imports.queue import ServiceBusQueue, open_queue
 from workers.settings.common import QueueSettings
 

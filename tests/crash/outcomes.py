@@ -9,14 +9,14 @@ from sqlalchemy import func, select
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from adapters.database.imports.views import ImportTaskRow
+from adapters.database.imports.views import ImportTaskRow, SqlImportTasks
 from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.imports import import_progress, import_rejects
 from contracts.imports import ImportState
 from domain.tabular.rows import Cell
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import System
-from workers.resources import Resources
+from workers.resources.common import Resources
 
 Lines = Sequence[Sequence[Any]]
 
@@ -74,7 +74,7 @@ async def lost_attempts(client: Client, documents: Sequence[Document]) -> tuple[
 
 
 async def _task(resources: Resources, document: Document) -> ImportTaskRow:
-    row = await resources.tasks.get(PROJECT, document.task_id)
+    row = await SqlImportTasks(resources.database).get(PROJECT, document.task_id)
     assert row is not None, f"{document.name} has no status row"
     return row
 

@@ -35,7 +35,7 @@ from adapters.database.models.spreadsheets import (
 )
 from contracts.blobs import BlobRef
 from tests.crash.sheets import Sheet
-from workers.resources import Resources
+from workers.resources.common import Resources
 
 Lines = Sequence[tuple[Any, ...]]
 Remains = Mapping[str, Lines]

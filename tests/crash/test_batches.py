@@ -47,8 +47,8 @@ from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import until
 from tests.support.chaos import CHAOS, kills
-from workers.batch_resources import batch_resources
 from workers.connect import connect
+from workers.resources.batches import batch_resources
 from workers.settings.batches import BatchSettings
 from workflows import attributes
 from workflows.batches.case_queue import CaseQueue

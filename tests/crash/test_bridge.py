@@ -11,6 +11,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from adapters.database.imports.views import SqlImportTasks
 from contracts.imports import Counts, ImportState, Strategy
 from tests.crash.documents import PROJECT, Document
 from tests.crash.harness import BRIDGE, WORKER, running_system, until
@@ -58,7 +59,7 @@ async def test_a_killed_bridge_starts_every_import_once(
         runs = Counter([run.id async for run in client.list_workflows()])
         assert runs == Counter(document.message.workflow_id for document in documents)
         for document in documents:
-            row = await system.resources.tasks.get(PROJECT, document.task_id)
+            row = await SqlImportTasks(system.resources.database).get(PROJECT, document.task_id)
             assert row is not None
             assert (row.state, row.counts) == (ImportState.COMPLETED, Counts(created=3))
         await assert_nothing_left(system)

@@ -22,7 +22,7 @@ from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
 from tests.support.chaos import kills
-from workers.resources import Resources
+from workers.resources.common import Resources
 from workflows.imports.document_import import DocumentImport
 
 pytestmark = pytest.mark.chaos

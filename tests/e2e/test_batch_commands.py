@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -19,11 +19,11 @@ from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal
 from tests.support.waiting import eventually
-from workers.batch_resources import BatchResources
-from workers.catalogue import CATALOGUE
+from workers.pipelines.batches import BATCHES
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
-from workers.resources import open_resources
+from workers.resources.batches import BatchResources
+from workers.resources.common import open_resources
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -103,8 +103,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 texts=texts,
                 runs=TemporalOpenRuns(client),
             )
-            opened = replace(resources, batches=batches)
-            async with build_worker(client, CATALOGUE["batches"], opened):
+            async with build_worker(client, BATCHES, resources, batches):
                 yield Person(settings, cloud, store, client)
 
 

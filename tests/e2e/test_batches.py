@@ -41,7 +41,7 @@ from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
 from workers.cli.context import Surroundings
 from workers.connect import connect
-from workers.resources import open_resources
+from workers.resources.common import open_resources
 from workers.settings.batches import BatchSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -16,10 +16,11 @@ from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal
 from tests.support.waiting import eventually
-from workers.catalogue import CATALOGUE
+from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
-from workers.resources import open_resources
+from workers.resources.common import open_resources
+from workers.resources.spreadsheets import spreadsheet_resources
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -78,8 +79,9 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
     with pytest.MonkeyPatch.context() as patch:
         async with environment, open_resources(settings) as resources:
             patch.setenv("TEMPORAL_ADDRESS", environment.client.service_client.config.target_host)
+            sheets = spreadsheet_resources(resources.database)
             club = await sample_club(resources.database)
-            async with build_worker(environment.client, CATALOGUE["spreadsheets"], resources):
+            async with build_worker(environment.client, SPREADSHEETS, resources, sheets):
                 yield Person(settings, club)
 
 

@@ -14,7 +14,7 @@ from adapters.database import upgrade
 from stack.temporal import TUNING, temporal_binary
 from tests.support.gateway import KEY, Stack, insert_clubs, open_stack
 from workers.plugin import docflow_plugin
-from workers.resources import Resources, open_resources
+from workers.resources.common import Resources, open_resources
 from workflows import attributes
 
 

@@ -26,6 +26,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from adapters.database.spreadsheets import SqlSpreadsheetStore
 from tests.support.chaos import examples
 from tests.support.gateway import (
     EVENT,
@@ -125,7 +126,7 @@ async def _settled(stack: Stack, tess: httpx.AsyncClient) -> Sequence[str]:
     cancelled = await import_in(tess, "COLUMN_MAPPING")
     await tess.delete(f"/api/imports/{cancelled}")
     purged = await import_in(tess, "COMPLETED", bad, autoStart="true")
-    assert await stack.resources.spreadsheets.purge(purged, datetime.now(UTC))
+    assert await SqlSpreadsheetStore(stack.resources.database).purge(purged, datetime.now(UTC))
     undone = await _undone(tess)
     return [*await _waiting(tess), done, dry, failed, cancelled, purged, undone, UNKNOWN]
 

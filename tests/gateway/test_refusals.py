@@ -7,6 +7,7 @@ import httpx
 import pytest
 from temporalio.client import Client
 
+from adapters.database.spreadsheets import SqlSpreadsheetStore
 from stack.children import free_port
 from tests.support.gateway import (
     GOOD,
@@ -212,7 +213,7 @@ async def test_pages_that_there_cannot_be(stack: Stack, query: str) -> None:
 async def test_what_was_purged_is_gone(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COMPLETED", autoStart="true")
-        assert await stack.resources.spreadsheets.purge(uuid, datetime.now(UTC))
+        assert await SqlSpreadsheetStore(stack.resources.database).purge(uuid, datetime.now(UTC))
         url = f"/api/imports/{uuid}"
         for path in ("/column-mappings", "/cell-mappings", "/preview", "/results", "/report"):
             assert "retention" in problem(await anna.get(url + path), 410, "gone")
@@ -227,7 +228,7 @@ async def test_what_cannot_be_undone_any_more(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COMPLETED", autoStart="true")
         later = datetime.now(UTC) + timedelta(days=1)
-        while await stack.resources.spreadsheets.purge_journals(later, 100):
+        while await SqlSpreadsheetStore(stack.resources.database).purge_journals(later, 100):
             pass
         refused = await anna.post(f"/api/imports/{uuid}/undo")
         assert "cannot be undone" in problem(refused, 409, "wrong-state")

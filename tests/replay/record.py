@@ -5,6 +5,7 @@ recorded again: it stands for runs that are open somewhere when a release is rol
 """
 
 import asyncio
+import importlib
 import json
 import os
 import re
@@ -19,29 +20,24 @@ from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import temporal_binary
-from tests.replay import (
-    batches_cases,
-    batches_parked_cases,
-    imports_cases,
-    loads_cases,
-    spreadsheets_cases,
-    spreadsheets_parked_cases,
-)
+from workers import catalogue
 from workers.plugin import docflow_plugin
 from workflows import attributes
 
 HISTORIES = Path(__file__).parent / "histories"
 TASK_QUEUE = "recorded"
-CASES: Mapping[str, Mapping[str, Any]] = {
-    "DocumentImport": imports_cases.CASES,
-    "SpreadsheetImport": {**spreadsheets_cases.CASES, **spreadsheets_parked_cases.CASES},
-    "SpreadsheetUndo": spreadsheets_cases.UNDO_CASES,
-    "SpreadsheetRetention": spreadsheets_cases.RETENTION_CASES,
-    "BatchLifecycle": {**batches_cases.CASES, **batches_parked_cases.CASES},
-    "CaseQueue": batches_cases.CASE_CASES,
-    "BatchSweeper": batches_cases.SWEEPER_CASES,
-    "DocumentLoad": loads_cases.CASES,
-}
+
+Cases = Mapping[str, Mapping[str, Any]]
+"""Workflow to its cases by name."""
+
+
+def cases() -> Cases:
+    """The cases of every pipeline of the catalogue."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for pipeline in catalogue.PIPELINES:
+        module = importlib.import_module(pipeline.replay_cases or f"tests.replay.{pipeline.name}")
+        found.update(module.CASES_OF)
+    return found
 
 
 def _of_no_machine(value: Any) -> Any:
@@ -72,12 +68,12 @@ async def _server(case: Any) -> WorkflowEnvironment:
     )
 
 
-async def record(workflow: str, name: str) -> None:
+async def record(workflow: str, name: str, folder: Path = HISTORIES) -> None:
     """Run one case on a dev server and keep its history."""
-    target = HISTORIES / workflow / f"{name}.json"
+    target = folder / workflow / f"{name}.json"
     if target.exists():
         sys.exit(f"{target} exists: a recorded history is never recorded again")
-    case = CASES[workflow][name]
+    case = cases()[workflow][name]
     environment = await _server(case)
     async with (
         environment,
@@ -108,7 +104,7 @@ async def record(workflow: str, name: str) -> None:
 
 if __name__ == "__main__":
     workflow, *names = sys.argv[1:]
-    for case_name in names or sorted(CASES[workflow]):
+    for case_name in names or sorted(cases()[workflow]):
         asyncio.run(record(workflow, case_name))
     # Threads of the SDK may still be at work when the interpreter ends, which then aborts.
     sys.stdout.flush()

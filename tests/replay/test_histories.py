@@ -13,13 +13,13 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
 from contracts.imports import ImportOrder, ImportResult
-from tests.replay.record import CASES
-from workers.catalogue import CATALOGUE
+from tests.replay.record import cases
+from workers import catalogue
 from workers.plugin import docflow_plugin
 
 FOLDER = Path(__file__).parent / "histories"
 HISTORIES = sorted(FOLDER.glob("*/*.json"))
-WORKFLOWS = [workflow for pipeline in CATALOGUE.values() for workflow in pipeline.workflows]
+WORKFLOWS = [workflow for pipeline in catalogue.PIPELINES for workflow in pipeline.workflows()]
 
 
 def _history(path: Path) -> WorkflowHistory:
@@ -32,7 +32,7 @@ def _replayer(workflows: list[type]) -> Replayer:
 
 def test_the_histories_are_there() -> None:
     recorded = {(path.parent.name, path.stem) for path in HISTORIES}
-    assert recorded == {(workflow, case) for workflow, cases in CASES.items() for case in cases}
+    assert recorded == {(workflow, case) for workflow, of in cases().items() for case in of}
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,11 @@ from contracts.batches import (
     Publication,
     Timings,
 )
-from domain.spreadsheets.types import SheetTypes
 from tests.support.batches import PLAN
-from workers.batch_resources import BatchResources
-from workers.catalogue import CATALOGUE
-from workers.resources import Resources
-from workers.settings.common import RunSettings
+from workers.pipelines.base import activities_of
+from workers.pipelines.batches import BATCHES
+from workers.resources.batches import BatchResources
+from workers.resources.common import Resources
 from workflows import attributes
 from workflows.batches.case_queue import CaseQueue
 
@@ -48,7 +47,8 @@ class CaseWorld:
     client: Client
     task_queue: str
     store: SqlBatchStore
-    resources: Resources
+    common: Resources
+    resources: BatchResources
     cloud: MemoryCloud
     timings: Timings = QUICK
     idle: int = 3600
@@ -60,7 +60,7 @@ class CaseWorld:
 
     def activities(self) -> list[Callable[..., Any]]:
         """Those of the catalogue, all of them."""
-        return list(CATALOGUE["batches"].activities(self.resources))
+        return list(activities_of(*BATCHES.activities(self.common, self.resources)))
 
     async def tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
         """Hand an event to its case, as the bridge does."""
@@ -119,22 +119,16 @@ async def case_world(
             texts=texts,
             runs=TemporalOpenRuns(client),
         )
-        resources = Resources(
+        common = Resources(
             database=database,
-            store=unused,
-            tasks=unused,
             rejected=unused,
             blobs=MemoryBlobs(),
             documents=unused,
             reports=unused,
             notices=unused,
-            spreadsheets=unused,
-            sheet_types=SheetTypes(),
             scratch=folder,
-            runs=RunSettings(small_document_bytes=1, park_for_days=1),
-            batches=batch,
         )
-        world = CaseWorld(client, task_queue, store, resources, cloud, **options)
+        world = CaseWorld(client, task_queue, store, common, batch, cloud, **options)
         cloud.listeners.append(world.hear)
         yield world
 

@@ -28,8 +28,10 @@ from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.app import app
 from workers.cli.context import Surroundings
 from workers.cli.errors import CommandError
-from workers.cli.imports.ports import PipelineView, QueueDepth, RunView
+from workers.cli.imports.ports import ParkedRun, PipelineView, QueueDepth, RunView
 from workers.connect import TemporalUnreachable
+from workers.pipelines.base import Pipeline
+from workers.pipelines.imports import IMPORTS
 from workers.settings.common import BlobSettings, DatabaseSettings, QueueSettings
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
@@ -219,8 +221,9 @@ class FakeRuns:
         self.counts: Mapping[ImportState, int] = {}
         self.pipelines = {
             "spreadsheets": PipelineView(workers=1, open=12, waiting=3),
-            "batches": PipelineView(workers=2, open=45, waiting=1),
+            "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
         }
+        self.waiting: list[ParkedRun] = []
 
     def link(self, workflow_id: str) -> str | None:
         return f"http://ui/{workflow_id}"
@@ -245,12 +248,15 @@ class FakeRuns:
     async def workers(self) -> int:
         return self.polling
 
-    async def count(self, state: ImportState) -> int:
-        return self.counts.get(state, 0)
+    async def pipeline(self, pipeline: Pipeline) -> PipelineView:
+        if pipeline.name in self.pipelines:
+            return self.pipelines[pipeline.name]
+        assert pipeline is IMPORTS
+        states = {str(state): self.counts.get(state, 0) for state in IMPORTS.runs[0].states}
+        return PipelineView(self.polling, 41_001, 1, states)
 
-    async def pipeline(self, name: str, task_queue: str) -> PipelineView:
-        assert name == task_queue
-        return self.pipelines[name]
+    async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+        return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
 
 
 @dataclass

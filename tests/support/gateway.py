@@ -19,12 +19,13 @@ from adapters.database.models.base import metadata
 from adapters.database.spreadsheets import SqlSpreadsheetViews
 from stack.children import free_port
 from tests.support.waiting import eventually
-from workers.catalogue import CATALOGUE
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens, mint_token
 from workers.gateway.process import serve
+from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.process import build_worker
-from workers.resources import Resources
+from workers.resources.common import Resources
+from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.spreadsheets.service import Desk
 from workers.settings.gateway import GatewaySettings, TokenSettings
 
@@ -137,12 +138,13 @@ def build_app(
 ) -> tuple[FastAPI, Desk]:
     """A gateway over some resources."""
     settings = GatewaySettings(tokens=TOKENS, **{"create_per_minute": 100_000, **changes})
+    sheets = spreadsheet_resources(resources.database)
     desk = Desk(
         client,
         SqlSpreadsheetViews(resources.database),
-        resources.spreadsheets,
+        sheets.store,
         resources.blobs,
-        resources.sheet_types,
+        sheets.types,
         settings,
         resources.scratch,
     )
@@ -151,7 +153,8 @@ def build_app(
 
 async def open_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> Stack:
     """A gateway with a worker behind it."""
-    await exits.enter_async_context(build_worker(client, CATALOGUE["spreadsheets"], resources))
+    sheets = spreadsheet_resources(resources.database)
+    await exits.enter_async_context(build_worker(client, SPREADSHEETS, resources, sheets))
     app, desk = build_app(client, resources)
     return Stack(client, resources, app, desk)
 

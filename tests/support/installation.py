@@ -18,7 +18,7 @@ from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
-from workers.resources import Resources, open_resources
+from workers.resources.common import Resources, open_resources
 from workers.settings.gateway import TokenSettings
 
 _KEY = "a key of the process tests that is long enough"

@@ -4,6 +4,8 @@ import importlib
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,10 +15,22 @@ from temporalio import activity, workflow
 from contracts.imports import Handler
 from domain.spreadsheets.types import SheetTypes
 from tests.support.batches import PLAN
-from workers.batch_resources import BatchResources
-from workers.catalogue import CATALOGUE
-from workers.resources import Resources
+from workers import catalogue
+from workers.pipelines.base import Pipeline, activities_of, load, recognise
+from workers.pipelines.batches import BATCHES
+from workers.pipelines.imports import IMPORTS
+from workers.pipelines.spreadsheets import SPREADSHEETS
+from workers.resources.batches import BatchResources
+from workers.resources.common import Resources
+from workers.resources.imports import ImportResources
+from workers.resources.spreadsheets import SpreadsheetResources
 from workers.settings.common import RunSettings
+
+UUID = "5eed0000-0000-4000-8000-000000000000"
+
+every_pipeline = pytest.mark.parametrize(
+    "pipeline", catalogue.PIPELINES, ids=lambda pipeline: pipeline.name
+)
 
 
 class _Anything:
@@ -26,73 +40,146 @@ class _Anything:
         raise AssertionError(f"wiring must not use {name}")
 
 
-def _activities(name: str, tmp_path: Any) -> set[str]:
-    anything: Any = _Anything()
-    resources = Resources(
-        database=anything,
-        store=anything,
-        tasks=anything,
-        rejected=anything,
-        blobs=anything,
-        documents=anything,
-        reports=anything,
-        notices=anything,
-        spreadsheets=anything,
-        sheet_types=SheetTypes(),
-        scratch=tmp_path,
-        runs=RunSettings(small_document_bytes=1, park_for_days=1),
-        batches=BatchResources(
-            plan=PLAN,
-            queues=anything,
-            topic=anything,
-            functions=anything,
-            grants=anything,
-            store=anything,
-            loads=anything,
-            texts=anything,
-            runs=anything,
-        ),
-    )
+def _filled(kind: type[Any], **given: Any) -> Any:
+    """A dataclass of resources that are wired and not used."""
+    return kind(**{name: _Anything() for name in inspect.signature(kind).parameters} | given)
+
+
+OWN = {
+    IMPORTS: _filled(ImportResources, runs=RunSettings(small_document_bytes=1, park_for_days=1)),
+    SPREADSHEETS: _filled(SpreadsheetResources, types=SheetTypes()),
+    BATCHES: _filled(BatchResources, plan=PLAN),
+}
+
+
+def _activities(pipeline: Pipeline) -> set[str]:
+    common = _filled(Resources, scratch=Path())
     definitions = (
         activity._Definition.must_from_callable(function)
-        for function in CATALOGUE[name].activities(resources)
+        for function in activities_of(*pipeline.activities(common, OWN[pipeline]))
     )
     return {definition.name or "" for definition in definitions}
 
 
-@pytest.mark.parametrize("name", list(CATALOGUE))
-def test_activities_are_named_after_their_pipeline(name: str, tmp_path: Any) -> None:
-    assert all(re.fullmatch(rf"{name}\.[a-z_]+", found) for found in _activities(name, tmp_path))
+@every_pipeline
+def test_activities_are_named_after_their_pipeline(pipeline: Pipeline) -> None:
+    found = _activities(pipeline)
+    assert all(re.fullmatch(rf"{pipeline.name}\.[a-z_]+", name) for name in found)
 
 
-@pytest.mark.parametrize("name", list(CATALOGUE))
-def test_a_pipeline_has_its_task_queue_and_workflows(name: str) -> None:
-    pipeline = CATALOGUE[name]
-    assert pipeline.task_queue == name
-    for found in pipeline.workflows:
-        assert workflow._Definition.must_from_class(found).name
+@every_pipeline
+def test_a_pipeline_has_its_task_queue_and_workflows(pipeline: Pipeline) -> None:
+    assert pipeline.task_queue == pipeline.name
+    names = {workflow._Definition.must_from_class(found).name for found in pipeline.workflows()}
+    assert {kind.workflow for kind in pipeline.runs} <= names
 
 
-def test_every_handler_of_an_import_is_served(tmp_path: Any) -> None:
-    assert _activities("imports", tmp_path) >= {handler.value for handler in Handler}
+def test_every_handler_of_an_import_is_served() -> None:
+    assert _activities(IMPORTS) >= {handler.value for handler in Handler}
 
 
-@pytest.mark.parametrize("name", list(CATALOGUE))
-def test_every_activity_of_a_pipeline_is_served(name: str, tmp_path: Any) -> None:
-    assert _activities(name, tmp_path) == _declared(importlib.import_module(f"activities.{name}"))
+@every_pipeline
+def test_every_activity_of_a_pipeline_is_served(pipeline: Pipeline) -> None:
+    package = importlib.import_module(pipeline.activities_package)
+    assert _activities(pipeline) == _declared(package)
+
+
+@every_pipeline
+def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
+    importlib.import_module(pipeline.contracts)
+    for entry in (*pipeline.commands.values(), pipeline.parked, pipeline.checks):
+        assert entry is None or load(entry) is not None
+
+
+@every_pipeline
+def test_updates_that_people_send_are_those_of_the_workflow(pipeline: Pipeline) -> None:
+    known = {
+        definition.name: definition
+        for definition in map(workflow._Definition.must_from_class, pipeline.workflows())
+    }
+    for kind in pipeline.runs:
+        definition = known[kind.workflow]
+        for name, argument in kind.answers.items():
+            assert definition.updates[name].arg_types == [argument]
+        query = definition.queries.get("status")
+        assert kind.status is (query and query.ret_type)
+
+
+@pytest.mark.parametrize(
+    ("workflow_id", "pipeline", "workflow", "title"),
+    [
+        ("import/P1/T1", IMPORTS, "DocumentImport", None),
+        (
+            f"spreadsheet/{UUID}",
+            SPREADSHEETS,
+            "SpreadsheetImport",
+            None,
+        ),
+        (
+            f"spreadsheet-undo/{UUID}",
+            SPREADSHEETS,
+            "SpreadsheetUndo",
+            None,
+        ),
+        ("batch/7/1000000000", BATCHES, "BatchLifecycle", "Batch 1000000000 of case 7"),
+        ("case/7", BATCHES, "CaseQueue", "Case 7"),
+        ("load/7/1/A-1/relations", BATCHES, "DocumentLoad", None),
+    ],
+)
+def test_a_workflow_id_is_recognised(
+    workflow_id: str, pipeline: Pipeline, workflow: str, title: str | None
+) -> None:
+    run = recognise(catalogue.PIPELINES, workflow_id)
+    assert run is not None
+    assert (run.pipeline, run.kind.workflow) == (pipeline, workflow)
+    assert run.kind.title(run.key) == title
+
+
+@pytest.mark.parametrize(
+    "workflow_id", ["", "import/P1", "import/P1/T1/x", "batch/0/1", "batch/7/1000000001", "x/1"]
+)
+def test_any_other_id_is_of_no_pipeline(workflow_id: str) -> None:
+    assert recognise(catalogue.PIPELINES, workflow_id) is None
+
+
+def test_no_two_pipelines_share_a_name() -> None:
+    for names in (
+        [pipeline.name for pipeline in catalogue.PIPELINES],
+        [bridge.name for pipeline in catalogue.PIPELINES for bridge in pipeline.bridges],
+        [name for pipeline in catalogue.PIPELINES for name in pipeline.commands],
+        [id for pipeline in catalogue.PIPELINES for id in pipeline.schedules()],
+        [kind.workflow for pipeline in catalogue.PIPELINES for kind in pipeline.runs],
+    ):
+        assert len(names) == len(set(names))
+
+
+def test_an_activity_is_found_by_its_definition_alone() -> None:
+    class Some:
+        @activity.defn(name="some.act")
+        async def act(self) -> None: ...
+
+        async def help(self) -> None: ...
+
+        @property
+        def broken(self) -> str:
+            raise AssertionError("a property is not evaluated")
+
+    class More(Some):
+        @activity.defn(name="some.more")
+        async def more(self) -> None: ...
+
+    assert [found.__name__ for found in activities_of(More())] == ["act", "more"]
 
 
 def _declared(package: ModuleType) -> set[str]:
-    """Names of all activities that stand in a package."""
-    modules = (
-        importlib.import_module(f"{package.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(package.__path__)
-    )
-    functions = (
-        function
-        for module in modules
-        for _, found in inspect.getmembers(module, inspect.isclass)
-        for _, function in inspect.getmembers(found, inspect.isfunction)
-    )
-    definitions = (activity._Definition.from_callable(function) for function in functions)
+    """Names of all activities that a package declares."""
+    definitions = (activity._Definition.from_callable(function) for function in _methods(package))
     return {definition.name or "" for definition in definitions if definition is not None}
+
+
+def _methods(package: ModuleType) -> Iterator[Any]:
+    for found in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{found.name}")
+        for _, kind in inspect.getmembers(module, inspect.isclass):
+            for _, function in inspect.getmembers(kind, inspect.isfunction):
+                yield function

@@ -1,83 +1,35 @@
 """What an activity, an update or a run returns stands in history: every part of it has an end."""
 
+import importlib
+import inspect
+import pkgutil
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import pytest
+from temporalio import activity, workflow
 
 from contracts.base import Contract
-from contracts.batches import (
-    BatchPlan,
-    BatchProgress,
-    BatchResult,
-    BatchStatus,
-    CaseResult,
-    CaseStatus,
-    DocumentCounts,
-    GivenUp,
-    Line,
-    LoadResult,
-    Orphans,
-    PolledDepth,
-    Redriven,
-    StepDone,
-    StepOutcome,
-    Swept,
-    Taken,
-    Validation,
-)
-from contracts.imports import HandlerOutcome, ImportResult, ImportStatus, Preparation
+from contracts.batches import BatchProgress, DocumentCounts, Line
 from contracts.spreadsheets import (
     Analysis,
     CellSummary,
     ColumnMappings,
-    ExpiredPage,
     MappingsAnswer,
     Processed,
-    PurgeResult,
-    RowCounts,
     SpreadsheetProgress,
-    SpreadsheetResult,
     SpreadsheetStatus,
-    Staged,
-    UndoResult,
 )
+from workers import catalogue
+from workers.pipelines.base import Pipeline
 from workers.plugin import docflow_plugin
 
 MOST_BYTES = 64 * 1024
 """Of one result at its very worst; Temporal takes payloads of 2 MB and warns from 512 KB."""
 MOST_BYTES_OF_COLUMNS = 1024 * 1024
 """Of what holds every column of a spreadsheet, or the values that are open."""
-SMALL = [
-    BatchPlan,
-    BatchProgress,
-    BatchResult,
-    BatchStatus,
-    CaseResult,
-    CaseStatus,
-    DocumentCounts,
-    GivenUp,
-    LoadResult,
-    Orphans,
-    PolledDepth,
-    Redriven,
-    StepDone,
-    StepOutcome,
-    Swept,
-    Taken,
-    Validation,
-    HandlerOutcome,
-    ImportResult,
-    ImportStatus,
-    Preparation,
-    ExpiredPage,
-    PurgeResult,
-    RowCounts,
-    SpreadsheetResult,
-    Staged,
-    UndoResult,
-]
-WIDER = [
+WIDER: set[type[Contract]] = {
     Line,
     Analysis,
     CellSummary,
@@ -86,7 +38,40 @@ WIDER = [
     Processed,
     SpreadsheetProgress,
     SpreadsheetStatus,
-]
+}
+CARRIED: set[type[Contract]] = {BatchProgress, DocumentCounts, SpreadsheetProgress}
+"""Parts of inputs that a run hands to the run that continues it."""
+
+
+def results(pipeline: Pipeline) -> set[type[Contract]]:
+    """What activities, updates, queries and runs of a pipeline return."""
+    kinds = [definition.ret_type for definition in _activities(pipeline)]
+    for found in map(workflow._Definition.must_from_class, pipeline.workflows()):
+        kinds.append(found.ret_type)
+        kinds += [each.ret_type for each in found.queries.values()]
+        kinds += [each.ret_type for each in found.updates.values()]
+    return {part for kind in kinds for part in _contracts(kind)}
+
+
+def _activities(pipeline: Pipeline) -> Iterator[activity._Definition]:
+    package = importlib.import_module(pipeline.activities_package)
+    for found in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{found.name}")
+        for _, kind in inspect.getmembers(module, inspect.isclass):
+            for _, method in inspect.getmembers(kind, inspect.isfunction):
+                if definition := activity._Definition.from_callable(method):
+                    yield definition
+
+
+def _contracts(kind: Any) -> Iterator[type[Contract]]:
+    """The contracts in a type, those of unions and sequences included."""
+    if inspect.isclass(kind) and issubclass(kind, Contract):
+        yield kind
+    for part in get_args(kind):
+        yield from _contracts(part)
+
+
+RESULTS = CARRIED.union(*map(results, catalogue.PIPELINES))
 LONGEST = (
     "a" * 32,
     "a" * 128,
@@ -152,11 +137,18 @@ def matching(pattern: str, most: int | None) -> str:
     return max((text for text in known if re.fullmatch(pattern, text)), key=len)
 
 
-@pytest.mark.parametrize("contract", SMALL + WIDER, ids=lambda contract: contract.__name__)
+def test_every_pipeline_returns_something() -> None:
+    assert all(map(results, catalogue.PIPELINES))
+    assert WIDER <= RESULTS
+
+
+@pytest.mark.parametrize(
+    "contract", sorted(RESULTS, key=str), ids=lambda contract: contract.__name__
+)
 async def test_the_largest_result_is_small(contract: type[Contract]) -> None:
     schema = contract.model_json_schema()
     result = contract.model_validate(largest(schema, schema.get("$defs", {}), contract.__name__))
     converter = docflow_plugin().data_converter
     [payload] = await converter.encode([result])
-    assert len(payload.data) < (MOST_BYTES if contract in SMALL else MOST_BYTES_OF_COLUMNS)
+    assert len(payload.data) < (MOST_BYTES_OF_COLUMNS if contract in WIDER else MOST_BYTES)
     assert await converter.decode([payload], [contract]) == [result]

@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from stack.temporal import dev_server_arguments
-from workers.catalogue import CATALOGUE
+from workers import catalogue
 from workers.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -69,4 +69,4 @@ def test_every_pipeline_has_a_worker_in_kubernetes() -> None:
     served = {
         words[1] for name, words in ARGUMENTS if name.startswith("worker") and words[0] == "worker"
     }
-    assert served == set(CATALOGUE)
+    assert served == {pipeline.name for pipeline in catalogue.PIPELINES}

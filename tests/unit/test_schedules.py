@@ -23,10 +23,18 @@ from temporalio.testing import WorkflowEnvironment
 
 from contracts.spreadsheets import RetentionOrder
 from stack.temporal import temporal_binary
-from workers.catalogue import CATALOGUE
+from workers import catalogue
 from workers.connect import TemporalUnreachable
 from workers.plugin import docflow_plugin
-from workers.schedules import SCHEDULES, Change, Declared, daily, every, look, reconcile
+from workers.schedules import (
+    Change,
+    Declared,
+    daily,
+    declared_schedules,
+    every,
+    look,
+    reconcile,
+)
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -51,7 +59,7 @@ async def client(server: Client) -> AsyncIterator[Client]:
     """The server's client; no schedule is left behind."""
     yield server
     # Listing lags behind, so that what was made is named.
-    for id in (*TABLE, *SCHEDULES, "theirs"):
+    for id in (*TABLE, *declared_schedules(), "theirs"):
         try:
             await server.get_schedule_handle(id).delete()
         except RPCError as error:
@@ -143,9 +151,9 @@ async def test_a_namespace_that_is_not_there_is_named(client: Client) -> None:
 
 
 async def test_every_declared_schedule_is_as_the_server_gives_it_back(client: Client) -> None:
-    pipelines = {declared.pipeline for declared in SCHEDULES.values()}
+    pipelines = {declared.pipeline for declared in declared_schedules().values()}
     assert set((await reconcile(client, pipelines)).values()) == {Change.CREATED}
-    assert [view.state for view in await look(client)] == ["active"] * len(SCHEDULES)
+    assert [view.state for view in await look(client)] == ["active"] * len(declared_schedules())
     assert set((await reconcile(client, pipelines)).values()) == {Change.NONE}
 
 
@@ -164,11 +172,12 @@ async def test_the_sweeper_of_batches_runs_every_quarter_of_an_hour(client: Clie
 
 
 async def test_every_schedule_starts_a_workflow_of_its_pipeline_with_its_input() -> None:
-    for declared in SCHEDULES.values():
-        pipeline = CATALOGUE[declared.pipeline]
+    pipelines = {pipeline.name: pipeline for pipeline in catalogue.PIPELINES}
+    for declared in declared_schedules().values():
+        pipeline = pipelines[declared.pipeline]
         known = {
             definition.name: definition
-            for definition in map(workflow._Definition.must_from_class, pipeline.workflows)
+            for definition in map(workflow._Definition.must_from_class, pipeline.workflows())
         }
         assert declared.task_queue == pipeline.task_queue
         assert known[declared.workflow].arg_types == [type(declared.input)]

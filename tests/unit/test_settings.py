@@ -7,7 +7,7 @@ import pytest
 from adapters.notices.log import LogNotices
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.notices.webhook import WebhookNotices
-from workers.resources import open_notices
+from workers.resources.common import open_notices
 from workers.settings.common import (
     BlobSettings,
     DatabaseSettings,

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from workers.connect import connect
-from workers.resources import RESOURCE_SETTINGS, open_resources
+from workers.resources.common import RESOURCE_SETTINGS, open_resources
 from workers.services.imports.intake import ImportDoor
 from workers.services.verdicts import Verdict
 from workers.settings.check import check_at_start
-from workers.settings.common import QueueSettings
+from workers.settings.common import QueueSettings, RunSettings
 
 
 class LateDoor:
@@ -46,13 +46,14 @@ class LateDoor:
     async def _open(self) -> ImportDoor:
         check_at_start(self._environment, QueueSettings, *RESOURCE_SETTINGS)
         queue = QueueSettings.read(self._environment)
+        runs = RunSettings.read(self._environment)
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(open_resources(self._environment))
             door = ImportDoor(
                 await connect(),
                 resources.rejected,
                 queue=queue.queue_name,
-                park_for_days=resources.runs.park_for_days,
+                park_for_days=runs.park_for_days,
             )
             self._opened = stack.pop_all()
         return door

@@ -7,31 +7,15 @@ from typing import Final
 
 import typer
 
-from workers.cli import (
-    batches,
-    database,
-    gateway,
-    processes,
-    rejected,
-    schedules,
-    spreadsheets,
-    status,
-)
-from workers.cli.imports import answers, submit, views
+from workers import catalogue
+from workers.cli import database, gateway, processes, rejected, schedules, status
+from workers.cli.imports import answers, views
+from workers.pipelines.base import load
 
 EXTENSIONS: Final = "docflow.commands"
 """Entry points that bring commands of their own: objects of class `typer.Typer`."""
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-@app.callback()
 def docflow() -> None:
     """The life of every document a company takes in.
 
@@ -51,19 +35,32 @@ def docflow() -> None:
     logging.getLogger("azure").addHandler(logging.NullHandler())
 
 
-app.add_typer(submit.app, name="submit")
-for commands in (status.app, views.app, answers.app, gateway.app):
-    app.add_typer(commands)
-app.add_typer(spreadsheets.app, name="spreadsheets")
-app.add_typer(batches.app, name="batches")
-app.add_typer(rejected.app, name="rejected")
-app.add_typer(database.app, name="db")
-app.add_typer(processes.worker, name="worker")
-app.add_typer(processes.bridge, name="bridge")
-app.add_typer(schedules.app, name="schedules")
+def build_app() -> typer.Typer:
+    """The command tree over the pipelines of the catalogue."""
+    tree = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=docflow,
+    )
+    for commands in (status.app, views.app, answers.app, gateway.app):
+        tree.add_typer(commands)
+    for pipeline in catalogue.PIPELINES:
+        for name, entry in pipeline.commands.items():
+            tree.add_typer(load(entry), name=name)
+    tree.add_typer(rejected.app, name="rejected")
+    tree.add_typer(database.app, name="db")
+    tree.add_typer(processes.worker_commands(), name="worker")
+    tree.add_typer(processes.bridge_commands(), name="bridge")
+    tree.add_typer(schedules.app, name="schedules")
+    # Those of all distributions would be read from disk at every start.
+    for extension in distribution("docflow").entry_points.select(group=EXTENSIONS):
+        # The development stack is declared by the distribution, but left out of images.
+        if find_spec(extension.module.partition(".")[0]) is not None:
+            tree.add_typer(extension.load())
+    return tree
 
-# Those of all distributions would be read from disk at every start.
-for extension in distribution("docflow").entry_points.select(group=EXTENSIONS):
-    # The development stack is declared by the distribution, but left out of images.
-    if find_spec(extension.module.partition(".")[0]) is not None:
-        app.add_typer(extension.load())
+
+app = build_app()

@@ -1,8 +1,8 @@
-"""Where commands get the world from; everything heavy is imported when it is opened."""
+"""The context of a command; everything heavy is imported when it is opened."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from workers.settings.common import QueueSettings
 
 
-def _open_resources(environment: Mapping[str, str]) -> AbstractAsyncContextManager[Resources]:
-    from workers.resources import open_resources
+@asynccontextmanager
+async def _open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resources]:
+    from workers.cli.imports.access import open_resources
 
-    return open_resources(environment)
+    async with open_resources(environment) as resources:
+        yield resources
 
 
 def _open_queue(settings: "QueueSettings") -> AbstractAsyncContextManager[ImportQueue]:

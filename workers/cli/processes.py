@@ -1,22 +1,18 @@
-"""`docflow worker` and `docflow bridge`: the processes that do the work."""
+"""`docflow worker` and `docflow bridge`: the processes that do the work, from the catalogue."""
 
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workers import catalogue
 from workers.cli.context import surroundings
 from workers.cli.errors import run
+from workers.pipelines.base import Bridge, Pipeline
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
-
-worker = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Run workers until SIGTERM or Ctrl-C."
-)
-bridge = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Run what turns messages into runs."
-)
 
 HealthPort = Annotated[
     int | None,
@@ -33,78 +29,91 @@ WithBridge = Annotated[
 Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays empty.")]
 
 
-@worker.command("imports")
-def worker_imports(
-    context: typer.Context,
-    with_bridge: WithBridge = False,
-    health_port: HealthPort = None,
-    metrics_port: MetricsPort = None,
-) -> None:
-    """Work on document imports.
-
-    \b
-    Examples:
-      docflow worker imports --with-bridge
-      docflow worker imports --health-port 8080 --metrics-port 9090
-    """
-    _run_worker(context, ["imports"], with_bridge, health_port, metrics_port)
+def worker_commands() -> typer.Typer:
+    """`docflow worker`: one command per pipeline, and one for all."""
+    app = typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help="Run workers until SIGTERM or Ctrl-C."
+    )
+    for pipeline in catalogue.PIPELINES:
+        has_bridge = any(bridge.with_worker for bridge in pipeline.bridges)
+        command = _worker([pipeline.name], has_bridge=has_bridge)
+        app.command(pipeline.name, help=_worker_help(pipeline, has_bridge=has_bridge))(command)
+    app.command("all", help=_all_help())(_worker(None, has_bridge=True))
+    return app
 
 
-@worker.command("spreadsheets")
-def worker_spreadsheets(
-    context: typer.Context, health_port: HealthPort = None, metrics_port: MetricsPort = None
-) -> None:
-    """Work on spreadsheet imports, and look after their schedules.
-
-    \b
-    Example:
-      docflow worker spreadsheets --health-port 8080
-    """
-    _run_worker(context, ["spreadsheets"], False, health_port, metrics_port)
-
-
-@worker.command("batches")
-def worker_batches(
-    context: typer.Context,
-    with_bridge: WithBridge = False,
-    health_port: HealthPort = None,
-    metrics_port: MetricsPort = None,
-) -> None:
-    """Work on batches and their documents, and look after their schedules.
-
-    \b
-    Examples:
-      docflow worker batches
-      docflow worker batches --with-bridge --health-port 8080
-    """
-    _run_worker(context, ["batches"], with_bridge, health_port, metrics_port)
+def bridge_commands() -> typer.Typer:
+    """`docflow bridge`: one command per bridge of every pipeline."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="Run what turns messages into runs.",
+        # One command alone would take the place of the group.
+        callback=lambda: None,
+    )
+    for pipeline in catalogue.PIPELINES:
+        for bridge in pipeline.bridges:
+            app.command(bridge.name, help=_bridge_help(bridge))(_bridge(bridge))
+            for former in bridge.former_names:
+                old = _with_examples(
+                    f"The former name of `docflow bridge {bridge.name}`.",
+                    f"docflow bridge {former}",
+                )
+                app.command(former, help=old, hidden=True)(_former_bridge(bridge, former))
+    return app
 
 
-@worker.command("all")
-def worker_all(
-    context: typer.Context,
-    with_bridge: WithBridge = False,
-    health_port: HealthPort = None,
-    metrics_port: MetricsPort = None,
-) -> None:
-    """Work on every pipeline in one process; on batches when DOCFLOW_BATCH_TOPIC_ARN is set.
+def _worker(names: Sequence[str] | None, *, has_bridge: bool) -> Callable[..., None]:
+    def with_bridge(
+        context: typer.Context,
+        with_bridge: WithBridge = False,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
+    ) -> None:
+        _run_worker(context, names, with_bridge, health_port, metrics_port)
 
-    \b
-    Example:
-      docflow worker all --with-bridge --health-port 8080
-    """
-    from workers.catalogue import CATALOGUE
-    from workers.settings.batches import BatchSettings
+    def without(
+        context: typer.Context, health_port: HealthPort = None, metrics_port: MetricsPort = None
+    ) -> None:
+        _run_worker(context, names, False, health_port, metrics_port)
 
-    pipelines = list(CATALOGUE)
-    if not BatchSettings.given(surroundings(context).environment):
-        pipelines.remove("batches")
-    _run_worker(context, pipelines, with_bridge, health_port, metrics_port)
+    return with_bridge if has_bridge else without
+
+
+def _worker_help(pipeline: Pipeline, *, has_bridge: bool) -> str:
+    bridge = " --with-bridge" if has_bridge else ""
+    return _with_examples(
+        pipeline.worker_help,
+        f"docflow worker {pipeline.name}{bridge}",
+        f"docflow worker {pipeline.name} --health-port 8080 --metrics-port 9090",
+    )
+
+
+def _all_help() -> str:
+    optional = "".join(
+        f"; on {pipeline.name} when {pipeline.enabled_by} is set"
+        for pipeline in catalogue.PIPELINES
+        if pipeline.enabled_by
+    )
+    return _with_examples(
+        f"Work on every pipeline in one process{optional}.",
+        "docflow worker all --with-bridge --health-port 8080",
+    )
+
+
+def _bridge_help(bridge: Bridge) -> str:
+    command = f"docflow bridge {bridge.name}"
+    return _with_examples(bridge.help, command, f"{command} --drain")
+
+
+def _with_examples(sentence: str, *examples: str) -> str:
+    lines = "\n".join(f"  {example}" for example in examples)
+    return f"{sentence}\n\n\b\nExample{'s' * (len(examples) > 1)}:\n{lines}\n"
 
 
 def _run_worker(
     context: typer.Context,
-    pipelines: list[str],
+    names: Sequence[str] | None,
     with_bridge: bool,
     health_port: int | None,
     metrics_port: int | None,
@@ -114,7 +123,7 @@ def _run_worker(
     log_to_stderr()
     run(
         run_worker(
-            pipelines,
+            names,
             surroundings(context).environment,
             with_bridge=with_bridge,
             health_port=health_port,
@@ -123,68 +132,31 @@ def _run_worker(
     )
 
 
-@bridge.command("service-bus")
-def bridge_service_bus(context: typer.Context, drain: Drain = False) -> None:
-    """Receive import messages from Service Bus and start their runs.
+def _bridge(bridge: Bridge) -> Callable[..., None]:
+    def command(context: typer.Context, drain: Drain = False) -> None:
+        from workers.process import run_bridge
 
-    \b
-    Examples:
-      docflow bridge service-bus
-      docflow bridge service-bus --drain
-    """
-    from workers.process import run_bridge
+        log_to_stderr()
+        _print_totals(run(run_bridge(bridge, surroundings(context).environment, drain=drain)))
 
-    log_to_stderr()
-    _tell(run(run_bridge(surroundings(context).environment, drain=drain)))
+    return command
 
 
-@bridge.command("jobs", hidden=True)
-def bridge_jobs(context: typer.Context, drain: Drain = False) -> None:
-    """The former name of `docflow bridge case-events`.
+def _former_bridge(bridge: Bridge, former: str) -> Callable[..., None]:
+    command = _bridge(bridge)
 
-    \b
-    Example:
-      docflow bridge jobs --drain
-    """
-    typer.echo(
-        "warning: `docflow bridge jobs` is now `docflow bridge case-events`; "
-        "the old name will be removed",
-        err=True,
-    )
-    bridge_case_events(context, drain)
+    def renamed(context: typer.Context, drain: Drain = False) -> None:
+        typer.echo(
+            f"warning: `docflow bridge {former}` is now `docflow bridge {bridge.name}`; "
+            "the old name will be removed",
+            err=True,
+        )
+        command(context, drain)
+
+    return renamed
 
 
-@bridge.command("case-events")
-def bridge_case_events(context: typer.Context, drain: Drain = False) -> None:
-    """Receive events of batches from the case-events queue and hand them to their cases.
-
-    \b
-    Examples:
-      docflow bridge case-events
-      docflow bridge case-events --drain
-    """
-    from workers.process import run_case_events
-
-    log_to_stderr()
-    _tell(run(run_case_events(surroundings(context).environment, drain=drain)))
-
-
-@bridge.command("batch-loader")
-def bridge_batch_loader(context: typer.Context, drain: Drain = False) -> None:
-    """Receive documents from the queues of batches, where there is no function to do it.
-
-    \b
-    Examples:
-      docflow bridge batch-loader
-      docflow bridge batch-loader --drain
-    """
-    from workers.process import run_loader
-
-    log_to_stderr()
-    _tell(run(run_loader(surroundings(context).environment, drain=drain)))
-
-
-def _tell(totals: "BridgeTotals") -> None:
+def _print_totals(totals: "BridgeTotals") -> None:
     typer.echo(
         f"{totals.received} received: {totals.settled} settled, "
         f"{totals.dead_lettered} dead-lettered, {totals.abandoned} abandoned"
@@ -192,10 +164,10 @@ def _tell(totals: "BridgeTotals") -> None:
 
 
 def log_to_stderr() -> None:
-    """What a process does, for whoever keeps its output."""
+    """Log what a process does, for whoever keeps its output."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    # These tell at INFO of every link and retry, and of every look at the schema.
+    # These log every link and retry, and every look at the schema, at INFO.
     for name in ("azure", "alembic", "botocore", "aiobotocore"):
         logging.getLogger(name).setLevel(logging.WARNING)

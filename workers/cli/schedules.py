@@ -67,9 +67,9 @@ def reconcile_schedules(as_json: JsonOption = False) -> None:
 
 async def _reconcile(*, as_json: bool) -> None:
     from workers.connect import connect
-    from workers.schedules import SCHEDULES, reconcile
+    from workers.schedules import declared_schedules, reconcile
 
-    pipelines = {declared.pipeline for declared in SCHEDULES.values()}
+    pipelines = {row.pipeline for row in declared_schedules().values()}
     done = await reconcile(await connect(), pipelines)
     if as_json:
         print_json(done)

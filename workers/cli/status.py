@@ -1,19 +1,17 @@
-"""`docflow status`: what is up, and what waits for a person."""
+"""`docflow status`: what is up, and what waits for a person, of every pipeline."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Final
 
 import typer
 
-from contracts import batches, spreadsheets
-from contracts.imports import ImportState
+from workers import catalogue
 from workers.cli.context import Surroundings, surroundings
 from workers.cli.errors import ExitCode, Failure, attempt, run
-from workers.cli.imports.ids import name_of
-from workers.cli.imports.ports import Runs
-from workers.cli.imports.views import row_as_json
+from workers.cli.imports.ports import Check, ParkedRun, PipelineView, Runs
 from workers.cli.output import (
     JsonOption,
     console,
@@ -23,34 +21,22 @@ from workers.cli.output import (
     table,
     text,
 )
-
-if TYPE_CHECKING:
-    from adapters.database.imports.views import ImportTaskRow
+from workers.pipelines.base import Pipeline, load
 
 app = typer.Typer(rich_markup_mode=None)
 
-STATES = (
-    ImportState.PARKED,
-    ImportState.RUNNING,
-    ImportState.FAILED,
-    ImportState.CANCELLED,
-    ImportState.SKIPPED,
-    ImportState.COMPLETED,
-)
-"""In the order of who needs attention."""
-OTHERS = {"spreadsheets": spreadsheets.TASK_QUEUE, "batches": batches.TASK_QUEUE}
-"""Pipelines that an installation may do without, and their task queues."""
-PARKED_SHOWN = 10
-MESSAGES_PEEKED = 100
+PARKED_SHOWN: Final = 10
+"""Of each pipeline."""
 
 
 @dataclass(frozen=True)
-class Check:
-    """One part of the installation."""
+class _Seen:
+    """What was found out about one pipeline."""
 
-    part: str
-    up: bool
-    says: str
+    pipeline: Pipeline
+    view: PipelineView | None = None
+    checks: Sequence[Check] = ()
+    parked: Sequence[ParkedRun] = ()
 
 
 @app.command()
@@ -67,128 +53,130 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
     run(_status(surroundings(context), as_json=as_json))
 
 
-@dataclass(frozen=True)
-class _Temporal:
-    checks: list[Check]
-    counts: dict[ImportState, int]
-
-
-@dataclass(frozen=True)
-class _Database:
-    check: Check
-    parked: "list[ImportTaskRow]"
-
-
-async def _status(world: Surroundings, *, as_json: bool) -> None:
-    temporal, database, queue = await asyncio.gather(
-        _ask_temporal(world), _ask_database(world), _ask_queue(world)
+async def _status(context: Surroundings, *, as_json: bool) -> None:
+    runs, database = await asyncio.gather(attempt(context.runs()), _database(context))
+    seen = await asyncio.gather(
+        *(_pipeline(context, pipeline, runs) for pipeline in catalogue.PIPELINES)
     )
-    checks = [*temporal.checks, database.check, queue]
+    checks = [
+        Check("Temporal", False, runs.reason)
+        if isinstance(runs, Failure)
+        else Check("Temporal", True, runs.place),
+        database,
+        *(check for each in seen for check in each.checks),
+    ]
     if as_json:
-        print_json(
-            {
-                "checks": [asdict(check) for check in checks],
-                "counts": temporal.counts,
-                "parked": [row_as_json(row) for row in database.parked],
-            }
-        )
+        print_json(_as_json(checks, seen))
     else:
-        _show(checks, temporal.counts, database.parked)
+        _show(checks, seen)
     if not all(check.up for check in checks):
         raise typer.Exit(ExitCode.FAILED)
 
 
-async def _ask_temporal(world: Surroundings) -> _Temporal:
-    runs = await attempt(world.runs())
-    if isinstance(runs, Failure):
-        return _Temporal([Check("Temporal", False, runs.reason)], {})
-    up = Check("Temporal", True, runs.place)
-    workers, counts, others = await asyncio.gather(
-        attempt(runs.workers()),
-        attempt(_counts(runs)),
-        asyncio.gather(*(_ask_pipeline(runs, name, queue) for name, queue in OTHERS.items())),
+async def _database(context: Surroundings) -> Check:
+    async def opened() -> None:
+        async with context.resources():
+            pass
+
+    failed = await attempt(opened())
+    if isinstance(failed, Failure):
+        return Check("database", False, failed.reason)
+    return Check("database", True, "schema is current")
+
+
+async def _pipeline(context: Surroundings, pipeline: Pipeline, runs: Runs | Failure) -> _Seen:
+    view, parked, further = await asyncio.gather(
+        _view(runs, pipeline), _parked(context, pipeline, runs), _further(context, pipeline)
     )
-    checks = [up, _worker_check(workers), *others]
-    if isinstance(counts, Failure):
-        return _Temporal([*checks, Check("imports by state", False, counts.reason)], {})
-    return _Temporal(checks, counts)
+    checks: list[Check] = []
+    if isinstance(view, Failure):
+        checks.append(Check(pipeline.name, False, view.reason))
+    elif view is not None:
+        checks.append(_check(pipeline, view))
+    found = view if isinstance(view, PipelineView) else None
+    return _Seen(pipeline, found, [*checks, *further], parked)
 
 
-def _worker_check(workers: int | Failure) -> Check:
-    if isinstance(workers, Failure):
-        return Check("workers", False, workers.reason)
-    if workers == 0:
-        return Check("workers", False, "none polls: start `docflow worker imports`")
-    return Check("workers", True, f"{workers} polled in the last minutes")
+async def _view(runs: Runs | Failure, pipeline: Pipeline) -> PipelineView | Failure | None:
+    """None: Temporal is down, which is said once for all pipelines."""
+    return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
 
 
-async def _ask_pipeline(runs: Runs, name: str, task_queue: str) -> Check:
-    """An installation without a pipeline is none that is down."""
-    seen = await attempt(runs.pipeline(name, task_queue))
-    if isinstance(seen, Failure):
-        return Check(name, False, seen.reason)
-    if seen.workers == 0 and seen.open:
-        start = f"start `docflow worker {name}`"
-        return Check(name, False, f"{seen.open:,} open and no worker polls: {start}")
-    polled = f"{seen.workers} polled in the last minutes" if seen.workers else "no worker polls"
-    return Check(name, True, f"{polled}; {seen.open:,} open, {seen.waiting:,} wait for a person")
+async def _parked(
+    context: Surroundings, pipeline: Pipeline, runs: Runs | Failure
+) -> Sequence[ParkedRun]:
+    """Whatever cannot be reached for them has a check of its own."""
+    if pipeline.parked is not None:
+        found = await attempt(load(pipeline.parked)(context, pipeline, PARKED_SHOWN))
+    elif isinstance(runs, Failure):
+        return ()
+    else:
+        found = await attempt(runs.parked(pipeline, PARKED_SHOWN))
+    return () if isinstance(found, Failure) else found
 
 
-async def _counts(runs: Runs) -> dict[ImportState, int]:
-    numbers = await asyncio.gather(*(runs.count(state) for state in STATES))
-    return dict(zip(STATES, numbers, strict=True))
+async def _further(context: Surroundings, pipeline: Pipeline) -> Sequence[Check]:
+    return () if pipeline.checks is None else await load(pipeline.checks)(context)
 
 
-async def _ask_database(world: Surroundings) -> _Database:
-    async def ask() -> "list[ImportTaskRow]":
-        async with world.resources() as resources:
-            return list(await resources.tasks.list(PARKED_SHOWN, ImportState.PARKED))
-
-    parked = await attempt(ask())
-    if isinstance(parked, Failure):
-        return _Database(Check("database", False, parked.reason), [])
-    return _Database(Check("database", True, "schema is current"), parked)
-
-
-async def _ask_queue(world: Surroundings) -> Check:
-    async def ask() -> str:
-        async with AsyncExitStack() as stack:
-            queue = await stack.enter_async_context(world.queue())
-            depth = await queue.depth(MESSAGES_PEEKED)
-        waiting, dead = (
-            f"{number}{' or more' if number == depth.at_most else ''}"
-            for number in (depth.waiting, depth.dead_letters)
-        )
-        return f"{waiting} waiting, {dead} in the dead letter queue"
-
-    says = await attempt(ask())
-    if isinstance(says, Failure):
-        return Check("queue", False, says.reason)
-    return Check("queue", True, says)
+def _check(pipeline: Pipeline, view: PipelineView) -> Check:
+    """An installation that works without a pipeline is not down for it."""
+    start = f"start `docflow worker {pipeline.name}`"
+    if view.workers == 0 and view.open:
+        return Check(pipeline.name, False, f"{view.open:,} open and no worker polls: {start}")
+    if view.workers == 0 and not pipeline.optional:
+        return Check(pipeline.name, False, f"no worker polls: {start}")
+    polled = f"{view.workers} polled in the last minutes" if view.workers else "no worker polls"
+    waiting = f"{view.open:,} open, {view.waiting:,} wait for a person"
+    return Check(pipeline.name, True, f"{polled}; {waiting}")
 
 
-def _show(
-    checks: list[Check], counts: dict[ImportState, int], parked: "list[ImportTaskRow]"
-) -> None:
+def _as_json(checks: Sequence[Check], seen: Sequence[_Seen]) -> Mapping[str, Any]:
+    counts = Counter[str]()
+    for each in seen:
+        for state, number in each.view.counts.items() if each.view else ():
+            counts[state] += number
+    return {
+        "checks": [asdict(check) for check in checks],
+        "counts": counts,
+        "parked": [_row(run) for each in seen for run in each.parked],
+        "pipelines": {each.pipeline.name: each.view and asdict(each.view) for each in seen},
+    }
+
+
+def _row(run: ParkedRun) -> Mapping[str, Any]:
+    own = {**asdict(run), "since": run.since.isoformat()}
+    del own["row"]
+    return {**own, **run.row}
+
+
+def _show(checks: Sequence[Check], seen: Sequence[_Seen]) -> None:
     out = console()
     parts = table("part", "is", "says")
     for check in checks:
         is_up = text("up", "green") if check.up else text("down", "bold red")
         parts.add_row(text(check.part), is_up, text(check.says))
     out.print(parts)
-    if counts:
-        imports = table("imports", "number", numbers=["number"])
-        for state, number in counts.items():
-            imports.add_row(state_text(state), text(f"{number:,}"))
-        out.print(imports)
+    for each in seen:
+        if each.view is not None and any(each.view.counts.values()):
+            out.print(_counts(each.pipeline, each.view))
+    parked = [run for each in seen for run in each.parked]
     if parked:
-        waiting = table("waits for you", "type", "since", "reason")
-        for row in parked:
+        waiting = table("waits for you", "of", "type", "since", "reason")
+        for each in parked:
             waiting.add_row(
-                text(name_of(row)),
-                text(row.document_type),
-                text(moment(row.updated_at)),
-                text(row.reason),
+                text(each.id),
+                text(each.pipeline),
+                text(each.type),
+                text(moment(each.since)),
+                text(each.reason),
             )
         out.print(waiting)
         typer.echo("docflow retry | skip | fail ID; `docflow list --state parked` shows all")
+
+
+def _counts(pipeline: Pipeline, view: PipelineView) -> Any:
+    made = table(pipeline.name, "number", numbers=["number"])
+    for state, number in view.counts.items():
+        made.add_row(state_text(state), text(f"{number:,}"))
+    return made

@@ -15,7 +15,8 @@ from workers.connect import connect
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
-from workers.resources import RESOURCE_SETTINGS, open_resources
+from workers.resources.common import RESOURCE_SETTINGS, open_resources
+from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.spreadsheets.service import Desk
 from workers.settings.check import check_at_start
 from workers.settings.errors import SettingsError
@@ -98,13 +99,14 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
+        sheets = spreadsheet_resources(resources.database)
         client = await connect()
         desk = Desk(
             client,
             SqlSpreadsheetViews(resources.database),
-            resources.spreadsheets,
+            sheets.store,
             resources.blobs,
-            resources.sheet_types,
+            sheets.types,
             settings,
             resources.scratch,
         )

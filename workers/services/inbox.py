@@ -1,6 +1,5 @@
 """Runs of every pipeline that wait for a person, as Temporal's visibility knows them."""
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,21 +9,15 @@ from typing import Final
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from contracts.batches import LARGEST_ID, BatchKey
-from contracts.spreadsheets import workflow_id
+from workers import catalogue
+from workers.pipelines.base import Audience, Run, recognise
 from workers.services.errors import TemporalAway
 from workers.services.identity import Identity
 from workflows import attributes
 
 MOST: Final = 1000
 """Runs that an inbox names."""
-_SPREADSHEETS: Final = "spreadsheets"
-_BATCHES: Final = "batches"
-_PREFIX: Final = workflow_id("")
-_ID: Final = rf"([1-9][0-9]{{0,8}}|{LARGEST_ID})"
-_BATCH: Final = re.compile(f"batch/{_ID}/{_ID}")
-_ASKED_AT_ONCE: Final = 100
-"""Workflow ids in one query."""
+_IDS_PER_QUERY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +36,20 @@ class InboxEntry:
     organisation_id: int | None
     project_id: str | None
     filename: str | None
-    uuid: str | None
-    """Of a spreadsheet import, which has a page of its own."""
-    batch: BatchKey | None = None
+    identifier: str | None
+    """What the HTTP API names it by."""
+    kind: str
+    """What its pipeline calls a run."""
+    title: str
+    """What a person knows it by."""
+    page: str | None
+    """Path of its page in the gateway."""
     ended: bool = False
-    """A batch that kept dead letters, or of which something could not be removed."""
-
-    @property
-    def title(self) -> str:
-        """What a person knows it by."""
-        if self.batch is not None:
-            return str(self.batch).capitalize()
-        return self.filename or self.workflow_id
+    """The run has ended and left something that needs attention."""
 
 
 async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
-    """What waits, as far as it is this person's business; the longest wait first.
+    """The runs that need attention and that this person may see; the longest wait first.
 
     Raises:
         TemporalAway: Temporal does not answer.
@@ -66,13 +57,12 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
     scope = _scope(who)
     if scope is None:
         return ()
-    open_or_batch = f"(ExecutionStatus = 'Running' OR Pipeline = '{_BATCHES}')"
-    query = f"NeedsAttention = true AND {open_or_batch} AND {scope}"
+    query = f"NeedsAttention = true AND {_open()} AND {scope}"
     try:
         found = [
             await _entry(execution) async for execution in client.list_workflows(query, limit=MOST)
         ]
-        last = await _last_runs(client, [entry.batch for entry in found if entry.ended])
+        last = await _last_runs(client, [entry.workflow_id for entry in found if entry.ended])
     # A client that was never connected says so with a RuntimeError.
     except (RPCError, RuntimeError) as error:
         raise TemporalAway("the inbox cannot be read at the moment; try again") from error
@@ -80,58 +70,88 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
     return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 
 
-async def _last_runs(client: Client, keys: Sequence[BatchKey | None]) -> set[str]:
-    """Run ids of the last run of each batch: what an earlier one left is nobody's business now."""
+def _open() -> str:
+    """A condition: open, or of a pipeline whose closed runs may need attention as well."""
+    closed = [
+        f" OR Pipeline = '{pipeline.name}'"
+        for pipeline in catalogue.PIPELINES
+        if any(kind.closed_may_need_attention for kind in pipeline.runs)
+    ]
+    return f"(ExecutionStatus = 'Running'{''.join(closed)})"
+
+
+async def _last_runs(client: Client, ids: Sequence[str]) -> set[str]:
+    """Run ids of the last run of each of some workflow ids: what an earlier one left is settled."""
     last: dict[str, WorkflowExecution] = {}
-    async for run in _runs_of(client, sorted({key.workflow_id for key in keys if key})):
+    kept = (id for id in ids if (run := _recognise(id)) and run.kind.closed_may_need_attention)
+    async for run in _runs_of(client, sorted(set(kept))):
         if run.id not in last or run.start_time > last[run.id].start_time:
             last[run.id] = run
     return {run.run_id for run in last.values()}
 
 
 async def _runs_of(client: Client, ids: Sequence[str]) -> AsyncIterator[WorkflowExecution]:
-    """Every run of some batches, whose ids are numbers and need no quoting."""
+    """Every run of these ids, which need no quoting."""
     left = iter(ids)
-    while asked := list(islice(left, _ASKED_AT_ONCE)):
-        names = ", ".join(f"'{each}'" for each in asked)
+    while chunk := list(islice(left, _IDS_PER_QUERY)):
+        names = ", ".join(f"'{each}'" for each in chunk)
         async for run in client.list_workflows(f"WorkflowId IN ({names})"):
             yield run
 
 
 def _scope(who: Identity) -> str | None:
     """A condition on visibility; None where nothing is theirs. Numbers only: no quoting needed."""
+    shared = [
+        pipeline.name
+        for pipeline in catalogue.PIPELINES
+        if pipeline.audience is Audience.ORGANISATION
+    ]
     mine = ", ".join(f"'{organisation:d}'" for organisation in who.organisations)
-    own = f"(Pipeline = '{_SPREADSHEETS}' AND OrganisationId IN ({mine}))" if mine else None
-    if not who.is_operator:
-        return own
-    others = f"Pipeline != '{_SPREADSHEETS}'"
-    return f"({others} OR {own})" if own else others
+    alternatives = [
+        f"(Pipeline = '{name}' AND OrganisationId IN ({mine}))" for name in shared if mine
+    ]
+    if who.is_operator:
+        others = " AND ".join(f"Pipeline != '{name}'" for name in shared)
+        if not others:
+            return "Pipeline IS NOT NULL"
+        alternatives.append(f"({others})")
+    return f"({' OR '.join(alternatives)})" if alternatives else None
+
+
+def _recognise(workflow_id: str) -> Run | None:
+    return recognise(catalogue.PIPELINES, workflow_id)
 
 
 async def _entry(execution: WorkflowExecution) -> InboxEntry:
     found = execution.typed_search_attributes
     organisation = found.get(attributes.ORGANISATION_ID)
-    pipeline = found.get(attributes.PIPELINE) or ""
+    name = found.get(attributes.PIPELINE) or ""
     waiting_for = found.get(attributes.WAITING_FOR)
     filename = (await execution.memo()).get("filename")
-    batch = _batch_of(execution.id) if pipeline == _BATCHES else None
+    filename = filename if isinstance(filename, str) else None
+    run = _recognise(execution.id)
+    kind = run.kind if run is not None and run.pipeline.name == name else None
+    key = run.key if run is not None else None
+    title = kind.title(key) if kind is not None else None
     return InboxEntry(
         workflow_id=execution.id,
         run_id=execution.run_id,
-        pipeline=pipeline,
+        pipeline=name,
         document_type=found.get(attributes.DOCUMENT_TYPE) or execution.workflow_type,
         state=found.get(attributes.STATE) or "",
         waiting_since=(found.get(attributes.WAITING_SINCE) or execution.start_time).astimezone(UTC),
         waiting_for=None if waiting_for == attributes.OPERATORS else waiting_for,
         organisation_id=int(organisation) if organisation and organisation.isdecimal() else None,
         project_id=found.get(attributes.PROJECT_ID),
-        filename=filename if isinstance(filename, str) else None,
-        uuid=execution.id.removeprefix(_PREFIX) if pipeline == _SPREADSHEETS else None,
-        batch=batch,
+        filename=filename,
+        identifier=kind.identifier(key) if kind is not None and kind.identifier else None,
+        kind=_kind(name),
+        title=title or filename or execution.id,
+        page=kind.page(key) if kind is not None and kind.page else None,
         ended=execution.status is not WorkflowExecutionStatus.RUNNING,
     )
 
 
-def _batch_of(id: str) -> BatchKey | None:
-    found = _BATCH.fullmatch(id)
-    return None if found is None else BatchKey(case_id=int(found[1]), batch_id=int(found[2]))
+def _kind(name: str) -> str:
+    titles = {pipeline.name: pipeline.title for pipeline in catalogue.PIPELINES}
+    return titles.get(name, name or "Workflow")

@@ -7,7 +7,8 @@ import pytest
 
 from adapters.aws.session import AwsSettings
 from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
-from workers.process import run_case_events, run_loader, run_worker
+from workers.pipelines.batches import BATCHES
+from workers.process import run_bridge, run_worker
 from workers.settings.batches import BatchSettings, read_timings
 from workers.settings.errors import SettingsError
 
@@ -88,6 +89,9 @@ CASE_EVENTS = {
 }
 
 
+CASE_EVENT_BRIDGE, LOADER = (partial(run_bridge, bridge) for bridge in BATCHES.bridges)
+
+
 @pytest.mark.parametrize(
     ("process", "settings", "missing"),
     [
@@ -98,9 +102,9 @@ CASE_EVENTS = {
             "DOCFLOW_CASE_EVENTS_QUEUE_URL",
         ),
         (partial(run_worker, ["batches"]), NEEDED, "AZURE_STORAGE_CONNECTION_STRING"),
-        (run_case_events, NEEDED, "DOCFLOW_CASE_EVENTS_QUEUE_URL"),
-        (run_case_events, CASE_EVENTS, "AZURE_STORAGE_CONNECTION_STRING"),
-        (run_loader, {}, "AWS_REGION"),
+        (CASE_EVENT_BRIDGE, NEEDED, "DOCFLOW_CASE_EVENTS_QUEUE_URL"),
+        (CASE_EVENT_BRIDGE, CASE_EVENTS, "AZURE_STORAGE_CONNECTION_STRING"),
+        (LOADER, {}, "AWS_REGION"),
     ],
 )
 async def test_a_process_says_what_it_misses_before_it_opens_anything(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import SETTINGS, World
+from workers.pipelines.base import Bridge
 from workers.settings.errors import SettingsError
 
 
@@ -24,23 +25,21 @@ class Totals:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was started, with which options."""
     calls: list[Any] = []
-    process, catalogue = ModuleType("workers.process"), ModuleType("workers.catalogue")
+    process = ModuleType("workers.process")
 
     async def run_worker(
-        pipelines: list[str], environment: Mapping[str, str], **options: Any
+        names: list[str] | None, environment: Mapping[str, str], **options: Any
     ) -> None:
-        calls.append((pipelines, dict(environment), options))
+        calls.append((names, dict(environment), options))
 
-    async def run_bridge(environment: Mapping[str, str], *, drain: bool) -> Totals:
+    async def run_bridge(bridge: Bridge, environment: Mapping[str, str], *, drain: bool) -> Totals:
         if not environment:
             raise SettingsError("missing setting: AZURE_SERVICE_BUS_CONNECTION_STRING")
-        calls.append((dict(environment), drain))
+        calls.append((bridge.name, dict(environment), drain))
         return Totals()
 
-    vars(process).update(run_worker=run_worker, run_bridge=run_bridge, run_case_events=run_bridge)
-    vars(catalogue).update(CATALOGUE={"imports": None, "batches": None})
+    vars(process).update(run_worker=run_worker, run_bridge=run_bridge)
     monkeypatch.setitem(sys.modules, "workers.process", process)
-    monkeypatch.setitem(sys.modules, "workers.catalogue", catalogue)
     return calls
 
 
@@ -54,30 +53,25 @@ def options(with_bridge: bool, health: int | None, metrics: int | None) -> dict[
         (["imports"], ["imports"], options(False, None, None)),
         (["imports", "--with-bridge", "--health-port", "0"], ["imports"], options(True, 0, None)),
         (["spreadsheets", "--health-port", "0"], ["spreadsheets"], options(False, 0, None)),
-        # Nothing says where batches are built.
-        (["all", "--metrics-port", "9090"], ["imports"], options(False, None, 9090)),
+        # The process finds out whose settings are present.
+        (["all", "--metrics-port", "9090"], None, options(False, None, 9090)),
         (["batches", "--with-bridge"], ["batches"], options(True, None, None)),
     ],
 )
 def test_worker(
-    arguments: list[str], pipelines: list[str], expected: dict[str, Any], started: list[Any]
+    arguments: list[str],
+    pipelines: list[str] | None,
+    expected: dict[str, Any],
+    started: list[Any],
 ) -> None:
     assert World().docflow("worker", *arguments).exit_code == 0
     assert started == [(pipelines, SETTINGS, expected)]
 
 
-def test_a_worker_of_all_pipelines_works_on_batches_where_they_can_be_built(
-    started: list[Any],
-) -> None:
-    environment = {**SETTINGS, "DOCFLOW_BATCH_TOPIC_ARN": "arn:aws:sns:eu-central-1:1:t"}
-    assert World(environment=environment).docflow("worker", "all").exit_code == 0
-    assert started == [(["imports", "batches"], environment, options(False, None, None))]
-
-
 @pytest.mark.parametrize("drain", [True, False])
 def test_bridge_tells_what_it_did(drain: bool, started: list[Any]) -> None:
     done = World().docflow("bridge", "service-bus", *(["--drain"] * drain))
-    assert started == [(SETTINGS, drain)]
+    assert started == [("service-bus", SETTINGS, drain)]
     assert done.stdout == "12 received: 10 settled, 2 dead-lettered, 0 abandoned\n"
 
 
@@ -92,7 +86,7 @@ def test_the_bridge_of_case_events_answers_to_its_former_name(
     name: str, warning: str, started: list[Any]
 ) -> None:
     done = World().docflow("bridge", name, "--drain")
-    assert started == [(SETTINGS, True)]
+    assert started == [("case-events", SETTINGS, True)]
     assert done.stderr[: len(warning) or None] == warning
 
 

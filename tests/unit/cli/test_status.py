@@ -55,7 +55,7 @@ def test_no_worker_is_down_with_what_to_do() -> None:
     world.runs.polling = 0
     done = world.docflow("status")
     assert done.exit_code == 1
-    assert "none polls: start `docflow worker imports`" in done.stdout
+    assert "no worker polls: start `docflow worker imports`" in done.stdout
 
 
 def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:

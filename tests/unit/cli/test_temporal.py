@@ -24,6 +24,8 @@ from contracts.imports import (
 from stack.temporal import temporal_binary
 from tests.support.imports import OUTCOME, World, import_message, permanent
 from workers.cli.errors import CommandError
+from workers.pipelines.imports import IMPORTS
+from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
 from workers.services.imports.runs import TemporalRuns
 from workflows import attributes
@@ -159,15 +161,26 @@ async def test_imports_are_counted_by_state(client: Client, runs: TemporalRuns) 
     async with running(client, World(skip="done before")) as workflow_id:
         await runs.result(workflow_id)
         async with asyncio.timeout(20):
-            while await runs.count(ImportState.SKIPPED) != 1:
+            while (seen := await runs.pipeline(IMPORTS)).counts[ImportState.SKIPPED] != 1:
                 await asyncio.sleep(0.05)
-    assert await runs.count(ImportState.CANCELLED) == 0
+    assert seen.counts[ImportState.CANCELLED] == 0
+
+
+async def test_parked_runs_are_listed(client: Client, runs: TemporalRuns) -> None:
+    async with running(client, World(failures=[permanent("the disk is full")])) as workflow_id:
+        async with asyncio.timeout(20):
+            while not (parked := await runs.parked(IMPORTS, 10)):
+                await asyncio.sleep(0.05)
+        await runs.answer(workflow_id, "skip", Answer())
+    assert [(run.pipeline, run.id, run.type) for run in parked] == [
+        ("imports", workflow_id, "equipment")
+    ]
 
 
 async def test_another_pipeline_is_counted_by_who_is_waited_for(
     client: Client, runs: TemporalRuns
 ) -> None:
-    before = await runs.pipeline("spreadsheets", "spreadsheets")
+    before = await runs.pipeline(SPREADSHEETS)
     assert (before.workers, before.open, before.waiting) == (0, 0, 0)
     for needs_attention in (True, False):
         await client.start_workflow(
@@ -182,6 +195,6 @@ async def test_another_pipeline_is_counted_by_who_is_waited_for(
             ),
         )
     async with asyncio.timeout(20):
-        while (seen := await runs.pipeline("spreadsheets", "spreadsheets")).open != 2:
+        while (seen := await runs.pipeline(SPREADSHEETS)).open != 2:
             await asyncio.sleep(0.05)
     assert (seen.workers, seen.waiting) == (0, 1)

@@ -12,7 +12,7 @@ from workers.cli.context import Surroundings
 if TYPE_CHECKING:
     from adapters.database import Database
     from adapters.database.batches import SqlBatchStore
-    from workers.batch_resources import BatchResources
+    from workers.resources.batches import BatchResources
     from workers.services.batches.runs import BatchRuns
 
 CaseArgument = Annotated[
@@ -86,13 +86,13 @@ async def open_cloud(world: Surroundings) -> AsyncGenerator["BatchResources"]:
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Nobody answers.
     """
-    from workers.batch_resources import open_batches
     from workers.connect import connect
+    from workers.resources.batches import open_batches
     from workers.settings.batches import BatchSettings
 
     settings = BatchSettings.read(world.environment)
     async with (
         open_tables(world) as database,
-        open_batches(settings, database, await connect()) as (opened, _),
+        open_batches(settings, database, await connect()) as opened,
     ):
         yield opened

@@ -1,8 +1,9 @@
 """What commands ask of the world, so that tests can put something else in its place."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
 from adapters.ports import Blobs, RejectedMessages
 from contracts.imports import (
@@ -14,6 +15,7 @@ from contracts.imports import (
     Retry,
 )
 from domain.imports.chunks import LoadMark, TaskKey
+from workers.pipelines.base import Pipeline
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
@@ -112,6 +114,30 @@ class RunView:
 
 
 @dataclass(frozen=True)
+class Check:
+    """One part of the installation."""
+
+    part: str
+    up: bool
+    says: str
+
+
+@dataclass(frozen=True)
+class ParkedRun:
+    """A run that waits for an operator's answer."""
+
+    pipeline: str
+    id: str
+    """How people name it."""
+    type: str
+    since: datetime
+    reason: str | None = None
+    """None: only its worker knows."""
+    row: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What else programs are given."""
+
+
+@dataclass(frozen=True)
 class PipelineView:
     """What Temporal knows of a pipeline."""
 
@@ -121,6 +147,8 @@ class PipelineView:
     """Runs that have not ended."""
     waiting: int
     """Those of them that wait for a person."""
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Runs by state, most urgent first, within Temporal's retention."""
 
 
 class Runs(Protocol):
@@ -152,13 +180,13 @@ class Runs(Protocol):
         ...
 
     async def workers(self) -> int:
-        """How many workers poll the task queue."""
+        """How many workers poll the task queue of imports."""
         ...
 
-    async def count(self, state: ImportState) -> int:
-        """How many imports of this state Temporal holds."""
+    async def pipeline(self, pipeline: Pipeline) -> PipelineView:
+        """Workers of a pipeline, and its runs by state."""
         ...
 
-    async def pipeline(self, name: str, task_queue: str) -> PipelineView:
-        """Workers and open runs of another pipeline."""
+    async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+        """Open runs of a pipeline that are parked, the longest wait first."""
         ...

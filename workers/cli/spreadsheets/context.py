@@ -84,19 +84,21 @@ async def open_access(
     """
     from adapters.database.spreadsheets import SqlSpreadsheetViews
     from workers.connect import connect
-    from workers.resources import open_resources
+    from workers.resources.common import open_resources
+    from workers.resources.spreadsheets import spreadsheet_resources
     from workers.services.errors import DeskError
     from workers.services.identity import OPERATOR, Identity
     from workers.services.spreadsheets.service import Desk
 
     settings = _settings(world.environment)
     async with open_resources(world.environment) as resources:
+        sheets = spreadsheet_resources(resources.database)
         desk = Desk(
             await connect(),
             SqlSpreadsheetViews(resources.database),
-            resources.spreadsheets,
+            sheets.store,
             resources.blobs,
-            resources.sheet_types,
+            sheets.types,
             settings,
             resources.scratch,
         )

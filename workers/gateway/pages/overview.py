@@ -69,18 +69,16 @@ class OverviewPages:
         return {each.name: each.title for each in self._site.desk.types()}
 
     def _waiting(self, entry: InboxEntry) -> Waiting:
-        address = f"/imports/{entry.uuid}" if entry.uuid else self._temporal(entry)
-        pipeline = labels.PIPELINES.get(entry.pipeline, entry.pipeline or "Workflow")
         title = labels.type_title(entry.document_type, self.titles())
         return Waiting(
             key=f"run-{entry.run_id}",
             title=entry.title,
-            kind=f"{pipeline} · {title}",
+            kind=f"{entry.kind} · {title}",
             state=labels.waiting_state(entry.state, ended=entry.ended),
             waiting_since=entry.waiting_since,
             whom=entry.waiting_for or "any operator",
-            address=address,
-            apart=entry.uuid is None,
+            address=entry.page or self._temporal(entry),
+            apart=entry.page is None,
         )
 
     def _temporal(self, entry: InboxEntry) -> str | None:

@@ -253,5 +253,5 @@ def inbox_view(entry: InboxEntry) -> schemas.InboxView:
         organisation_id=entry.organisation_id,
         project_id=entry.project_id,
         filename=entry.filename,
-        identifier=entry.uuid,
+        identifier=entry.identifier,
     )

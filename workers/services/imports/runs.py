@@ -1,7 +1,7 @@
 """Import runs in Temporal, as commands see and answer them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -11,6 +11,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import (
     Client,
+    WorkflowExecution,
     WorkflowExecutionDescription,
     WorkflowExecutionStatus,
     WorkflowFailureError,
@@ -32,8 +33,9 @@ from contracts.imports import (
     Retry,
 )
 from workers.cli.errors import CommandError
-from workers.cli.imports.ports import PipelineView, RunView
+from workers.cli.imports.ports import ParkedRun, PipelineView, RunView
 from workers.connect import connect
+from workers.pipelines.base import Pipeline
 from workflows import attributes
 
 T = TypeVar("T")
@@ -136,10 +138,53 @@ class TemporalRuns:
         )
 
     async def workers(self) -> int:
-        """How many workers poll the task queue, or did in the last minutes."""
+        """How many workers poll the task queue of imports, or did in the last minutes."""
         return await self._pollers(TASK_QUEUE)
 
+    async def pipeline(self, pipeline: Pipeline) -> PipelineView:
+        """Workers of a pipeline, and its runs by state."""
+        running = f"Pipeline = '{pipeline.name}' AND ExecutionStatus = 'Running'"
+        counted = [(kind.workflow, str(state)) for kind in pipeline.runs for state in kind.states]
+        workers, open, waiting, numbers = await asyncio.gather(
+            self._pollers(pipeline.task_queue),
+            self._count(running),
+            self._count(f"{running} AND NeedsAttention = true"),
+            asyncio.gather(
+                *(
+                    self._count(
+                        f"Pipeline = '{pipeline.name}' AND WorkflowType = '{workflow}' "
+                        f"AND State = '{state}'"
+                    )
+                    for workflow, state in counted
+                )
+            ),
+        )
+        states = [state for _, state in counted]
+        return PipelineView(workers, open, waiting, dict(zip(states, numbers, strict=True)))
+
+    async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+        """Open runs of a pipeline that are parked, the longest wait first."""
+        query = f"Pipeline = '{pipeline.name}' AND ExecutionStatus = 'Running' AND State = 'parked'"
+        try:
+            found = [
+                self._parked(pipeline, run)
+                async for run in self._client.list_workflows(query, limit=limit)
+            ]
+        except RPCError as error:
+            raise _lost(error) from error
+        return sorted(found, key=lambda run: run.since)
+
+    def _parked(self, pipeline: Pipeline, run: WorkflowExecution) -> ParkedRun:
+        found = run.typed_search_attributes
+        return ParkedRun(
+            pipeline=pipeline.name,
+            id=run.id,
+            type=found.get(attributes.DOCUMENT_TYPE) or run.workflow_type,
+            since=found.get(attributes.WAITING_SINCE) or run.start_time,
+        )
+
     async def _pollers(self, task_queue: str) -> int:
+        """How many workers poll a task queue, or did in the last minutes."""
         request = DescribeTaskQueueRequest(
             namespace=self._client.namespace,
             task_queue=TaskQueue(name=task_queue),
@@ -150,20 +195,6 @@ class TemporalRuns:
         except RPCError as error:
             raise _lost(error) from error
         return len({poller.identity for poller in found.pollers})
-
-    async def count(self, state: ImportState) -> int:
-        """How many imports of this state Temporal holds, within its retention."""
-        return await self._count(f"Pipeline = 'imports' AND State = '{state}'")
-
-    async def pipeline(self, name: str, task_queue: str) -> PipelineView:
-        """Workers and open runs of another pipeline."""
-        running = f"Pipeline = '{name}' AND ExecutionStatus = 'Running'"
-        workers, open, waiting = await asyncio.gather(
-            self._pollers(task_queue),
-            self._count(running),
-            self._count(f"{running} AND NeedsAttention = true"),
-        )
-        return PipelineView(workers, open, waiting)
 
     async def _count(self, query: str) -> int:
         try:

@@ -56,14 +56,6 @@ OUTCOMES: Final[Mapping[Outcome, Badge]] = {
     Outcome.ERROR: Badge("Error", "bad"),
 }
 
-PIPELINES: Final[Mapping[str, str]] = {
-    "imports": "Document import",
-    "spreadsheets": "Spreadsheet",
-    "batches": "Batch",
-    "jobs": "Job",
-    "transfers": "Transfer",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Delimiter:

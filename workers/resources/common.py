@@ -1,18 +1,15 @@
-"""The adapters of a process, opened once and closed together."""
+"""The adapters that all pipelines share, opened once per process and closed together."""
 
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Self
 
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import Database, open_database, require_current
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
 from adapters.database.rejected import SqlRejectedMessages
-from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.report import XlsxReportWriter
@@ -21,12 +18,34 @@ from adapters.notices.several import SeveralNotices
 from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
-from domain.spreadsheets.types import SheetTypes
 from workers.settings.check import check_settings
 from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
 
-if TYPE_CHECKING:
-    from workers.batch_resources import BatchResources
+
+@dataclass(frozen=True)
+class CommonSettings:
+    """The settings of what all pipelines share."""
+
+    blobs: BlobSettings
+    database: DatabaseSettings
+    notices: NoticeSettings
+    scratch: Path | None
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        """Read and check.
+
+        Raises:
+            SettingsError: One is missing or makes no sense.
+        """
+        check_settings(environment, *RESOURCE_SETTINGS)
+        return cls(
+            BlobSettings.read(environment),
+            DatabaseSettings.read(environment),
+            NoticeSettings.read(environment),
+            RunSettings.read(environment).scratch,
+        )
+
 
 RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, RunSettings)
 """What `open_resources` reads."""
@@ -34,23 +53,16 @@ RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, RunS
 
 @dataclass(frozen=True)
 class Resources:
-    """What activities, bridges and commands are given."""
+    """What activities, bridges and commands of every pipeline are given."""
 
     database: Database
-    store: SqlImportStore
-    tasks: SqlImportTasks
     rejected: SqlRejectedMessages
     blobs: Blobs
     documents: FileDocuments
     reports: XlsxReportWriter
     notices: Notifications
-    spreadsheets: SqlSpreadsheetStore
-    sheet_types: SheetTypes
     scratch: Path
     """Folder for files while they are read."""
-    runs: RunSettings
-    batches: "BatchResources | None" = None
-    """Only in a process that works on batches."""
 
 
 def open_blobs(settings: BlobSettings) -> Blobs:
@@ -81,26 +93,17 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
         SettingsError: A setting is missing or makes no sense.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
-    check_settings(environment, *RESOURCE_SETTINGS)
-    blob_settings = BlobSettings.read(environment)
-    database_settings = DatabaseSettings.read(environment)
-    notice_settings = NoticeSettings.read(environment)
-    runs = RunSettings.read(environment)
-    scratch = runs.scratch or Path(tempfile.gettempdir()) / "docflow"
+    settings = CommonSettings.read(environment)
+    scratch = settings.scratch or Path(tempfile.gettempdir()) / "docflow"
     scratch.mkdir(parents=True, exist_ok=True)
-    async with open_database(database_settings.url) as database:
+    async with open_database(settings.database.url) as database:
         await require_current(database)
         yield Resources(
             database=database,
-            store=SqlImportStore(database),
-            tasks=SqlImportTasks(database),
             rejected=SqlRejectedMessages(database),
-            blobs=open_blobs(blob_settings),
+            blobs=open_blobs(settings.blobs),
             documents=FileDocuments(),
             reports=XlsxReportWriter(),
-            notices=open_notices(notice_settings),
-            spreadsheets=SqlSpreadsheetStore(database),
-            sheet_types=SheetTypes(),
+            notices=open_notices(settings.notices),
             scratch=scratch,
-            runs=runs,
         )

@@ -31,7 +31,7 @@ from workers.settings.batches import BatchSettings
 
 @dataclass(frozen=True)
 class BatchResources:
-    """The cloud, the tables of batches, and what goes on in Temporal."""
+    """The cloud, the tables of batches, and the open runs in Temporal."""
 
     plan: BatchPlan
     """Of the installation."""
@@ -69,9 +69,9 @@ def batch_resources(
 @asynccontextmanager
 async def open_batches(
     settings: BatchSettings, database: Database, client: Client
-) -> AsyncGenerator[tuple[BatchResources, AwsClients]]:
+) -> AsyncGenerator[BatchResources]:
     """Open the clients of AWS and what is built on them, once per process."""
     async with AsyncExitStack() as stack:
         clients = await stack.enter_async_context(open_aws(settings.aws))
         texts = await stack.enter_async_context(FileTexts())
-        yield batch_resources(settings, clients, database, client, texts), clients
+        yield batch_resources(settings, clients, database, client, texts)

@@ -1,0 +1,110 @@
+"""The register of `parcels`: all that the house is told of a pipeline that tests add to it."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.sixth.contracts import ParcelAnswer, ParcelCount, ParcelOrder, ParcelStatus
+from workers.bridges.totals import BridgeTotals
+from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+from workers.resources.common import Resources
+from workers.schedules import Declared, every
+from workers.settings.errors import SettingsError
+
+NAME = "parcels"
+
+
+def _workflows() -> Sequence[type]:
+    from tests.sixth.workflows import ParcelCounting, ParcelDelivery
+
+    return (ParcelDelivery, ParcelCounting)
+
+
+def _grams(environment: Mapping[str, str]) -> int:
+    return int(environment["PARCELS_GRAMS"])
+
+
+def _folder(environment: Mapping[str, str]) -> Path:
+    if not (folder := environment.get("PARCELS_FOLDER")):
+        raise SettingsError("missing setting: PARCELS_FOLDER; the folder that parcels come into")
+    return Path(folder)
+
+
+@asynccontextmanager
+async def _open(context: Context, settings: int) -> AsyncGenerator[int]:
+    yield settings
+
+
+def _activities(common: Resources, own: int) -> Sequence[object]:
+    from tests.sixth.activities.weighing import ParcelWeighing
+
+    return (ParcelWeighing(own),)
+
+
+async def _receive(
+    context: Context, settings: Path, stop: asyncio.Event, drain: bool
+) -> BridgeTotals:
+    """Start a run for each file of the folder, until the bridge is stopped."""
+    from tests.sixth.workflows import ParcelDelivery
+    from workflows import attributes
+
+    totals = BridgeTotals()
+    while True:
+        for file in sorted(settings.iterdir()):
+            await context.client.start_workflow(
+                ParcelDelivery.run,
+                ParcelOrder(parcel=file.name),
+                id=f"parcel/{file.name}",
+                task_queue=NAME,
+                search_attributes=attributes.at_start(NAME, "parcel", "P1"),
+            )
+            file.unlink()
+            totals = totals.plus(received=1, settled=1)
+        if drain or stop.is_set():
+            return totals
+        await asyncio.sleep(0.05)
+
+
+def _schedules() -> Mapping[str, Declared]:
+    return {"parcel-count": Declared(NAME, "ParcelCounting", NAME, ParcelCount(), every(30))}
+
+
+def _parcel(found: re.Match[str]) -> str:
+    return found["parcel"]
+
+
+def _title(parcel: str) -> str:
+    return f"Parcel {parcel}"
+
+
+PARCELS = Pipeline(
+    name=NAME,
+    title="Parcel",
+    task_queue=NAME,
+    contracts="tests.sixth.contracts",
+    activities_package="tests.sixth.activities",
+    runs=(
+        RunKind(
+            workflow="ParcelDelivery",
+            pattern=re.compile(r"parcel/(?P<parcel>\w+)"),
+            parse=_parcel,
+            title=_title,
+            status=ParcelStatus,
+            answers={"retry": ParcelAnswer},
+            states=("parked", "completed"),
+        ),
+    ),
+    workflows=_workflows,
+    settings=_grams,
+    open=_open,
+    activities=_activities,
+    worker_help="Work on parcels.",
+    enabled_by="PARCELS_GRAMS",
+    bridges=(Bridge("parcel-post", "Receive parcels.", _folder, _receive),),
+    schedules=_schedules,
+    commands={NAME: "tests.sixth.commands:app"},
+    passthrough=("tests.sixth.contracts", "tests.sixth.activities"),
+    replay_cases="tests.sixth.cases",
+)

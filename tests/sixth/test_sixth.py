@@ -1,0 +1,152 @@
+"""One pipeline more, and not a line changed for it: all there is of it stands in this folder."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import create_model
+from temporalio.client import Client, WorkflowHistory
+from temporalio.worker import Replayer
+from typer.testing import CliRunner
+
+from adapters.database import upgrade
+from stack.temporal import temporal_server
+from tests.replay.record import cases, record
+from tests.replay.test_contracts import changes, every_contract, schemas
+from tests.sixth.contracts import ParcelAnswer, ParcelOrder
+from tests.sixth.register import NAME, PARCELS
+from tests.support.processes import ROOT, says
+from tests.support.waiting import eventually
+from tests.unit.test_contract_bounds import largest, results
+from workers import catalogue
+from workers.cli.app import build_app
+from workers.connect import connect
+from workers.pipelines.base import recognise
+from workers.plugin import docflow_plugin, passthrough
+from workers.services.identity import OPERATOR, Identity
+from workers.services.inbox import read_inbox
+
+OLGA = Identity("olga", (), frozenset({OPERATOR}))
+ANNA = Identity("anna", (1,), frozenset())
+
+
+@pytest.fixture(autouse=True)
+def one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "PIPELINES", (*catalogue.PIPELINES, PARCELS))
+
+
+async def docflow(settings: Mapping[str, str], *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.sixth", *arguments),
+        cwd=ROOT,
+        env=dict(settings),
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+
+
+async def printed(settings: Mapping[str, str], *arguments: str) -> Any:
+    """The JSON that a command prints, whatever it says of parts that this test does not run."""
+    process = await docflow(settings, *arguments, "--json")
+    out, error = await process.communicate()
+    return json.loads(out) if out else pytest.fail(error.decode())
+
+
+async def test_from_its_bridge_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "box").touch()
+    async with temporal_server(tmp_path / "temporal", ui=False, in_memory=True) as temporal:
+        settings = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "TEMPORAL_ADDRESS": temporal.address,
+            "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+            "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
+            "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
+            "PARCELS_GRAMS": "10",
+            "PARCELS_FOLDER": str(tmp_path / "in"),
+        }
+        await upgrade(settings["DATABASE_URL"])
+        worker = await docflow(settings, "worker", NAME, "--with-bridge")
+        try:
+            await says(worker, b"working on parcels")
+            await _answered(settings, await connect(temporal.address))
+        finally:
+            worker.terminate()
+            await worker.communicate()
+        assert worker.returncode == 0
+
+
+async def _answered(settings: Mapping[str, str], client: Client) -> None:
+    async def shown() -> bool:
+        return bool(await read_inbox(client, OLGA))
+
+    await eventually(shown)
+    [entry] = await read_inbox(client, OLGA)
+    assert (entry.kind, entry.title, entry.state) == ("Parcel", "Parcel box", "parked")
+    assert await read_inbox(client, ANNA) == []
+
+    status = await printed(settings, "status")
+    seen = status["pipelines"][NAME]
+    assert (seen["workers"], seen["open"], seen["counts"]) == (1, 1, {"parked": 1, "completed": 0})
+    assert [row["id"] for row in status["parked"]] == ["parcel/box"]
+    schedules = await printed(settings, "schedules", "list")
+    assert {row["id"]: row["state"] for row in schedules}["parcel-count"] == "active"
+
+    run = recognise(catalogue.PIPELINES, entry.workflow_id)
+    assert run is not None and run.key == "box"
+    handle = client.get_workflow_handle(run.workflow_id)
+    before = await handle.query("status", result_type=run.kind.status)
+    assert before.state == "parked"
+    await handle.execute_update("retry", run.kind.answers["retry"]())
+    assert await handle.result() == {"grams": 30}
+
+
+def test_its_commands_are_there() -> None:
+    app, runner = build_app(), CliRunner()
+    for arguments, text in (
+        (("parcels", "weigh", "box"), "3"),
+        (("worker", "--help"), "Work on parcels."),
+        (("worker", "all", "--help"), "on parcels when PARCELS_GRAMS is set"),
+        (("bridge", "--help"), "parcel-post"),
+    ):
+        assert text in " ".join(runner.invoke(app, arguments).stdout.split())
+
+
+async def test_its_histories_are_recorded_and_replayed(tmp_path: Path) -> None:
+    assert "plain" in cases()["ParcelDelivery"]
+    await record("ParcelDelivery", "plain", tmp_path)
+    text = (tmp_path / "ParcelDelivery" / "plain.json").read_text()
+    replayer = Replayer(workflows=PARCELS.workflows(), plugins=[docflow_plugin()])
+    result = await replayer.replay_workflow(WorkflowHistory.from_json("parcel/plain", text))
+    assert result.replay_failure is None
+    assert "tests.sixth.contracts" in passthrough()
+
+
+def test_its_contracts_are_locked() -> None:
+    locked = every_contract()
+    assert {name for name in locked if name.startswith("parcels.")} == {
+        f"parcels.{name}"
+        for name in ("ParcelAnswer", "ParcelCount", "ParcelOrder", "ParcelStatus", "ParcelWeight")
+    }
+    planted = create_model(
+        "ParcelOrder", __base__=ParcelOrder, __module__=ParcelOrder.__module__, planted=(int, ...)
+    )
+    found = {**locked, **schemas(NAME, [planted])}
+    assert changes(locked, found) == ["parcels.ParcelOrder.planted needs a default"]
+
+
+def test_its_results_are_bounded() -> None:
+    assert {found.__name__ for found in results(PARCELS)} == {"ParcelStatus", "ParcelWeight"}
+    for found in results(PARCELS):
+        found.model_validate(largest(found.model_json_schema(), {}, found.__name__))
+
+
+def test_its_answers_are_what_its_workflow_takes() -> None:
+    assert PARCELS.runs[0].answers == {"retry": ParcelAnswer}

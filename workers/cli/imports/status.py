@@ -1,0 +1,51 @@
+"""What `docflow status` shows of imports beyond what Temporal knows."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+from contracts.imports import ImportState
+from workers.cli.context import Surroundings
+from workers.cli.errors import Failure, attempt
+from workers.cli.imports.ids import name_of
+from workers.cli.imports.ports import Check, ParkedRun
+from workers.cli.imports.views import row_as_json
+from workers.pipelines.base import Pipeline
+
+MESSAGES_PEEKED: Final = 100
+
+
+async def parked(context: Surroundings, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+    """Imports that are parked, with the reasons that their status rows keep."""
+    async with context.resources() as resources:
+        rows = await resources.tasks.list(limit, ImportState.PARKED)
+    return [
+        ParkedRun(
+            pipeline=pipeline.name,
+            id=name_of(row),
+            type=row.document_type,
+            since=row.updated_at,
+            reason=row.reason,
+            row=row_as_json(row),
+        )
+        for row in rows
+    ]
+
+
+async def checks(context: Surroundings) -> Sequence[Check]:
+    """The Service Bus queue."""
+
+    async def depth() -> str:
+        async with AsyncExitStack() as stack:
+            queue = await stack.enter_async_context(context.queue())
+            depth = await queue.depth(MESSAGES_PEEKED)
+        waiting, dead = (
+            f"{number}{' or more' if number == depth.at_most else ''}"
+            for number in (depth.waiting, depth.dead_letters)
+        )
+        return f"{waiting} waiting, {dead} in the dead letter queue"
+
+    found = await attempt(depth())
+    if isinstance(found, Failure):
+        return [Check("queue", False, found.reason)]
+    return [Check("queue", True, found)]

@@ -1,0 +1,205 @@
+"""What is known of a pipeline as a whole: the type of every register.
+
+A register is light: whatever needs Temporal's SDK, an adapter or an activity is imported inside
+the functions that it names, so that commands which only need a title or an id load none of it.
+"""
+
+import asyncio
+import importlib
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from contracts.base import Contract
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from workers.bridges.totals import BridgeTotals
+    from workers.resources.common import Resources
+    from workers.schedules import Declared
+
+ReadSettings = Callable[[Mapping[str, str]], Any]
+"""Reads and checks one group of settings; raises `SettingsError`."""
+
+_ACTIVITY: Final = "__temporal_activity_definition"
+
+
+@dataclass(frozen=True)
+class RunKind:
+    """One kind of run of a pipeline, recognised by its workflow id."""
+
+    workflow: str
+    """Name of the workflow type, as its workers know it."""
+    pattern: re.Pattern[str]
+    """Matches the whole of a workflow id of this kind."""
+    parse: Callable[[re.Match[str]], Any]
+    """The typed key in an id that matched."""
+    title: Callable[[Any], str | None] = lambda key: None
+    """What a person knows the run by; None: its file name, or its id."""
+    page: Callable[[Any], str] | None = None
+    """Path of the gateway's own page of a run; None: Temporal's page is linked."""
+    identifier: Callable[[Any], str] | None = None
+    """What the HTTP API names a run by, where it has an interface for this kind."""
+    status: type[Contract] | None = None
+    """Result of the query `status`; None: the kind has no such query."""
+    answers: Mapping[str, type[Contract]] = field(default_factory=dict[str, type[Contract]])
+    """Updates that people send to a run (`retry`, `skip`, `fail`, `cancel`), and their argument."""
+    states: Sequence[str] = ()
+    """Values of the search attribute `State` that `docflow status` counts, most urgent first."""
+    closed_may_need_attention: bool = False
+    """A run that has ended stays in the inbox while it needs attention, until its id runs again.
+
+    Its ids must need no quoting in a query.
+    """
+
+
+@dataclass(frozen=True)
+class Run:
+    """A workflow id, recognised."""
+
+    workflow_id: str
+    pipeline: "Pipeline"
+    kind: RunKind
+    key: Any
+
+
+class Audience(Enum):
+    """Who sees a pipeline's runs in the inbox."""
+
+    OPERATORS = "operators"
+    ORGANISATION = "organisation"
+    """Members of the organisation that the run belongs to, by `OrganisationId`."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a process has opened, for pipelines and bridges to open their own from."""
+
+    environment: Mapping[str, str]
+    client: "Client"
+    common: "Resources | None" = None
+    """None: nothing in this process needs them."""
+
+    @property
+    def resources(self) -> "Resources":
+        """Database, blobs and what else all pipelines share."""
+        assert self.common is not None, "this process opened no common resources"
+        return self.common
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """What turns the messages of one queue into runs; `docflow bridge NAME`."""
+
+    name: str
+    help: str
+    """Of its command: one sentence."""
+    settings: ReadSettings
+    run: Callable[[Context, Any, asyncio.Event, bool], Awaitable["BridgeTotals"]]
+    """Receives until the event is set, with its settings; drains the queue when the flag is set."""
+    with_worker: bool = True
+    """Part of `docflow worker PIPELINE --with-bridge`."""
+    needs_resources: bool = True
+    """It uses the resources that all pipelines share."""
+    former_names: Sequence[str] = ()
+    """Accepted with a warning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pipeline:
+    """Everything that is known of one pipeline as a whole."""
+
+    name: str
+    """The word that names its packages, its task queue and its commands."""
+    title: str
+    """What a person calls one of its runs."""
+    task_queue: str
+    contracts: str
+    """Package of its contracts; the contract lock holds all of them."""
+    activities_package: str
+    """Package whose activities its workers must serve, all of them."""
+    runs: Sequence[RunKind]
+    workflows: Callable[[], Sequence[type]]
+    settings: ReadSettings
+    """What its workers need beyond the settings of the common resources."""
+    open: Callable[[Context, Any], AbstractAsyncContextManager[Any]]
+    """Opens the pipeline's own resources, with its settings."""
+    activities: Callable[["Resources", Any], Sequence[object]]
+    """Objects whose methods are its activities, over common and own resources."""
+    worker_help: str
+    """Of `docflow worker NAME`: one sentence."""
+    activity_slots: int = 4
+    """Heartbeating activities at once: each may hold a file and a database connection."""
+    local_slots: int = 16
+    """Short steps at once."""
+    cached_runs: int = 500
+    """Runs kept in memory; an evicted one costs 12 ms when it continues."""
+    enabled_by: str | None = None
+    """Setting without which `docflow worker all` leaves the pipeline out."""
+    optional: bool = True
+    """An installation may do without its workers; `docflow status` misses none."""
+    bridges: Sequence[Bridge] = ()
+    schedules: Callable[[], Mapping[str, "Declared"]] = dict
+    """Schedule id to what its workers keep Temporal in line with."""
+    audience: Audience = Audience.OPERATORS
+    commands: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
+    parked: str | None = None
+    """Entry point of a function that reads the parked runs for `docflow status`, with reasons.
+
+    None: they are listed from Temporal alone.
+    """
+    checks: str | None = None
+    """Entry point of a function that yields further checks of `docflow status`."""
+    passthrough: Sequence[str] = ()
+    """Modules without state of their own that the workflow sandbox need not import again."""
+    replay_cases: str | None = None
+    """Module with `CASES_OF`, workflow to recorded cases; None: `tests.replay.NAME`."""
+    bench: str | None = None
+    """Module of `make bench-NAME`; None: `benchmarks.NAME`."""
+
+    def left_out(self, environment: Mapping[str, str]) -> str | None:
+        """Why a worker of all pipelines does not work on this one; None: it does."""
+        if self.enabled_by is None or environment.get(self.enabled_by):
+            return None
+        return f"{self.enabled_by} is not set"
+
+    def available(self, environment: Mapping[str, str]) -> bool:
+        """Whether a worker of all pipelines works on this one."""
+        return self.left_out(environment) is None
+
+    def recognise(self, workflow_id: str) -> Run | None:
+        """The run of this pipeline that an id names; None: it names none."""
+        for kind in self.runs:
+            if found := kind.pattern.fullmatch(workflow_id):
+                return Run(workflow_id, self, kind, kind.parse(found))
+        return None
+
+
+def activities_of(*objects: object) -> Sequence[Callable[..., Any]]:
+    """The methods of some objects that are activities, found by what `activity.defn` leaves.
+
+    Looked up on the class, so that no property of an object is evaluated.
+    """
+    return [
+        getattr(each, name)
+        for each in objects
+        for name, method in inspect.getmembers(type(each), inspect.isfunction)
+        if hasattr(method, _ACTIVITY)
+    ]
+
+
+def load(entry: str) -> Any:
+    """What an entry point `module:attribute` names."""
+    module, _, attribute = entry.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def recognise(pipelines: Iterable[Pipeline], workflow_id: str) -> Run | None:
+    """The run that a workflow id names, of whichever pipeline; None: it is of none."""
+    return next(filter(None, (each.recognise(workflow_id) for each in pipelines)), None)

@@ -1,0 +1,240 @@
+"""The register of `batches`: one batch of a case, its infrastructure and its documents."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from contracts.batches import (
+    LARGEST_ID,
+    TASK_QUEUE,
+    BatchAnswer,
+    BatchKey,
+    BatchStatus,
+    CaseStatus,
+    LoaderStatus,
+    LoadResult,
+    Phase,
+    SweepOrder,
+)
+from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+
+if TYPE_CHECKING:
+    from workers.bridges.totals import BridgeTotals
+    from workers.resources.batches import BatchResources
+    from workers.resources.common import Resources
+    from workers.schedules import Declared
+    from workers.settings.batches import BatchSettings
+
+NAME = "batches"
+_ID = rf"(?:[1-9][0-9]{{0,8}}|{LARGEST_ID})"
+_BATCH = f"(?P<case>{_ID})/(?P<batch>{_ID})"
+
+
+def _workflows() -> Sequence[type]:
+    from workflows.batches.case_queue import BatchLifecycle, CaseQueue
+    from workflows.batches.document_load import DocumentLoad
+    from workflows.batches.sweeper import BatchSweeper
+
+    return (CaseQueue, BatchLifecycle, BatchSweeper, DocumentLoad)
+
+
+def _settings(environment: Mapping[str, str]) -> "BatchSettings":
+    from workers.settings.batches import BatchSettings
+
+    return BatchSettings.read(environment)
+
+
+@asynccontextmanager
+async def _open(context: Context, settings: "BatchSettings") -> AsyncGenerator["BatchResources"]:
+    from workers.resources.batches import open_batches
+
+    async with open_batches(settings, context.resources.database, context.client) as opened:
+        yield opened
+
+
+def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
+    """What a worker of batches runs."""
+    from activities.batches.case_backlog import CaseNotes
+    from activities.batches.completion import BatchEnding
+    from activities.batches.document_load import DocumentLoading
+    from activities.batches.drain import BatchDraining
+    from activities.batches.orphans import BatchSweeping
+    from activities.batches.plans import BatchPlanning
+    from activities.batches.provisioning import BatchProvisioning
+    from activities.batches.teardown import BatchTeardown
+    from activities.batches.validation import BatchValidation, function_lock, queue_lock
+
+    cloud = (own.queues, own.topic, own.functions, own.grants)
+    prefix = own.plan.prefix
+    lock = (
+        function_lock(own.functions, prefix)
+        if own.plan.with_function
+        else queue_lock(own.queues, prefix)
+    )
+    documents = (own.loads, own.store, common.blobs, own.texts, own.queues, prefix, common.scratch)
+    return (
+        CaseNotes(own.store, own.runs),
+        BatchValidation(own.store, own.runs, lock),
+        BatchPlanning(own.store, own.plan),
+        BatchProvisioning(*cloud),
+        BatchDraining(own.queues, own.runs, own.store),
+        BatchEnding(own.store, own.topic),
+        BatchTeardown(*cloud),
+        BatchSweeping(*cloud, own.runs, own.plan),
+        DocumentLoading(*documents),
+    )
+
+
+def _case_event_settings(environment: Mapping[str, str]) -> "BatchSettings":
+    settings = _settings(environment)
+    settings.case_events_queue()
+    return settings
+
+
+async def _run_case_events(
+    context: Context, settings: "BatchSettings", stop: asyncio.Event, drain: bool
+) -> "BridgeTotals":
+    from adapters.aws.session import open_aws
+    from workers.bridges.case_events import run_case_event_bridge
+
+    async with open_aws(settings.aws) as clients:
+        return await run_case_event_bridge(
+            context.client,
+            clients.sqs,
+            context.resources.rejected,
+            queue_url=settings.case_events_queue(),
+            stop=stop,
+            drain=drain,
+            timings=settings.timings,
+        )
+
+
+async def _run_batch_loader(
+    context: Context, settings: "BatchSettings", stop: asyncio.Event, drain: bool
+) -> "BridgeTotals":
+    from adapters.aws.queues import AwsQueues
+    from adapters.aws.session import open_aws
+    from workers.bridges.batch_loader import run_batch_loader
+
+    async with open_aws(settings.aws) as clients:
+        return await run_batch_loader(
+            context.client,
+            clients.sqs,
+            AwsQueues(clients.sqs),
+            prefix=settings.plan.prefix,
+            stop=stop,
+            drain=drain,
+        )
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from datetime import timedelta
+
+    from workers.schedules import Declared, every
+
+    return {
+        "batch-sweeper": Declared(
+            pipeline=NAME,
+            workflow="BatchSweeper",
+            task_queue=TASK_QUEUE,
+            input=SweepOrder(),
+            at=every(15),
+            # The next one finds whatever one that was missed would have found.
+            catch_up=timedelta(minutes=15),
+        )
+    }
+
+
+def _batch(found: re.Match[str]) -> BatchKey:
+    return BatchKey(case_id=int(found["case"]), batch_id=int(found["batch"]))
+
+
+def _case(found: re.Match[str]) -> int:
+    return int(found["case"])
+
+
+def _batch_title(key: BatchKey) -> str:
+    return str(key).capitalize()
+
+
+def _case_title(case_id: int) -> str:
+    return f"Case {case_id}"
+
+
+_ANSWERS: Mapping[str, Any] = {"retry": BatchAnswer, "skip": BatchAnswer, "fail": BatchAnswer}
+
+BATCHES = Pipeline(
+    name=NAME,
+    title="Batch",
+    task_queue=TASK_QUEUE,
+    contracts="contracts.batches",
+    activities_package="activities.batches",
+    runs=(
+        RunKind(
+            workflow="BatchLifecycle",
+            pattern=re.compile(f"batch/{_BATCH}"),
+            parse=_batch,
+            title=_batch_title,
+            status=BatchStatus,
+            answers=_ANSWERS,
+            states=(
+                Phase.PARKED,
+                *(phase for phase in Phase if phase not in (Phase.PARKED, Phase.DONE)),
+                LoaderStatus.FAILED,
+                LoaderStatus.INCOMPLETE,
+                LoaderStatus.CANCELLED,
+                LoaderStatus.SKIPPED,
+                LoaderStatus.COMPLETE,
+            ),
+            closed_may_need_attention=True,
+        ),
+        RunKind(
+            workflow="CaseQueue",
+            pattern=re.compile(f"case/(?P<case>{_ID})"),
+            parse=_case,
+            title=_case_title,
+            status=CaseStatus,
+        ),
+        RunKind(
+            workflow="DocumentLoad",
+            pattern=re.compile(f"load/{_BATCH}/.+"),
+            parse=_batch,
+            status=LoadResult,
+        ),
+    ),
+    workflows=_workflows,
+    settings=_settings,
+    open=_open,
+    activities=activities,
+    worker_help="Work on batches and their documents, and maintain their schedules.",
+    # Most of them wait for AWS.
+    activity_slots=16,
+    enabled_by="DOCFLOW_BATCH_TOPIC_ARN",
+    bridges=(
+        Bridge(
+            name="case-events",
+            help="Receive events of batches from the case-events queue and forward them to "
+            "their cases.",
+            settings=_case_event_settings,
+            run=_run_case_events,
+            former_names=("jobs",),
+        ),
+        Bridge(
+            name="batch-loader",
+            help="Receive documents from the queues of batches that have no function for it.",
+            settings=_settings,
+            run=_run_batch_loader,
+            with_worker=False,
+            needs_resources=False,
+        ),
+    ),
+    schedules=_schedules,
+    commands={NAME: "workers.cli.batches:app"},
+    passthrough=(
+        "workflows.batches.infrastructure",
+        "workflows.batches.pauses",
+        "workflows.batches.steps",
+    ),
+)

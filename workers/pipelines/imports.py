@@ -1,0 +1,137 @@
+"""The register of `imports`: one import or delete message of a project's data."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
+from domain.imports.chunks import TaskKey
+from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+
+if TYPE_CHECKING:
+    from workers.bridges.totals import BridgeTotals
+    from workers.resources.common import Resources
+    from workers.resources.imports import ImportResources
+    from workers.settings.common import QueueSettings, RunSettings
+
+
+@dataclass(frozen=True)
+class _BridgeSettings:
+    queue: "QueueSettings"
+    runs: "RunSettings"
+
+
+def _workflows() -> Sequence[type]:
+    from workflows.imports.document_import import DocumentImport
+
+    return (DocumentImport,)
+
+
+def _settings(environment: Mapping[str, str]) -> "RunSettings":
+    from workers.settings.common import RunSettings
+
+    return RunSettings.read(environment)
+
+
+@asynccontextmanager
+async def _open(context: Context, settings: "RunSettings") -> AsyncGenerator["ImportResources"]:
+    from workers.resources.imports import import_resources
+
+    yield import_resources(context.resources.database, settings)
+
+
+def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
+    """What a worker of imports runs."""
+    from activities.imports.deletes import DeleteImports
+    from activities.imports.lifecycle import ImportLifecycle
+    from activities.imports.rows import RowImports
+    from activities.imports.schedules import ScheduleImports
+    from activities.imports.uploads import UploadImports
+
+    store, blobs, scratch = own.store, common.blobs, common.scratch
+    return (
+        ImportLifecycle(store, blobs, own.runs.small_document_bytes),
+        RowImports(store, blobs, common.documents, common.reports, scratch),
+        ScheduleImports(store, blobs, common.documents, common.reports, scratch),
+        UploadImports(store, blobs, scratch),
+        DeleteImports(store),
+    )
+
+
+def _bridge_settings(environment: Mapping[str, str]) -> _BridgeSettings:
+    from workers.settings.common import QueueSettings, RunSettings
+
+    return _BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
+
+
+async def _run_bridge(
+    context: Context, settings: _BridgeSettings, stop: asyncio.Event, drain: bool
+) -> "BridgeTotals":
+    from workers.bridges.service_bus import ServiceBusBridge
+    from workers.services.imports.intake import ImportDoor
+
+    intake = ImportDoor(
+        context.client,
+        context.resources.rejected,
+        queue=settings.queue.queue_name,
+        park_for_days=settings.runs.park_for_days,
+    )
+    bridge = ServiceBusBridge(settings.queue, intake.accept, ready=intake.ready)
+    return await bridge.run(stop, drain=drain)
+
+
+def _key(found: re.Match[str]) -> TaskKey:
+    return TaskKey(found["project"], found["task"])
+
+
+def _pattern() -> re.Pattern[str]:
+    part = "[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}"
+    return re.compile(workflow_id(f"(?P<project>{part})", f"(?P<task>{part})"))
+
+
+_ANSWERS: Mapping[str, Any] = {"retry": Retry, "skip": Answer, "fail": Answer, "cancel": Answer}
+
+IMPORTS = Pipeline(
+    name="imports",
+    title="Document import",
+    task_queue=TASK_QUEUE,
+    contracts="contracts.imports",
+    activities_package="activities.imports",
+    runs=(
+        RunKind(
+            workflow="DocumentImport",
+            pattern=_pattern(),
+            parse=_key,
+            status=ImportStatus,
+            answers=_ANSWERS,
+            states=(
+                ImportState.PARKED,
+                ImportState.RUNNING,
+                ImportState.FAILED,
+                ImportState.CANCELLED,
+                ImportState.SKIPPED,
+                ImportState.COMPLETED,
+            ),
+        ),
+    ),
+    workflows=_workflows,
+    settings=_settings,
+    open=_open,
+    activities=activities,
+    worker_help="Work on document imports.",
+    optional=False,
+    bridges=(
+        Bridge(
+            name="service-bus",
+            help="Receive import messages from Service Bus and start their runs.",
+            settings=_bridge_settings,
+            run=_run_bridge,
+        ),
+    ),
+    commands={"submit": "workers.cli.imports.submit:app"},
+    parked="workers.cli.imports.status:parked",
+    checks="workers.cli.imports.status:checks",
+)

@@ -1,0 +1,149 @@
+"""The register of `spreadsheets`: one spreadsheet, with pauses in which a person maps it."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from contracts.spreadsheets import (
+    TASK_QUEUE,
+    Answer,
+    RetentionOrder,
+    SpreadsheetState,
+    SpreadsheetStatus,
+    undo_id,
+    workflow_id,
+)
+from workers.pipelines.base import Audience, Context, Pipeline, RunKind
+
+if TYPE_CHECKING:
+    from workers.resources.common import Resources
+    from workers.resources.spreadsheets import SpreadsheetResources
+    from workers.schedules import Declared
+
+NAME = "spreadsheets"
+_UUID = "(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+
+
+def _workflows() -> Sequence[type]:
+    from workflows.spreadsheets.retention import SpreadsheetRetention
+    from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
+    from workflows.spreadsheets.undo import SpreadsheetUndo
+
+    return (SpreadsheetImport, SpreadsheetUndo, SpreadsheetRetention)
+
+
+def _settings(environment: Mapping[str, str]) -> None:
+    """None beyond those of the common resources."""
+
+
+@asynccontextmanager
+async def _open(context: Context, settings: None) -> AsyncGenerator["SpreadsheetResources"]:
+    from workers.resources.spreadsheets import spreadsheet_resources
+
+    yield spreadsheet_resources(context.resources.database)
+
+
+def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[object]:
+    """What a worker of spreadsheets runs."""
+    from activities.spreadsheets.analysis import SpreadsheetAnalysis
+    from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
+    from activities.spreadsheets.notices import SpreadsheetNotices
+    from activities.spreadsheets.reports import SpreadsheetReports
+    from activities.spreadsheets.retention import SpreadsheetRetaining
+    from activities.spreadsheets.rows import SpreadsheetRows
+    from activities.spreadsheets.staging import SpreadsheetStaging
+    from activities.spreadsheets.undo import SpreadsheetUndoing
+    from activities.spreadsheets.values import SpreadsheetValues
+
+    store, types, blobs, scratch = own.store, own.types, common.blobs, common.scratch
+    return (
+        SpreadsheetLifecycle(store),
+        SpreadsheetAnalysis(store, blobs, common.documents, types, scratch),
+        SpreadsheetStaging(store, blobs, common.documents, scratch),
+        SpreadsheetValues(store, blobs, types, scratch),
+        SpreadsheetRows(store, blobs, types, scratch),
+        SpreadsheetReports(store, blobs, common.reports, scratch),
+        SpreadsheetUndoing(store),
+        SpreadsheetRetaining(store, blobs),
+        SpreadsheetNotices(common.notices),
+    )
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from workers.schedules import Declared, daily
+
+    return {
+        "spreadsheet-retention": Declared(
+            pipeline=NAME,
+            workflow="SpreadsheetRetention",
+            task_queue=TASK_QUEUE,
+            input=RetentionOrder(),
+            at=daily(2),
+        )
+    }
+
+
+def _uuid(found: re.Match[str]) -> str:
+    return found["uuid"]
+
+
+def _page(uuid: str) -> str:
+    return f"/imports/{uuid}"
+
+
+_ANSWERS: Mapping[str, Any] = {"retry": Answer, "cancel": Answer}
+
+SPREADSHEETS = Pipeline(
+    name=NAME,
+    title="Spreadsheet",
+    task_queue=TASK_QUEUE,
+    contracts="contracts.spreadsheets",
+    activities_package="activities.spreadsheets",
+    runs=(
+        RunKind(
+            workflow="SpreadsheetImport",
+            pattern=re.compile(workflow_id(_UUID)),
+            parse=_uuid,
+            page=_page,
+            identifier=str,
+            status=SpreadsheetStatus,
+            answers=_ANSWERS,
+            states=(
+                "parked",
+                SpreadsheetState.COLUMN_MAPPING,
+                SpreadsheetState.CELL_MAPPING,
+                SpreadsheetState.UPLOADED,
+                SpreadsheetState.PROCESSING,
+                SpreadsheetState.FAILED,
+                SpreadsheetState.CANCELLED,
+                SpreadsheetState.COMPLETED,
+            ),
+        ),
+        RunKind(
+            workflow="SpreadsheetUndo",
+            pattern=re.compile(undo_id(_UUID)),
+            parse=_uuid,
+            page=_page,
+            identifier=str,
+            answers={"retry": Answer},
+        ),
+    ),
+    workflows=_workflows,
+    settings=_settings,
+    open=_open,
+    activities=activities,
+    worker_help="Work on spreadsheet imports, and maintain their schedules.",
+    # Most of them wait for a person for days: they need no place in memory.
+    cached_runs=50,
+    schedules=_schedules,
+    audience=Audience.ORGANISATION,
+    commands={NAME: "workers.cli.spreadsheets:app"},
+    passthrough=(
+        "workflows.spreadsheets.answers",
+        "workflows.spreadsheets.pauses",
+        "workflows.spreadsheets.staging",
+        "workflows.spreadsheets.state",
+        "workflows.spreadsheets.steps",
+    ),
+)

@@ -1,0 +1,22 @@
+"""What the `imports` pipeline uses beyond the adapters that all pipelines share."""
+
+from dataclasses import dataclass
+
+from adapters.database import Database
+from adapters.database.imports.store import SqlImportStore
+from adapters.database.imports.views import SqlImportTasks
+from workers.settings.common import RunSettings
+
+
+@dataclass(frozen=True)
+class ImportResources:
+    """The tables of imports."""
+
+    store: SqlImportStore
+    tasks: SqlImportTasks
+    runs: RunSettings
+
+
+def import_resources(database: Database, runs: RunSettings) -> ImportResources:
+    """Wire the adapters of imports."""
+    return ImportResources(SqlImportStore(database), SqlImportTasks(database), runs)
