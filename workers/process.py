@@ -26,7 +26,7 @@ from workers.connect import connect
 from workers.health import Health, serve_health
 from workers.resources import Resources, open_resources
 from workers.schedules import Change, reconcile
-from workers.services.imports.intake import ImportDoor
+from workers.services.imports.intake import ImportIntake
 from workers.settings import QueueSettings, SettingsError
 from workers.signals import stop_on_signals
 
@@ -208,13 +208,13 @@ async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None
 
 
 def _bridge(queue: QueueSettings, client: Client, resources: Resources) -> ServiceBusBridge:
-    door = ImportDoor(
+    intake = ImportIntake(
         client,
         resources.rejected,
         queue=queue.queue_name,
         park_for_days=resources.runs.park_for_days,
     )
-    return ServiceBusBridge(queue, door.accept, ready=door.ready)
+    return ServiceBusBridge(queue, intake.accept, ready=intake.ready)
 
 
 def _runtime(host: str, metrics_port: int | None) -> Runtime | None:

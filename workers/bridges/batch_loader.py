@@ -22,14 +22,14 @@ from contracts.batches import (
     key_of,
     names_of,
 )
+from workers.bridges.retry import Retry
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import Received, SqsQueue
-from workers.bridges.stopping import Stop
+from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.health import Health
-from workers.services.batches.documents import LoadDoor
+from workers.services.batches.documents import DocumentIntake
 from workers.services.intake import START_TIMEOUT
-from workers.services.patience import Patience
 from workers.services.verdicts import DeadLetter
 from workflows.batches.case_queue import BatchLifecycle
 
@@ -57,7 +57,7 @@ async def run_batch_loader(
     drain: bool = False,
     look_seconds: float = LOOK_SECONDS,
     polling: Polling = SHORT,
-    patience: Patience | None = None,
+    retry: Retry | None = None,
     health: Health | None = None,
 ) -> BridgeTotals:
     """Start the loads of the documents of every batch without a function until `stop` is set.
@@ -71,12 +71,10 @@ async def run_batch_loader(
         drain: Look once, and end when the queues found have stayed empty for a while.
         look_seconds: Between two looks for queues that are new.
         polling: How each queue is received from.
-        patience: How long to hold what cannot be taken in, and to pause before trying again.
+        retry: How long to hold what cannot be taken in, and to pause before trying again.
         health: Told whether queues are looked for.
     """
-    loader = _Loader(
-        client, sqs, queues, prefix, polling, patience or Patience(), health or Health()
-    )
+    loader = _Loader(client, sqs, queues, prefix, polling, retry or Retry(), health or Health())
     logger.info("looking for queues called %s_doc_loader_*", prefix)
     await loader.run(stop, drain=drain, look_seconds=look_seconds)
     return loader.totals
@@ -89,7 +87,7 @@ class _Loader:
     queues: BatchQueues
     prefix: str
     polling: Polling
-    patience: Patience
+    retry: Retry
     health: Health
     totals: BridgeTotals = field(default_factory=BridgeTotals)
     _polled: dict[BatchKey, asyncio.Task[None]] = field(
@@ -102,8 +100,8 @@ class _Loader:
         watch = asyncio.create_task(stop.watch())
         try:
             async with asyncio.TaskGroup() as bridges:
-                while not stop.came:
-                    async with stop.cut_off(_STOP_LOOKING):
+                while not stop.is_set:
+                    async with stop.deadline_after_stop(_STOP_LOOKING):
                         for key, url in (await self._found()).items():
                             if key not in self._polled and await self._is_ours(key):
                                 poll = bridges.create_task(self._poll(key, url, event, drain))
@@ -160,15 +158,15 @@ class _Loader:
 
     async def _poll(self, key: BatchKey, url: str, stop: asyncio.Event, drain: bool) -> None:
         queue = SqsQueue(self.sqs, url, self._polls)
-        door = LoadDoor(self.client, key)
+        intake = DocumentIntake(self.client, key)
         names = names_of(self.prefix, key)
         bridge = SqsBridge(
             queue,
-            door.accept,
-            partial(self._set_aside, names),
-            ready=door.ready,
+            intake.accept,
+            partial(self._dead_letter, names),
+            ready=intake.ready,
             polling=self.polling,
-            patience=self.patience,
+            retry=self.retry,
         )
         logger.info("receiving from %s", queue.name)
         try:
@@ -178,7 +176,7 @@ class _Loader:
             return
         self.totals = self.totals.plus(**asdict(totals))
 
-    async def _set_aside(self, names: Names, message: Received, verdict: DeadLetter) -> bool:
+    async def _dead_letter(self, names: Names, message: Received, verdict: DeadLetter) -> bool:
         reason = f"{verdict.reason}: {verdict.description}"
         await self.queues.dead_letter(names, message.text, reason, message.message_id)
         return True

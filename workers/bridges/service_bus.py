@@ -23,9 +23,9 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from workers.bridges.stopping import Stop
+from workers.bridges.retry import Accept, Retry
+from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings import QueueSettings
 
@@ -57,7 +57,7 @@ class ServiceBusBridge:
         accept: Accept,
         *,
         ready: Callable[[], Awaitable[bool]] | None = None,
-        patience: Patience | None = None,
+        retry: Retry | None = None,
     ) -> None:
         """Set up; nothing is opened before `run`.
 
@@ -67,12 +67,12 @@ class ServiceBusBridge:
             accept: Decides about a message; may be called again with the same one.
             ready: Tells whether what `accept` needs is back, so that nothing is received
                 before. Without it a pause has to do.
-            patience: How long to hold messages, and to pause before trying again.
+            retry: How long to hold messages, and to pause before trying again.
         """
         self._settings = settings
         self._accept = accept
         self._ready = ready
-        self._patience = patience or Patience()
+        self._retry = retry or Retry()
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> BridgeTotals:
         """Work until `stop` is set.
@@ -86,9 +86,9 @@ class ServiceBusBridge:
             BridgeError: The connection string cannot be read, or the queue does not exist or
                 does not let us in.
         """
-        shift = _Shift(self._settings, self._accept, self._ready, self._patience, stop, drain)
-        await shift.work()
-        return shift.totals
+        session = _Session(self._settings, self._accept, self._ready, self._retry, stop, drain)
+        await session.work()
+        return session.totals
 
 
 class _OneLink(ServiceBusReceiver):
@@ -129,7 +129,7 @@ class _OneLink(ServiceBusReceiver):
             await super()._close_handler()
 
 
-class _Shift:
+class _Session:
     """One run of the bridge."""
 
     def __init__(
@@ -137,7 +137,7 @@ class _Shift:
         settings: QueueSettings,
         accept: Accept,
         ready: Callable[[], Awaitable[bool]] | None,
-        patience: Patience,
+        retry: Retry,
         stop: asyncio.Event,
         drain: bool,
     ) -> None:
@@ -145,11 +145,11 @@ class _Shift:
         self._settings = settings
         self._accept = accept
         self._ready = ready
-        self._patience = patience
+        self._retry = retry
         self._stop = Stop(stop)
         self._drain = drain
         self._receiver: ServiceBusReceiver | None = None
-        self._pauses = patience.pauses()
+        self._pauses = retry.pauses()
         self._away = False
         # Settlements of one batch may be under way while the next is received, not more.
         self._room = asyncio.Semaphore(2 * settings.max_messages)
@@ -159,7 +159,7 @@ class _Shift:
         try:
             if await self._connect(first=True):
                 async with (
-                    self._stop.cut_off(_STOP_SETTLING) as limit,
+                    self._stop.deadline_after_stop(_STOP_SETTLING) as limit,
                     asyncio.TaskGroup() as settlements,
                 ):
                     await self._serve(settlements)
@@ -172,10 +172,10 @@ class _Shift:
     async def _connect(self, *, first: bool = False) -> bool:
         """Open a receiver, however long that takes; False when the stop came first."""
         name = self._settings.queue_name
-        while not self._stop.came:
+        while not self._stop.is_set:
             receiver = _OneLink.of(self._settings)
             try:
-                async with self._stop.cut_off(0):
+                async with self._stop.deadline_after_stop(0):
                     self._receiver = await receiver.__aenter__()
                     logger.info("receiving from queue %r", name)
                     return True
@@ -195,7 +195,7 @@ class _Shift:
         receiver, self._receiver = self._receiver, None
         if receiver is None:
             return
-        async with self._stop.cut_off(_STOP_CLOSING):
+        async with self._stop.deadline_after_stop(_STOP_CLOSING):
             try:
                 await receiver.close()
             except ServiceBusError as error:
@@ -211,7 +211,7 @@ class _Shift:
         """Take messages in; True when there is no more to do, False when the link is lost."""
         clock = asyncio.get_running_loop().time
         quiet_since, ask = clock(), 1
-        while not self._stop.came:
+        while not self._stop.is_set:
             left = self._settings.max_wait_seconds - (clock() - quiet_since)
             if self._drain and left <= 0:
                 return True
@@ -229,7 +229,7 @@ class _Shift:
                 await self._start(messages, settlements)
                 ask = min(ask * 2, self._settings.max_messages) if len(messages) == ask else 1
                 quiet_since = clock()
-            elif clock() - began < wait / 2 and not self._stop.came:
+            elif clock() - began < wait / 2 and not self._stop.is_set:
                 logger.warning("the link closed by itself; opening the queue again")
                 return False
             else:
@@ -241,11 +241,11 @@ class _Shift:
     async def _receive(
         self, receiver: ServiceBusReceiver, ask: int, wait: float
     ) -> Sequence[ServiceBusReceivedMessage]:
-        async with self._stop.cut_off(0):
+        async with self._stop.deadline_after_stop(0):
             messages = await receiver.receive_messages(ask, wait)
             if messages:
                 self.totals = self.totals.plus(received=len(messages))
-                self._pauses = self._patience.pauses()
+                self._pauses = self._retry.pauses()
             return messages
         return ()
 
@@ -253,7 +253,7 @@ class _Shift:
         """Wait until Temporal is back; False when the run ends before."""
         if self._drain:
             return False
-        for pause in self._patience.pauses():
+        for pause in self._retry.pauses():
             if await self._stop.pause(pause):
                 return False
             if self._ready is None or await self._ready():
@@ -267,7 +267,7 @@ class _Shift:
         undecided = list(messages)
 
         async def handle(message: ServiceBusReceivedMessage) -> None:
-            verdict = await self._patience.decide(
+            verdict = await self._retry.run(
                 self._accept,
                 _body(message),
                 message.delivery_count or 0,
@@ -282,7 +282,7 @@ class _Shift:
         keeper = settlements.create_task(self._keep_locked(undecided))
         try:
             async with (
-                self._stop.cut_off(_STOP_STARTING),
+                self._stop.deadline_after_stop(_STOP_STARTING),
                 asyncio.TaskGroup() as starts,
             ):
                 for message in messages:

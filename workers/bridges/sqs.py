@@ -15,22 +15,22 @@ from typing import Final
 
 from adapters.aws.errors import Missing
 from adapters.ports import Denied, PortError
+from workers.bridges.retry import Accept, Retry
 from workers.bridges.sqs_queue import Received, SqsQueue
-from workers.bridges.stopping import Stop
+from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.health import Health
-from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Abandon, DeadLetter, Verdict
 
 logger = logging.getLogger(__name__)
 
-SetAside = Callable[[Received, DeadLetter], Awaitable[bool]]
+WriteDeadLetter = Callable[[Received, DeadLetter], Awaitable[bool]]
 """Puts a message among dead letters; False: it may not be deleted, the queue does it in time."""
 
 LONGEST_PAUSE: Final = 300
 """Seconds that a message is given back for at most."""
 LONGEST_HOLD: Final = 11 * 3600
-"""Seconds in hand; SQS keeps no message hidden for longer than 12 hours."""
+"""Seconds in flight; SQS keeps no message hidden for longer than 12 hours."""
 SETTLE_SECONDS: Final = 60
 """How long it is tried to delete a message that was taken in."""
 _STOP_HANDLING: Final = 6.0
@@ -49,8 +49,8 @@ class Polling:
     """Seconds that a receive waits for the first message."""
     quiet: float = 20
     """Seconds that a queue stays empty before a drain ends."""
-    hidden: int = 60
-    """Seconds that a message in hand stays hidden from others; prolonged as long as it is."""
+    visibility_timeout: int = 60
+    """Seconds that a message in hand stays hidden from others; extended while it is in flight."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ class SqsBridge:
     queue: SqsQueue
     accept: Accept
     """Decides about a message; may be called again with the same one."""
-    set_aside: SetAside
+    dead_letter: WriteDeadLetter
     """Takes messages that can never be accepted."""
-    lane: Callable[[bytes], Hashable | None] | None = None
+    ordering_key: Callable[[bytes], Hashable | None] | None = None
     """Which messages must not overtake each other, by their body: those of one lane are decided
     about one after the other, in the order in which they came."""
     ready: Callable[[], Awaitable[bool]] | None = None
     """Tells whether what `accept` needs is there. As long as it is not, messages stay in hand:
     giving them back would use up their receives."""
     polling: Polling = Polling()
-    patience: Patience = field(default_factory=Patience)
+    retry: Retry = field(default_factory=Retry)
     """How long a message that cannot be taken in is held otherwise."""
     health: Health = field(default_factory=Health)
     """Told whether messages are received and taken in."""
@@ -88,9 +88,9 @@ class SqsBridge:
         Raises:
             BridgeError: The queue does not exist, or does not let us in, from the beginning.
         """
-        shift = _Shift(self, Stop(stop), drain, ends_with_queue)
-        await shift.work()
-        return shift.totals
+        session = _Session(self, Stop(stop), drain, ends_with_queue)
+        await session.work()
+        return session.totals
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _GivenBack:
     """Seconds that it is hidden for."""
 
 
-class _Shift:
+class _Session:
     """One run of the bridge."""
 
     def __init__(self, bridge: SqsBridge, stop: Stop, drain: bool, ends_with_queue: bool) -> None:
@@ -114,10 +114,10 @@ class _Shift:
         self._stop = stop
         self._drain = drain
         self._ends_with_queue = ends_with_queue
-        self._pauses = bridge.patience.pauses()
+        self._pauses = bridge.retry.pauses()
         self._opened = False
         self._away = False
-        self._hands: set[asyncio.Task[_GivenBack | None]] = set()
+        self._in_flight: set[asyncio.Task[_GivenBack | None]] = set()
         self._freed = asyncio.Event()
         self._lanes: dict[Hashable, asyncio.Task[_GivenBack | None]] = {}
         """The last message of each lane that is in hand."""
@@ -126,9 +126,12 @@ class _Shift:
         watch = asyncio.create_task(self._stop.watch())
         trouble: BridgeError | None = None
         try:
-            async with self._stop.cut_off(_STOP_HANDLING) as limit, asyncio.TaskGroup() as hands:
+            async with (
+                self._stop.deadline_after_stop(_STOP_HANDLING) as limit,
+                asyncio.TaskGroup() as in_flight,
+            ):
                 try:
-                    await self._serve(hands)
+                    await self._serve(in_flight)
                 except BridgeError as error:
                     trouble = error
             if limit.expired():
@@ -139,36 +142,36 @@ class _Shift:
         if trouble is not None:
             raise trouble
 
-    async def _serve(self, hands: asyncio.TaskGroup) -> None:
+    async def _serve(self, in_flight: asyncio.TaskGroup) -> None:
         clock = asyncio.get_running_loop().time
         quiet_since = clock()
-        while not self._stop.came and not (self._drain and self._away):
-            room = self._polling.at_once - len(self._hands)
+        while not self._stop.is_set and not (self._drain and self._away):
+            room = self._polling.at_once - len(self._in_flight)
             if room <= 0:
                 self._freed.clear()
-                async with self._stop.cut_off(0):
+                async with self._stop.deadline_after_stop(0):
                     await self._freed.wait()
                 continue
             wait = self._polling.wait
             if self._drain:
                 left = self._polling.quiet - (clock() - quiet_since)
-                if left <= 0 and not self._hands:
+                if left <= 0 and not self._in_flight:
                     return
                 wait = max(1, min(wait, int(left)))
             messages = await self._receive(min(room, self._polling.ask), wait)
             if messages is None:
                 return
             for message in messages:
-                self._take(message, hands)
-            if messages or self._hands:
+                self._take(message, in_flight)
+            if messages or self._in_flight:
                 quiet_since = clock()
 
     async def _receive(self, most: int, wait: int) -> Sequence[Received] | None:
         """Messages; None when there will never be any more."""
         try:
-            async with self._stop.cut_off(0):
-                messages = await self._queue.receive(most, wait, self._polling.hidden)
-                self._pauses = self._bridge.patience.pauses()
+            async with self._stop.deadline_after_stop(0):
+                messages = await self._queue.receive(most, wait, self._polling.visibility_timeout)
+                self._pauses = self._bridge.retry.pauses()
                 self._opened = self._bridge.health.ready = True
                 self.totals = self.totals.plus(received=len(messages))
                 return messages
@@ -192,17 +195,17 @@ class _Shift:
             ) from error
         logger.warning("%s; trying again", error)
 
-    def _take(self, message: Received, hands: asyncio.TaskGroup) -> None:
-        lane = self._bridge.lane(message.body) if self._bridge.lane else None
+    def _take(self, message: Received, in_flight: asyncio.TaskGroup) -> None:
+        lane = self._bridge.ordering_key(message.body) if self._bridge.ordering_key else None
         before = None if lane is None else self._lanes.get(lane)
-        hand = hands.create_task(self._handle(message, before))
-        self._hands.add(hand)
+        hand = in_flight.create_task(self._handle(message, before))
+        self._in_flight.add(hand)
         if lane is not None:
             self._lanes[lane] = hand
         hand.add_done_callback(partial(self._done, lane))
 
     def _done(self, lane: Hashable | None, hand: asyncio.Task[_GivenBack | None]) -> None:
-        self._hands.discard(hand)
+        self._in_flight.discard(hand)
         self._freed.set()
         if self._lanes.get(lane) is hand:
             del self._lanes[lane]
@@ -211,7 +214,7 @@ class _Shift:
         self, message: Received, before: asyncio.Task[_GivenBack | None] | None
     ) -> _GivenBack | None:
         """Take a message in, after the one before it; None: it is settled."""
-        async with self._kept_hidden(message):
+        async with self._extended(message):
             behind = None if before is None else await before
             # What all of them wait for may be back before the last of them is given back.
             if behind is None or behind.first == message.message_id:
@@ -220,7 +223,7 @@ class _Shift:
                 if await self._settle(message, verdict):
                     return None
         # It must not be seen again before the one that it has to wait for.
-        pause = 0 if self._stop.came else _pause(message) if behind is None else behind.pause + 1
+        pause = 0 if self._stop.is_set else _pause(message) if behind is None else behind.pause + 1
         await self._give_back(message, pause)
         return _GivenBack(message.message_id if behind is None else behind.first, pause)
 
@@ -228,14 +231,14 @@ class _Shift:
         bridge, clock = self._bridge, asyncio.get_running_loop().time
         until, was_ready = clock() + LONGEST_HOLD, False
         while True:
-            verdict = await bridge.patience.decide(
+            verdict = await bridge.retry.run(
                 bridge.accept,
                 message.body,
                 message.receives - 1,
                 message.message_id,
                 self._stop.pause,
             )
-            if not isinstance(verdict, Abandon) or self._stop.came:
+            if not isinstance(verdict, Abandon) or self._stop.is_set:
                 return verdict
             is_ready = bridge.ready is None or await bridge.ready()
             if is_ready and (was_ready or bridge.ready is None):
@@ -261,7 +264,7 @@ class _Shift:
             return False
         if isinstance(verdict, DeadLetter):
             try:
-                if not await self._bridge.set_aside(message, verdict):
+                if not await self._bridge.dead_letter(message, verdict):
                     return False
             except PortError as error:
                 logger.warning("message %r is no dead letter yet: %s", message.message_id, error)
@@ -274,7 +277,7 @@ class _Shift:
     async def _delete(self, message: Received) -> bool:
         clock = asyncio.get_running_loop().time
         until = clock() + SETTLE_SECONDS
-        for pause in self._bridge.patience.pauses():
+        for pause in self._bridge.retry.pauses():
             try:
                 await self._queue.delete(message)
                 return True
@@ -287,13 +290,13 @@ class _Shift:
 
     async def _give_back(self, message: Received, seconds: int) -> None:
         try:
-            await self._queue.hide(message, seconds)
+            await self._queue.change_visibility(message, seconds)
         except PortError as error:
             logger.warning("message %r comes back later: %s", message.message_id, error)
         self.totals = self.totals.plus(abandoned=1)
 
     @asynccontextmanager
-    async def _kept_hidden(self, message: Received) -> AsyncGenerator[None]:
+    async def _extended(self, message: Received) -> AsyncGenerator[None]:
         """Hide a message from others as long as the block takes."""
         keeper = asyncio.create_task(self._hide(message))
         try:
@@ -303,9 +306,9 @@ class _Shift:
 
     async def _hide(self, message: Received) -> None:
         while True:
-            await asyncio.sleep(self._polling.hidden / 2)
+            await asyncio.sleep(self._polling.visibility_timeout / 2)
             try:
-                await self._queue.hide(message, self._polling.hidden)
+                await self._queue.change_visibility(message, self._polling.visibility_timeout)
             except Denied as error:
                 logger.warning("message %r is not in hand any more: %s", message.message_id, error)
                 return

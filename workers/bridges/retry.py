@@ -18,7 +18,7 @@ async def sleep(seconds: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Patience:
+class Retry:
     """How long to wait, in seconds."""
 
     first_pause: float = 0.5
@@ -33,7 +33,7 @@ class Patience:
             yield pause * random.uniform(0.5, 1.0)
             pause = min(pause * 2, self.longest_pause)
 
-    async def decide(
+    async def run(
         self,
         accept: Accept,
         raw: bytes,

@@ -15,7 +15,7 @@ class Stop:
         self._limits: dict[asyncio.Timeout, float] = {}
 
     @property
-    def came(self) -> bool:
+    def is_set(self) -> bool:
         """Whether to stop."""
         return self._event.is_set()
 
@@ -35,7 +35,7 @@ class Stop:
         return True
 
     @asynccontextmanager
-    async def cut_off(self, grace: float) -> AsyncGenerator[asyncio.Timeout]:
+    async def deadline_after_stop(self, grace: float) -> AsyncGenerator[asyncio.Timeout]:
         """Leave the block, without an error, when `grace` seconds have passed since the stop."""
         limit = asyncio.timeout(None)
         try:
