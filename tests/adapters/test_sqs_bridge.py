@@ -127,7 +127,7 @@ async def test_no_more_are_in_hand_than_asked_for(queues: Pair) -> None:
         return Settle("x")
 
     await queues.send([str(number) for number in range(30)])
-    polling = Polling(at_once=4, ask=3, wait=1, quiet=1)
+    polling = Polling(in_flight=4, batch=3, wait=1, quiet=1)
     totals = await bridge_of(queues, accept, polling=polling).run(asyncio.Event(), drain=True)
     assert totals.settled == 30
     assert most == 4
@@ -146,7 +146,7 @@ async def test_one_lane_keeps_its_order_and_waits_for_nobody_else(queues: Pair) 
 
     for number in range(5):
         await queues.send([f"a {number}", f"b {number}"])
-    polling = Polling(at_once=10, ask=1, wait=1)
+    polling = Polling(in_flight=10, batch=1, wait=1)
     bridge = bridge_of(queues, accept, polling=polling, ordering_key=lambda raw: raw[:1])
     async with running(bridge) as stopped:
 

@@ -55,7 +55,7 @@ async def test_an_outage_costs_no_receive_however_long(queues: Pair) -> None:
         return not away
 
     health = Health()
-    polling = Polling(at_once=4, ask=4, wait=1, visibility_timeout=2)
+    polling = Polling(in_flight=4, batch=4, wait=1, visibility_timeout=2)
     await queues.send([str(number) for number in range(20)])
     bridge = bridge_of(queues, accept, polling=polling, ready=ready, health=health)
     async with running(bridge) as stopped:
@@ -221,7 +221,7 @@ async def test_a_fifo_queue_keeps_its_groups_also_among_dead_letters(sqs: "SQSCl
     for number in range(4):
         await queues.send([f"{number}"], MessageGroupId="7")
     await queues.send(["bad 1", "bad 2"], MessageGroupId="8")
-    polling = Polling(ask=1, wait=1)
+    polling = Polling(batch=1, wait=1)
     async with running(bridge_of(queues, accept, polling=polling)):
         await eventually(queues.is_empty)
     assert taken == ["0", "1", "2", "3"]

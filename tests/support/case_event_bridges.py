@@ -28,7 +28,7 @@ from workers.bridges.totals import BridgeTotals
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
 
 QUICK = Retry(first_pause=0.05, longest_pause=0.3, hold=1)
-ONE_BY_ONE = Polling(ask=1, wait=1, quiet=2)
+ONE_BY_ONE = Polling(batch=1, wait=1, quiet=2)
 TOGETHER = Polling(wait=1, quiet=2)
 
 

@@ -1,4 +1,4 @@
-"""The bridge of the queues of batches, where no function feeds on them."""
+"""The bridge of the queues of batches, where no function receives from them."""
 
 import asyncio
 import logging
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 10.0
-"""Between two looks for queues that are new."""
+"""Between two searches for new queues."""
 POLLS: Final = 30
 """Receives under way at once, of the connections that a client has."""
-SHORT: Final = Polling(at_once=5, ask=5, wait=5)
-"""A batch is one of many: no wait of it holds the others up for long."""
+SHORT: Final = Polling(in_flight=5, batch=5, wait=5)
+"""A batch is one of many: none of its waits delays the others for long."""
 _STOP_LOOKING: Final = 1.0
 
 
@@ -68,11 +68,11 @@ async def run_batch_loader(
         queues: Takes messages that can never be loaded.
         prefix: Of the installation's resources.
         stop: Ends the run within 10 s.
-        drain: Look once, and end when the queues found have stayed empty for a while.
-        look_seconds: Between two looks for queues that are new.
+        drain: Search once, and end when the queues found have stayed empty for a while.
+        look_seconds: Between two searches for new queues.
         polling: How each queue is received from.
-        retry: How long to hold what cannot be taken in, and to pause before trying again.
-        health: Told whether queues are looked for.
+        retry: How long to hold what is not accepted, and to pause before trying again.
+        health: Shows whether queues can be listed.
     """
     loader = _Loader(client, sqs, queues, prefix, polling, retry or Retry(), health or Health())
     logger.info("looking for queues called %s_doc_loader_*", prefix)
@@ -141,8 +141,8 @@ class _Loader:
     async def _is_ours(self, key: BatchKey) -> bool:
         """Whether documents are to be taken out of a batch's queue here.
 
-        Not before delivery is proven: the canary that proves it would be taken out unseen. And
-        not where a function takes them, as many at once as the case allows.
+        Not before delivery is proven: the canary that proves it would be removed unseen. And not
+        where a function receives them, as many at once as the case allows.
         """
         run = self.client.get_workflow_handle_for(BatchLifecycle.run, key.workflow_id)
         try:
@@ -163,7 +163,7 @@ class _Loader:
         bridge = SqsBridge(
             queue,
             intake.accept,
-            partial(self._dead_letter, names),
+            partial(self._write_dead_letter, names),
             ready=intake.ready,
             polling=self.polling,
             retry=self.retry,
@@ -176,7 +176,9 @@ class _Loader:
             return
         self.totals = self.totals.plus(**asdict(totals))
 
-    async def _dead_letter(self, names: Names, message: Received, verdict: DeadLetter) -> bool:
+    async def _write_dead_letter(
+        self, names: Names, message: Received, verdict: DeadLetter
+    ) -> bool:
         reason = f"{verdict.reason}: {verdict.description}"
         await self.queues.dead_letter(names, message.text, reason, message.message_id)
         return True

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ONE_BY_ONE: Final = Polling(ask=1)
+ONE_BY_ONE: Final = Polling(batch=1)
 """A receive of several says nothing about the order in which they were sent."""
 
 
@@ -52,8 +52,8 @@ async def run_case_event_bridge(
         drain: End when the queue has stayed empty for a while.
         timings: Of every batch that brings none of its own.
         polling: How the queue is received from.
-        retry: How long to hold what cannot be taken in, and to pause before trying again.
-        health: Told whether events are received and taken.
+        retry: How long to hold what is not accepted, and to pause before trying again.
+        health: Shows whether events are received and accepted.
 
     Raises:
         BridgeError: The queue does not exist, or does not let us in.

@@ -20,23 +20,30 @@ ATTRIBUTES: Final = 10
 """Of a message, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Received:
-    """A message in hand."""
+    """A message in flight."""
 
     text: str
     message_id: str
     receives: int
-    """With this one."""
+    """Including this one."""
     handle: str = field(repr=False)
     group: str | None = None
     """Of a FIFO queue: what must not be overtaken by what."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    is_dead_lettered: bool = False
+    """It is among the dead letters, and has only to be deleted."""
 
     @property
     def body(self) -> bytes:
         """The body as the intake reads it."""
         return self.text.encode("utf-8", "surrogatepass")
+
+    @property
+    def delivery_count(self) -> int:
+        """Receives before this one."""
+        return self.receives - 1
 
 
 class SqsQueue:

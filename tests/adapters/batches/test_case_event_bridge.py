@@ -145,7 +145,7 @@ async def test_what_is_no_event_goes_to_the_dead_letters_and_starts_nothing(
     bodies = [hostile(number) for number in range(count)]
     before = (await client.count_workflows()).count
     await queues.send(bodies)
-    totals = await drain(client, queues, rejected, Polling(at_once=30, wait=1, quiet=1))
+    totals = await drain(client, queues, rejected, Polling(in_flight=30, wait=1, quiet=1))
     assert totals == BridgeTotals(received=count, dead_lettered=count)
     assert await queues.is_empty()
     dead = await queues.dead()
