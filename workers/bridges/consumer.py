@@ -56,7 +56,8 @@ class Limits:
     in_flight: int = 10
     """Messages that are received and not yet settled."""
     refill: int = 1
-    """Messages that there must be room for before more are received."""
+    """Messages that there must be room for before more are received. With as many as
+    `concurrency`, nothing is received while anything is being decided about."""
     wait: float = 20
     """Seconds that a receive waits for the first message."""
     quiet: float = 20
