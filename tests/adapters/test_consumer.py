@@ -270,6 +270,8 @@ async def test_a_missing_queue_is_named_with_what_to_check(queue: ConsumedQueue)
 
 
 async def test_a_run_may_end_with_its_queue(queue: ConsumedQueue) -> None:
+    if not queue.names_missing:
+        pytest.skip("the client of Service Bus reports a missing queue as a refused token")
     await queue.remove()
     run = queue.consumer(settle).run(asyncio.Event(), ends_with_queue=True)
     assert await run == BridgeTotals()

@@ -35,6 +35,8 @@ class ConsumedQueue(ABC):
 
     keeps_order = True
     """Whether a message that is given back can be delayed."""
+    names_missing = True
+    """Whether a queue that does not exist differs from one that refuses."""
 
     @abstractmethod
     def transport(self) -> Transport[Any]:
@@ -86,6 +88,7 @@ class InMemory(ConsumedQueue):
 
 class OfServiceBus(ConsumedQueue):
     keeps_order = False
+    names_missing = False
 
     def __init__(self, emulator: ServiceBusEmulator, name: str) -> None:
         self._emulator = emulator

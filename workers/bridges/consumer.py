@@ -4,8 +4,8 @@ A message is settled only after its handler has accepted it, which is after Temp
 its start. So a consumer that dies at any moment loses nothing: what it had not settled is
 delivered again when its lease ends, and what was accepted already is met as a duplicate then.
 
-Messages of one ordering key are decided about one after the other. One that is given back is
-followed by all those behind it, and none of them may overtake it.
+Messages of one ordering key are decided about one after the other. When one is given back, all
+those behind it that are in flight are given back too, and none of them overtakes it.
 """
 
 import asyncio
@@ -365,10 +365,10 @@ class _Session(Generic[Received]):
             await asyncio.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    def _schedule_extension(self, item: _InFlight[Received]) -> None:
+    def _schedule_extension(self, item: _InFlight[Received], share: float = 0.5) -> None:
         lease = self._transport.lease_seconds(item.message)
         if lease < math.inf:
-            seconds = max(_SHORTEST_EXTENSION, lease / 2)
+            seconds = max(_SHORTEST_EXTENSION, lease * share)
             item.timer = self._loop.call_later(seconds, self._start_extension, item)
 
     def _start_extension(self, item: _InFlight[Received]) -> None:
@@ -381,12 +381,14 @@ class _Session(Generic[Received]):
                 return
             try:
                 await self._transport.extend(item.message)
+                share = 0.5
             except LeaseLost as error:
                 logger.warning("message %r is lost: %s", item.message.message_id, error)
                 return
             except TransportError as error:
                 logger.info("message %r is not extended: %s", item.message.message_id, error)
-        self._schedule_extension(item)
+                share = 0.1
+        self._schedule_extension(item, share)
 
 
 def _delay(message: Delivery) -> int:
