@@ -91,6 +91,8 @@ class MemoryTransport:
     name: str = "memory"
     calls: Counter[str] = field(default_factory=Counter[str])
     overlaps: list[str] = field(default_factory=list[str])
+    delays: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    """Messages that were given back, and for how many seconds."""
     _busy: set[int] = field(default_factory=set[int])
 
     async def receive(self, most: int, wait: float) -> Sequence[Letter]:
@@ -116,6 +118,7 @@ class MemoryTransport:
 
     async def abandon(self, message: Letter, delay: int) -> None:
         await self._call("abandon", message)
+        self.delays.append((message.message_id, delay))
         self.queue.hide(message, delay * self.queue.second)
 
     async def dead_letter(self, message: Letter, verdict: DeadLetter) -> None:

@@ -90,6 +90,23 @@ async def test_calls_about_one_message_never_overlap() -> None:
     assert transport.overlaps == []
 
 
+async def test_what_is_behind_a_message_that_is_given_back_comes_again_after_it() -> None:
+    async def accept(raw: bytes, earlier: int, _message_id: str | None) -> Verdict:
+        return Settle("x") if earlier else Abandon("not now")
+
+    queue = MemoryQueue(second=0.01)
+    queue.send("a", "b", "c")
+    transport = MemoryTransport(queue)
+    consumer = Consumer(transport, accept, LIMITS, ordering_key=lambda _raw: "one", retry=AT_ONCE)
+    async with running(consumer):
+
+        async def is_empty() -> bool:
+            return queue.left == 0
+
+        await eventually(is_empty)
+    assert transport.delays == [("m1", 0), ("m2", 1), ("m3", 2)]
+
+
 async def test_an_extension_that_fails_is_tried_again() -> None:
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         await asyncio.sleep(3)
