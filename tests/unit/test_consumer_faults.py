@@ -82,7 +82,7 @@ async def test_a_lost_lease_is_not_settled_again() -> None:
 
 
 async def test_calls_about_one_message_never_overlap() -> None:
-    queue, fails = MemoryQueue(lease=0.4), failing("complete", 4, TransportError)
+    queue, fails = MemoryQueue(lease=3), failing("complete", 30, TransportError)
     queue.send(*"abcdef")
     transport = MemoryTransport(queue, fails, pause=0.15)
     assert (await drained(transport, settle)).settled == 6
