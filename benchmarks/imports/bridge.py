@@ -9,11 +9,11 @@ from azure.servicebus.aio import ServiceBusClient
 from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, Servers
+from workers.bridges.retry import Accept
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.connect import connect
 from workers.resources.common import open_resources
-from workers.services.imports.intake import ImportDoor
-from workers.services.patience import Accept
+from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Settle, Verdict
 from workers.settings.common import QueueSettings
 
@@ -28,10 +28,10 @@ async def compare(servers: Servers, count: int, rounds: int) -> Table:
     settings = QueueSettings.read(environment)
     bare: list[float] = []
     bridge: list[float] = []
-    door: list[float] = []
+    intake: list[float] = []
     client = await connect(servers.temporal)
     async with open_resources(environment) as resources:
-        imports = ImportDoor(client, resources.rejected, queue=EMPTY_QUEUE)
+        imports = ImportIntake(client, resources.rejected, queue=EMPTY_QUEUE)
         for number in range(rounds):
             bodies = [_body(f"b{number}-{index:05}") for index in range(count)]
             await workload.send(servers.queue, EMPTY_QUEUE, bodies)
@@ -39,12 +39,12 @@ async def compare(servers: Servers, count: int, rounds: int) -> Table:
             await workload.send(servers.queue, EMPTY_QUEUE, bodies)
             bridge.append(await _bridge(settings, _settle_at_once, count))
             await workload.send(servers.queue, EMPTY_QUEUE, bodies[:STARTS])
-            door.append(await _bridge(settings, imports.accept, STARTS))
+            intake.append(await _bridge(settings, imports.accept, STARTS))
     size = settings.max_messages
     table = Table(f"{count:,} messages, batches of {size}", ("how", "messages/s settled"))
     table.add("the bare client, receiving and completing", spread(bare))
     table.add("the bridge, accepting at once", spread(bridge))
-    table.add("the bridge, starting runs on Temporal", spread(door))
+    table.add("the bridge, starting runs on Temporal", spread(intake))
     share = middle([ours / theirs for ours, theirs in zip(bridge, bare, strict=True)])
     table.notes.append(f"the bridge at {at_least(share, SHARE, ' x the bare client')}")
     return table

@@ -1,4 +1,4 @@
-"""The door with a real Temporal, and the same messages through both of its hosts."""
+"""The intake with a real Temporal, and the same messages through both of its hosts."""
 
 import asyncio
 import json
@@ -23,16 +23,16 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
 from workers.bridges.function_app import GivenBack, build
+from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.plugin import docflow_plugin
-from workers.services.imports.intake import ImportDoor
-from workers.services.patience import Accept, Patience
+from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings.common import QueueSettings
 from workflows import attributes
 
 QUEUE = "import-queue"
-IMPATIENT = Patience(first_pause=0.01, longest_pause=0.01, hold=0)
+ONCE = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ class Recorded:
 
 
 def trigger(raw: bytes, message_id: str, delivery: int = 1) -> func.ServiceBusMessage:
-    """A message as the Functions host hands it over."""
+    """A message as the Functions host passes it."""
     return ServiceBusMessageInConverter.decode(
         Datum(raw, "bytes"),
         trigger_metadata={
@@ -148,12 +148,12 @@ async def test_bridge_and_function_come_to_the_same_outcomes(tmp_path: Path) -> 
         async with temporal_server(tmp_path / host, ui=False, in_memory=True) as server:
             client = await Client.connect(server.address, plugins=[docflow_plugin()])
             rejected = MemoryRejectedMessages()
-            recorded = Recorded(ImportDoor(client, rejected, queue=QUEUE).accept)
+            recorded = Recorded(ImportIntake(client, rejected, queue=QUEUE).accept)
             if host == "bridge":
                 totals = await through_the_bridge(messages, recorded.accept)
                 assert totals.settled + totals.dead_lettered == len(messages)
             else:
-                run = function_of(build(recorded.accept, IMPATIENT))
+                run = function_of(build(recorded.accept, ONCE))
                 for message_id, raw in messages:
                     await run(trigger(raw, message_id))
             async with asyncio.timeout(60):
@@ -186,7 +186,7 @@ async def test_the_function_completes_only_what_is_kept_elsewhere(
         seen.append((len(raw), deliveries, message_id))
         return verdict
 
-    run = function_of(build(accept, IMPATIENT))
+    run = function_of(build(accept, ONCE))
     message = trigger(b"x" * size, "m1", delivery=3)
     if given_back:
         with pytest.raises(GivenBack):
@@ -197,9 +197,9 @@ async def test_the_function_completes_only_what_is_kept_elsewhere(
 
 
 async def test_an_accepted_message_is_a_run_that_says_what_it_is(client: Client) -> None:
-    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE, park_for_days=3)
+    intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE, park_for_days=3)
     raw = json.dumps({**valid(DocumentType.EQUIPMENT, "T1"), "strategy": "replace"}).encode()
-    assert await door.accept(raw, 0, "m1") == Settle("import/P1/T1")
+    assert await intake.accept(raw, 0, "m1") == Settle("import/P1/T1")
 
     handle = client.get_workflow_handle("import/P1/T1")
     described = await handle.describe()
@@ -222,18 +222,18 @@ async def test_an_accepted_message_is_a_run_that_says_what_it_is(client: Client)
 
 
 async def test_one_task_is_one_run_while_it_is_open_and_after(client: Client) -> None:
-    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+    intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)
     raw = json.dumps(valid(DocumentType.EQUIPMENT, "T1")).encode()
     other = json.dumps({**valid(DocumentType.EQUIPMENT, "T1"), "blob_name": "b.csv"}).encode()
 
-    verdicts = await asyncio.gather(*(door.accept(raw, 0, f"m{n}") for n in range(20)))
+    verdicts = await asyncio.gather(*(intake.accept(raw, 0, f"m{n}") for n in range(20)))
     assert set(verdicts) == {Settle("import/P1/T1")}
-    assert await door.accept(other, 0, "other") == Settle("import/P1/T1")
+    assert await intake.accept(other, 0, "other") == Settle("import/P1/T1")
     handle = client.get_workflow_handle("import/P1/T1")
     first = await handle.describe()
     await handle.terminate()
 
-    assert await door.accept(raw, 1, "m1") == Settle("import/P1/T1", duplicate=True)
+    assert await intake.accept(raw, 1, "m1") == Settle("import/P1/T1", duplicate=True)
     last = await handle.describe()
     assert last.run_id == first.run_id
     assert last.status is WorkflowExecutionStatus.TERMINATED
@@ -243,25 +243,25 @@ async def test_a_server_without_our_search_attributes_gives_messages_back(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attributes, "PIPELINE", SearchAttributeKey.for_keyword("Unregistered"))
-    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+    intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)
     raw = json.dumps(valid(DocumentType.EQUIPMENT, "T1")).encode()
-    verdict = await door.accept(raw, 0, "m1")
+    verdict = await intake.accept(raw, 0, "m1")
     assert isinstance(verdict, Abandon)
     assert "Unregistered" in verdict.reason
 
 
 async def test_the_door_is_ready_only_with_temporal_and_the_database(client: Client) -> None:
     rejected = MemoryRejectedMessages()
-    door = ImportDoor(client, rejected, queue=QUEUE)
-    assert await door.ready()
+    intake = ImportIntake(client, rejected, queue=QUEUE)
+    assert await intake.ready()
     rejected.away = True
-    assert not await door.ready()
+    assert not await intake.ready()
 
 
 async def test_temporal_away_gives_the_message_back(tmp_path: Path) -> None:
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         client = await Client.connect(server.address, plugins=[docflow_plugin()])
-    door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+    intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)
     raw = json.dumps(valid(DocumentType.EQUIPMENT, "T1")).encode()
-    assert isinstance(await door.accept(raw, 0, "m1"), Abandon)
-    assert not await door.ready()
+    assert isinstance(await intake.accept(raw, 0, "m1"), Abandon)
+    assert not await intake.ready()

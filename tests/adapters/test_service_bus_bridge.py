@@ -19,15 +19,15 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
 from tests.support.bridges import running
+from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import BridgeError, BridgeTotals, ServiceBusBridge
 from workers.plugin import docflow_plugin
-from workers.services.imports.intake import ImportDoor
-from workers.services.patience import Accept, Patience
+from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings.common import QueueSettings
 
 QUEUE = "import-queue"
-QUICK = Patience(first_pause=0.05, longest_pause=0.2, hold=1.0)
+QUICK = Retry(first_pause=0.05, longest_pause=0.2, hold=1.0)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def bridge_of(
     *,
     ready: Callable[[], Awaitable[bool]] | None = None,
 ) -> ServiceBusBridge:
-    return ServiceBusBridge(queue_of(emulator, wait=30), accept, ready=ready, patience=QUICK)
+    return ServiceBusBridge(queue_of(emulator, wait=30), accept, ready=ready, retry=QUICK)
 
 
 async def settle(raw: bytes, _deliveries: int, _message_id: str | None) -> Verdict:
@@ -145,7 +145,7 @@ async def test_a_batch_starts_together_and_never_more(emulator: ServiceBusEmulat
     ],
     ids=["empty", "sections", "text", "map", "sequence"],
 )
-async def test_every_kind_of_body_reaches_the_door(
+async def test_every_kind_of_body_reaches_the_intake(
     emulator: ServiceBusEmulator,
     message: ServiceBusMessage | AmqpAnnotatedMessage,
     raw: bytes | None,
@@ -193,7 +193,7 @@ async def test_a_stop_mid_batch_finishes_starts_and_loses_nothing(
         return Settle("x")
 
     await send(emulator, numbered(40))
-    bridge = ServiceBusBridge(queue_of(emulator, wait=30), accept, patience=QUICK)
+    bridge = ServiceBusBridge(queue_of(emulator, wait=30), accept, retry=QUICK)
     run = asyncio.create_task(bridge.run(stop))
     await started.wait()
     began = time.monotonic()
@@ -270,7 +270,7 @@ async def test_a_short_outage_spends_no_delivery(emulator: ServiceBusEmulator) -
         return Settle("x") if asked[raw] > 3 else Abandon("away")
 
     await send(emulator, numbered(20))
-    bridge = ServiceBusBridge(queue_of(emulator), accept, patience=QUICK)
+    bridge = ServiceBusBridge(queue_of(emulator), accept, retry=QUICK)
     totals = await bridge.run(asyncio.Event(), drain=True)
     assert totals == BridgeTotals(received=20, settled=20)
     assert deliveries == {0}
@@ -311,7 +311,7 @@ async def test_a_drain_gives_messages_back_and_ends_when_temporal_is_away(
         return Abandon("away")
 
     await send(emulator, numbered(5))
-    bridge = ServiceBusBridge(queue_of(emulator), accept, patience=QUICK)
+    bridge = ServiceBusBridge(queue_of(emulator), accept, retry=QUICK)
     totals = await bridge.run(asyncio.Event(), drain=True)
     assert totals.abandoned == totals.received > 0
     assert emulator.counts(QUEUE).active == 5
@@ -350,10 +350,10 @@ async def test_an_outage_of_temporal_loses_and_doubles_nothing(
     port = free_port()
     async with temporal_server(tmp_path, port=port, ui=False) as server:
         client = await Client.connect(server.address, plugins=[docflow_plugin()])
-        door = ImportDoor(client, MemoryRejectedMessages(), queue=QUEUE)
+        intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)
         stop = asyncio.Event()
         bridge = ServiceBusBridge(
-            queue_of(emulator), door.accept, ready=door.ready, patience=Patience(0.1, 0.5, 2.0)
+            queue_of(emulator), intake.accept, ready=intake.ready, retry=Retry(0.1, 0.5, 2.0)
         )
         await send(emulator, import_messages(10))
         run = asyncio.create_task(bridge.run(stop))

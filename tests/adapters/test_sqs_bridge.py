@@ -12,10 +12,10 @@ from tests.support.bridges import running
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import WHOLE, bridge_of
 from tests.support.waiting import eventually
+from workers.bridges.retry import Retry
 from workers.bridges.sqs import Polling
 from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.totals import BridgeTotals
-from workers.services.patience import Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ async def test_no_more_are_in_hand_than_asked_for(queues: Pair) -> None:
         return Settle("x")
 
     await queues.send([str(number) for number in range(30)])
-    polling = Polling(at_once=4, ask=3, wait=1, quiet=1)
+    polling = Polling(in_flight=4, batch=3, wait=1, quiet=1)
     totals = await bridge_of(queues, accept, polling=polling).run(asyncio.Event(), drain=True)
     assert totals.settled == 30
     assert most == 4
@@ -146,8 +146,8 @@ async def test_one_lane_keeps_its_order_and_waits_for_nobody_else(queues: Pair) 
 
     for number in range(5):
         await queues.send([f"a {number}", f"b {number}"])
-    polling = Polling(at_once=10, ask=1, wait=1)
-    bridge = bridge_of(queues, accept, polling=polling, lane=lambda raw: raw[:1])
+    polling = Polling(in_flight=10, batch=1, wait=1)
+    bridge = bridge_of(queues, accept, polling=polling, ordering_key=lambda raw: raw[:1])
     async with running(bridge) as stopped:
 
         async def others_are_done() -> bool:
@@ -176,8 +176,8 @@ async def test_what_cannot_be_taken_in_is_given_back_for_longer_and_blocks_nobod
     async def ready() -> bool:
         return True
 
-    patience = Patience(first_pause=0.01, longest_pause=0.01, hold=0)
-    bridge = bridge_of(queues, accept, patience=patience, ready=ready)
+    retry = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
+    bridge = bridge_of(queues, accept, retry=retry, ready=ready)
     async with running(bridge) as stopped:
         await queues.send(["poison", *(str(number) for number in range(30))])
 
@@ -211,8 +211,8 @@ async def test_what_is_behind_a_message_that_is_given_back_does_not_overtake_it(
         return Settle("x")
 
     await queues.send(["0", "1"])
-    patience = Patience(first_pause=0.01, longest_pause=0.01, hold=0)
-    bridge = bridge_of(queues, accept, patience=patience, lane=lambda _raw: "one")
+    retry = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
+    bridge = bridge_of(queues, accept, retry=retry, ordering_key=lambda _raw: "one")
     async with running(bridge) as stopped:
         await eventually(queues.is_empty)
         totals = await stopped()
@@ -229,17 +229,19 @@ async def test_what_comes_again_before_all_behind_it_are_given_back_is_taken_fir
     class Behind(SqsQueue):
         """Gives back what waits for the first message only when that one has come again."""
 
-        async def receive(self, most: int, wait: int, hidden: int) -> Sequence[Received]:
-            messages = await super().receive(most, wait, hidden)
+        async def receive(
+            self, most: int, wait: int, visibility_timeout: int
+        ) -> Sequence[Received]:
+            messages = await super().receive(most, wait, visibility_timeout)
             first.extend(message for message in messages if message.text == "0")
             if len(first) > 1:
                 again.set()
             return messages
 
-        async def hide(self, message: Received, seconds: int) -> None:
+        async def change_visibility(self, message: Received, seconds: int) -> None:
             if message.text == "1":
                 await again.wait()
-            await super().hide(message, seconds)
+            await super().change_visibility(message, seconds)
 
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         nonlocal refused
@@ -250,9 +252,9 @@ async def test_what_comes_again_before_all_behind_it_are_given_back_is_taken_fir
         return Settle("x")
 
     await queues.send(["0", "1"])
-    patience = Patience(first_pause=0.01, longest_pause=0.01, hold=0)
+    retry = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
     queue = Behind(queues.client, queues.url)
-    bridge = bridge_of(queues, accept, patience=patience, lane=lambda _raw: "one", queue=queue)
+    bridge = bridge_of(queues, accept, retry=retry, ordering_key=lambda _raw: "one", queue=queue)
     async with running(bridge):
         await eventually(queues.is_empty)
     assert order == ["0", "1"]

@@ -11,10 +11,10 @@ from tests.support.bridges import running
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import bridge_of, settle
 from tests.support.waiting import eventually
+from workers.bridges.retry import Retry
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.health import Health
-from workers.services.patience import Patience
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def test_a_slow_acceptance_stays_hidden_from_others(queues: Pair) -> None:
         return Settle("x")
 
     await queues.send(["slow"])
-    polling = Polling(wait=1, quiet=1, hidden=2)
+    polling = Polling(wait=1, quiet=1, visibility_timeout=2)
     totals = await bridge_of(queues, accept, polling=polling).run(asyncio.Event(), drain=True)
     assert totals == BridgeTotals(received=1, settled=1)
     assert seen == [0]
@@ -55,7 +55,7 @@ async def test_an_outage_costs_no_receive_however_long(queues: Pair) -> None:
         return not away
 
     health = Health()
-    polling = Polling(at_once=4, ask=4, wait=1, hidden=2)
+    polling = Polling(in_flight=4, batch=4, wait=1, visibility_timeout=2)
     await queues.send([str(number) for number in range(20)])
     bridge = bridge_of(queues, accept, polling=polling, ready=ready, health=health)
     async with running(bridge) as stopped:
@@ -124,9 +124,9 @@ async def test_a_stop_mid_message_finishes_or_gives_back_and_loses_nothing(queue
         return Settle("x")
 
     await queues.send([str(number) for number in range(9)])
-    polling = Polling(wait=1, hidden=3)
-    patience = Patience(first_pause=30, longest_pause=30, hold=60)
-    bridge = bridge_of(queues, accept, polling=polling, patience=patience)
+    polling = Polling(wait=1, visibility_timeout=3)
+    retry = Retry(first_pause=30, longest_pause=30, hold=60)
+    bridge = bridge_of(queues, accept, polling=polling, retry=retry)
     run = asyncio.create_task(bridge.run(stop))
     await started.wait()
     began = time.monotonic()
@@ -157,7 +157,7 @@ async def test_what_a_killed_bridge_had_in_hand_comes_back(queues: Pair) -> None
         raise AssertionError("nothing sets it")
 
     await queues.send(["1", "2"])
-    polling = Polling(wait=1, hidden=2)
+    polling = Polling(wait=1, visibility_timeout=2)
     killed = asyncio.create_task(bridge_of(queues, hold, polling=polling).run(asyncio.Event()))
     await held.wait()
     killed.cancel()
@@ -221,7 +221,7 @@ async def test_a_fifo_queue_keeps_its_groups_also_among_dead_letters(sqs: "SQSCl
     for number in range(4):
         await queues.send([f"{number}"], MessageGroupId="7")
     await queues.send(["bad 1", "bad 2"], MessageGroupId="8")
-    polling = Polling(ask=1, wait=1)
+    polling = Polling(batch=1, wait=1)
     async with running(bridge_of(queues, accept, polling=polling)):
         await eventually(queues.is_empty)
     assert taken == ["0", "1", "2", "3"]

@@ -22,13 +22,13 @@ from contracts.batches import (
 )
 from tests.support.sqs import Pair
 from workers.bridges.case_events import run_case_event_bridge
+from workers.bridges.retry import Retry
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeTotals
-from workers.services.patience import Patience
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
 
-QUICK = Patience(first_pause=0.05, longest_pause=0.3, hold=1)
-ONE_BY_ONE = Polling(ask=1, wait=1, quiet=2)
+QUICK = Retry(first_pause=0.05, longest_pause=0.3, hold=1)
+ONE_BY_ONE = Polling(batch=1, wait=1, quiet=2)
 TOGETHER = Polling(wait=1, quiet=2)
 
 
@@ -98,7 +98,7 @@ async def bridging(
             queue_url=queues.url,
             stop=stop,
             polling=polling,
-            patience=QUICK,
+            retry=QUICK,
         )
     )
 
@@ -126,5 +126,5 @@ async def drain(
         stop=asyncio.Event(),
         drain=True,
         polling=polling,
-        patience=QUICK,
+        retry=QUICK,
     )

@@ -4,16 +4,16 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING
 
 from tests.support.sqs import Pair
+from workers.bridges.retry import Accept, Retry
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
 from workers.health import Health
-from workers.services.patience import Accept, Patience
 from workers.services.verdicts import Settle, Verdict
 
 if TYPE_CHECKING:
     pass
 
-QUICK = Patience(first_pause=0.05, longest_pause=0.2, hold=0.5)
+QUICK = Retry(first_pause=0.05, longest_pause=0.2, hold=0.5)
 SOON = Polling(wait=1, quiet=2)
 WHOLE = 100
 """Bytes of a body that its record would hold."""
@@ -28,8 +28,8 @@ def bridge_of(
     accept: Accept,
     *,
     polling: Polling = SOON,
-    patience: Patience = QUICK,
-    lane: Callable[[bytes], Hashable | None] | None = None,
+    retry: Retry = QUICK,
+    ordering_key: Callable[[bytes], Hashable | None] | None = None,
     ready: Callable[[], Awaitable[bool]] | None = None,
     health: Health | None = None,
     queue: SqsQueue | None = None,
@@ -39,9 +39,9 @@ def bridge_of(
         queue,
         accept,
         RedriveTarget(queue, WHOLE).put,
-        lane=lane,
+        ordering_key=ordering_key,
         ready=ready,
         polling=polling,
-        patience=patience,
+        retry=retry,
         health=health or Health(),
     )

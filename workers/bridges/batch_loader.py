@@ -1,4 +1,4 @@
-"""The bridge of the queues of batches, where no function feeds on them."""
+"""The bridge of the queues of batches, where no function receives from them."""
 
 import asyncio
 import logging
@@ -22,14 +22,14 @@ from contracts.batches import (
     key_of,
     names_of,
 )
+from workers.bridges.retry import Retry
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import Received, SqsQueue
-from workers.bridges.stopping import Stop
+from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.health import Health
-from workers.services.batches.documents import LoadDoor
+from workers.services.batches.documents import DocumentIntake
 from workers.services.intake import START_TIMEOUT
-from workers.services.patience import Patience
 from workers.services.verdicts import DeadLetter
 from workflows.batches.case_queue import BatchLifecycle
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 10.0
-"""Between two looks for queues that are new."""
+"""Between two searches for new queues."""
 POLLS: Final = 30
 """Receives under way at once, of the connections that a client has."""
-SHORT: Final = Polling(at_once=5, ask=5, wait=5)
-"""A batch is one of many: no wait of it holds the others up for long."""
+SHORT: Final = Polling(in_flight=5, batch=5, wait=5)
+"""A batch is one of many: none of its waits delays the others for long."""
 _STOP_LOOKING: Final = 1.0
 
 
@@ -57,7 +57,7 @@ async def run_batch_loader(
     drain: bool = False,
     look_seconds: float = LOOK_SECONDS,
     polling: Polling = SHORT,
-    patience: Patience | None = None,
+    retry: Retry | None = None,
     health: Health | None = None,
 ) -> BridgeTotals:
     """Start the loads of the documents of every batch without a function until `stop` is set.
@@ -68,15 +68,13 @@ async def run_batch_loader(
         queues: Takes messages that can never be loaded.
         prefix: Of the installation's resources.
         stop: Ends the run within 10 s.
-        drain: Look once, and end when the queues found have stayed empty for a while.
-        look_seconds: Between two looks for queues that are new.
+        drain: Search once, and end when the queues found have stayed empty for a while.
+        look_seconds: Between two searches for new queues.
         polling: How each queue is received from.
-        patience: How long to hold what cannot be taken in, and to pause before trying again.
-        health: Told whether queues are looked for.
+        retry: How long to hold what is not accepted, and to pause before trying again.
+        health: Shows whether queues can be listed.
     """
-    loader = _Loader(
-        client, sqs, queues, prefix, polling, patience or Patience(), health or Health()
-    )
+    loader = _Loader(client, sqs, queues, prefix, polling, retry or Retry(), health or Health())
     logger.info("looking for queues called %s_doc_loader_*", prefix)
     await loader.run(stop, drain=drain, look_seconds=look_seconds)
     return loader.totals
@@ -89,7 +87,7 @@ class _Loader:
     queues: BatchQueues
     prefix: str
     polling: Polling
-    patience: Patience
+    retry: Retry
     health: Health
     totals: BridgeTotals = field(default_factory=BridgeTotals)
     _polled: dict[BatchKey, asyncio.Task[None]] = field(
@@ -102,8 +100,8 @@ class _Loader:
         watch = asyncio.create_task(stop.watch())
         try:
             async with asyncio.TaskGroup() as bridges:
-                while not stop.came:
-                    async with stop.cut_off(_STOP_LOOKING):
+                while not stop.is_set:
+                    async with stop.deadline_after_stop(_STOP_LOOKING):
                         for key, url in (await self._found()).items():
                             if key not in self._polled and await self._is_ours(key):
                                 poll = bridges.create_task(self._poll(key, url, event, drain))
@@ -143,8 +141,8 @@ class _Loader:
     async def _is_ours(self, key: BatchKey) -> bool:
         """Whether documents are to be taken out of a batch's queue here.
 
-        Not before delivery is proven: the canary that proves it would be taken out unseen. And
-        not where a function takes them, as many at once as the case allows.
+        Not before delivery is proven: the canary that proves it would be removed unseen. And not
+        where a function receives them, as many at once as the case allows.
         """
         run = self.client.get_workflow_handle_for(BatchLifecycle.run, key.workflow_id)
         try:
@@ -160,15 +158,15 @@ class _Loader:
 
     async def _poll(self, key: BatchKey, url: str, stop: asyncio.Event, drain: bool) -> None:
         queue = SqsQueue(self.sqs, url, self._polls)
-        door = LoadDoor(self.client, key)
+        intake = DocumentIntake(self.client, key)
         names = names_of(self.prefix, key)
         bridge = SqsBridge(
             queue,
-            door.accept,
-            partial(self._set_aside, names),
-            ready=door.ready,
+            intake.accept,
+            partial(self._write_dead_letter, names),
+            ready=intake.ready,
             polling=self.polling,
-            patience=self.patience,
+            retry=self.retry,
         )
         logger.info("receiving from %s", queue.name)
         try:
@@ -178,7 +176,9 @@ class _Loader:
             return
         self.totals = self.totals.plus(**asdict(totals))
 
-    async def _set_aside(self, names: Names, message: Received, verdict: DeadLetter) -> bool:
+    async def _write_dead_letter(
+        self, names: Names, message: Received, verdict: DeadLetter
+    ) -> bool:
         reason = f"{verdict.reason}: {verdict.description}"
         await self.queues.dead_letter(names, message.text, reason, message.message_id)
         return True

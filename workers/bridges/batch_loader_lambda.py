@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from adapters.ports import BatchQueues, PortError
 from contracts.batches import BatchKey, names_of
+from workers.bridges.retry import Retry
 from workers.connect import TemporalUnreachable, connect
-from workers.services.batches.documents import LoadDoor
-from workers.services.patience import Patience
+from workers.services.batches.documents import DocumentIntake
 from workers.services.verdicts import Abandon, DeadLetter, Settle
 from workers.settings.errors import SettingsError
 
@@ -64,7 +64,7 @@ class LoaderFunction:
         self._runner = asyncio.Runner()
         self._opened = AsyncExitStack()
         self._opening = asyncio.Lock()
-        self._door: LoadDoor | None = None
+        self._intake: DocumentIntake | None = None
         self._queues: BatchQueues | None = None
 
     def handle(self, event: Any, context: Context) -> dict[str, list[dict[str, str]]]:
@@ -95,11 +95,11 @@ class LoaderFunction:
         taken: set[str] = set()
         try:
             async with asyncio.timeout(seconds):
-                door = self._door = self._door or LoadDoor(await connect(), self._key())
+                intake = self._intake = self._intake or DocumentIntake(await connect(), self._key())
                 async with asyncio.TaskGroup() as takers:
                     for record in records:
-                        patience = Patience(hold=seconds)
-                        takers.create_task(self._take_one(door, record, patience, taken))
+                        retry = Retry(hold=seconds)
+                        takers.create_task(self._take_one(intake, record, retry, taken))
         except TemporalUnreachable as error:
             logger.warning("%s", error)
         except TimeoutError:
@@ -107,20 +107,20 @@ class LoaderFunction:
         return taken
 
     async def _take_one(
-        self, door: LoadDoor, record: _Record, patience: Patience, taken: set[str]
+        self, intake: DocumentIntake, record: _Record, retry: Retry, taken: set[str]
     ) -> None:
         raw = record.body.encode("utf-8", "surrogatepass")
         earlier = record.attributes.receives - 1
-        match await patience.decide(door.accept, raw, earlier, record.message_id):
+        match await retry.run(intake.accept, raw, earlier, record.message_id):
             case Settle():
                 taken.add(record.message_id)
             case DeadLetter() as verdict:
-                if await self._set_aside(record, verdict):
+                if await self._dead_letter(record, verdict):
                     taken.add(record.message_id)
             case Abandon(reason):
                 logger.warning("message %r comes again: %s", record.message_id, reason)
 
-    async def _set_aside(self, record: _Record, verdict: DeadLetter) -> bool:
+    async def _dead_letter(self, record: _Record, verdict: DeadLetter) -> bool:
         """Put a message among the dead letters of its batch, with the reason.
 
         Returns:

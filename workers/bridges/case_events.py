@@ -8,19 +8,19 @@ from temporalio.client import Client
 
 from adapters.ports import REJECTED_BODY_BYTES, RejectedMessages
 from contracts.batches import Timings
+from workers.bridges.retry import Retry
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
 from workers.bridges.totals import BridgeTotals
 from workers.health import Health
-from workers.services.batches.case_events import BatchDoor
-from workers.services.patience import Patience
+from workers.services.batches.case_events import CaseEventIntake
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient
 
 logger = logging.getLogger(__name__)
 
-ONE_BY_ONE: Final = Polling(ask=1)
+ONE_BY_ONE: Final = Polling(batch=1)
 """A receive of several says nothing about the order in which they were sent."""
 
 
@@ -34,7 +34,7 @@ async def run_case_event_bridge(
     drain: bool = False,
     timings: Timings | None = None,
     polling: Polling = ONE_BY_ONE,
-    patience: Patience | None = None,
+    retry: Retry | None = None,
     health: Health | None = None,
 ) -> BridgeTotals:
     """Have the events of the case-events queue taken by their cases until `stop` is set.
@@ -52,22 +52,22 @@ async def run_case_event_bridge(
         drain: End when the queue has stayed empty for a while.
         timings: Of every batch that brings none of its own.
         polling: How the queue is received from.
-        patience: How long to hold what cannot be taken in, and to pause before trying again.
-        health: Told whether events are received and taken.
+        retry: How long to hold what is not accepted, and to pause before trying again.
+        health: Shows whether events are received and accepted.
 
     Raises:
         BridgeError: The queue does not exist, or does not let us in.
     """
     queue = SqsQueue(sqs, queue_url)
-    door = BatchDoor(client, rejected, queue=queue.name, timings=timings)
+    intake = CaseEventIntake(client, rejected, queue=queue.name, timings=timings)
     bridge = SqsBridge(
         queue,
-        door.accept,
+        intake.accept,
         RedriveTarget(queue, REJECTED_BODY_BYTES).put,
-        lane=door.lane,
-        ready=door.ready,
+        ordering_key=intake.ordering_key,
+        ready=intake.ready,
         polling=polling,
-        patience=patience or Patience(),
+        retry=retry or Retry(),
         health=health or Health(),
     )
     logger.info("receiving from %s", queue.name)

@@ -10,8 +10,8 @@ import os
 import azure.functions as func
 
 from adapters.ports import REJECTED_BODY_BYTES
-from workers.bridges.late_door import LateDoor
-from workers.services.patience import Accept, Patience
+from workers.bridges.azure_functions_intake import LazyHandler
+from workers.bridges.retry import Accept, Retry
 from workers.services.verdicts import DeadLetter, Settle
 
 
@@ -19,7 +19,7 @@ class GivenBack(Exception):
     """Makes the host give the message back, to be delivered again."""
 
 
-def build(accept: Accept, patience: Patience) -> func.FunctionApp:
+def build(accept: Accept, retry: Retry) -> func.FunctionApp:
     """The function over an entry point."""
     app = func.FunctionApp()
 
@@ -29,7 +29,7 @@ def build(accept: Accept, patience: Patience) -> func.FunctionApp:
     )
     async def imports(message: func.ServiceBusMessage) -> None:  # pyright: ignore[reportUnusedFunction]
         raw, earlier = message.get_body(), max((message.delivery_count or 1) - 1, 0)
-        verdict = await patience.decide(accept, raw, earlier, message.message_id or None)
+        verdict = await retry.run(accept, raw, earlier, message.message_id or None)
         recorded = isinstance(verdict, DeadLetter) and len(raw) <= REJECTED_BODY_BYTES
         if not (recorded or isinstance(verdict, Settle)):
             raise GivenBack(verdict)
@@ -37,4 +37,4 @@ def build(accept: Accept, patience: Patience) -> func.FunctionApp:
     return app
 
 
-app = build(LateDoor(os.environ).accept, Patience(hold=240))
+app = build(LazyHandler(os.environ).accept, Retry(hold=240))

@@ -1,15 +1,17 @@
-"""Azure Service Bus queue -> workflow: receive in peek-lock, start, settle.
+"""Azure Service Bus queue -> handler: peek-lock, locks as leases, dead letters of the queue's own.
 
-A message is settled only after Temporal has accepted its start, so a bridge that dies at any
-moment loses nothing: what it had not settled comes back when its lock ends, and a start that
-was accepted already is met as a duplicate then.
+A start that Temporal does not accept is held for a while and then given back, and nothing is
+received until Temporal is available again: a lock that is kept through a long outage would keep
+the message from every other bridge.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from azure.servicebus import ServiceBusReceivedMessage
 from azure.servicebus.aio import ServiceBusReceiver
@@ -23,10 +25,11 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from workers.bridges.stopping import Stop
+from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
-from workers.services.patience import Accept, Patience
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.bridges.transport import LeaseLost, QueueMissing, QueueRefused, TransportError
+from workers.services.verdicts import DeadLetter
 from workers.settings.common import QueueSettings
 
 logger = logging.getLogger(__name__)
@@ -37,19 +40,14 @@ _WRONG_SETTINGS = (
     ServiceBusAuthorizationError,
 )
 
-_POLL = 2.0
+_POLL: Final = 2.0
 """Seconds that one receive waits at most, so that none can hold up a stop."""
-_MORE = 0.05
-"""Seconds that a receive waits for a batch when messages have just been coming in."""
-_SETTLE_AGAIN = 0.2
-# Seconds from the wish to stop until each is cut off: together they keep a stop within 10 s.
-_STOP_STARTING = 4.0
-_STOP_SETTLING = 6.0
-_STOP_CLOSING = 8.0
+_MORE: Final = 0.05
+"""Seconds that a receive waits for a batch when the last one was full."""
 
 
 class ServiceBusBridge:
-    """Receives messages of one queue, has them accepted, carries out the verdicts."""
+    """Receives messages of one queue, has them accepted, and settles them."""
 
     def __init__(
         self,
@@ -57,7 +55,7 @@ class ServiceBusBridge:
         accept: Accept,
         *,
         ready: Callable[[], Awaitable[bool]] | None = None,
-        patience: Patience | None = None,
+        retry: Retry | None = None,
     ) -> None:
         """Set up; nothing is opened before `run`.
 
@@ -65,36 +63,188 @@ class ServiceBusBridge:
             settings: The queue, how many messages at once, and how long an empty queue is
                 waited on before a drain ends.
             accept: Decides about a message; may be called again with the same one.
-            ready: Tells whether what `accept` needs is back, so that nothing is received
+            ready: Whether what `accept` depends on is available, so that nothing is received
                 before. Without it a pause has to do.
-            patience: How long to hold messages, and to pause before trying again.
+            retry: How long to hold messages, and to pause before trying again.
         """
         self._settings = settings
         self._accept = accept
         self._ready = ready
-        self._patience = patience or Patience()
+        self._retry = retry or Retry()
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> BridgeTotals:
-        """Work until `stop` is set.
-
-        Args:
-            stop: Stop receiving, finish the starts under way, settle, close: within 10 s.
-            drain: End when the queue has stayed empty for `max_wait_seconds`, or when messages
-                had to be given back because Temporal is away.
+        """Work until `stop` is set; see `Consumer.run`.
 
         Raises:
             BridgeError: The connection string cannot be read, or the queue does not exist or
                 does not let us in.
         """
-        shift = _Shift(self._settings, self._accept, self._ready, self._patience, stop, drain)
-        await shift.work()
-        return shift.totals
+        most = self._settings.max_messages
+        consumer = Consumer(
+            ServiceBusTransport(self._settings),
+            self._accept,
+            # A batch is received when the last one is decided about; two may still be settling.
+            Limits(
+                concurrency=most,
+                in_flight=3 * most,
+                refill=most,
+                wait=_POLL,
+                quiet=self._settings.max_wait_seconds,
+            ),
+            ready=self._ready,
+            retry=self._retry,
+        )
+        return await consumer.run(stop, drain=drain)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedMessage:
+    """A message under a lock."""
+
+    native: ServiceBusReceivedMessage
+
+    @property
+    def body(self) -> bytes:
+        """The sections of the body as one."""
+        body = self.native.body
+        if isinstance(body, bytes):
+            return body
+        if self.native.body_type is AmqpMessageBodyType.DATA:
+            return b"".join(body)
+        # A map or a sequence is no body that docflow reads; as text it is refused and recorded.
+        return str(body).encode("utf-8", errors="replace")
+
+    @property
+    def message_id(self) -> str | None:
+        """As the sender set it."""
+        return None if self.native.message_id is None else str(self.native.message_id)[:128]
+
+    @property
+    def delivery_count(self) -> int:
+        """Deliveries before this one."""
+        return self.native.delivery_count or 0
+
+
+class ServiceBusTransport:
+    """A queue of Service Bus as the consumer needs it.
+
+    A lock outlives the link it was received through: what one link could not settle, the next
+    one can.
+    """
+
+    def __init__(self, settings: QueueSettings) -> None:
+        self.name = settings.queue_name
+        self._settings = settings
+        self._receiver: ServiceBusReceiver | None = None
+        self._lost: ServiceBusReceiver | None = None
+        self._ask = 1
+        self._extending = asyncio.Lock()
+
+    async def receive(self, most: int, wait: float) -> Sequence[LockedMessage]:
+        """Receive messages, through a new link when the last one was lost.
+
+        A receive of several waits for a gap after the first, so while few messages arrive one
+        is asked for at a time: a lone message is then received at once.
+        """
+        receiver = self._receiver or await self._open()
+        ask = min(self._ask, most)
+        wait = min(wait, _MORE) if ask > 1 else wait
+        time = asyncio.get_running_loop().time
+        began = time()
+        try:
+            messages = await receiver.receive_messages(ask, wait)
+        except ServiceBusError as error:
+            await self._lose()
+            raise TransportError(f"receiving from queue {self.name!r}: {error}") from error
+        if not messages and time() - began < wait / 2:
+            await self._lose()
+            raise TransportError(f"the link to queue {self.name!r} was closed")
+        self._ask = min(2 * ask, most) if len(messages) == ask else 1
+        return [LockedMessage(message) for message in messages]
+
+    def lease_seconds(self, message: LockedMessage) -> float:
+        """What is left of the lock."""
+        until = message.native.locked_until_utc
+        return (until - datetime.now(UTC)).total_seconds() if until else 0.0
+
+    async def extend(self, message: LockedMessage) -> None:
+        """Renew the lock."""
+        with self._settling(message) as receiver:
+            # One at a time: all go through the one management link of the receiver.
+            async with self._extending:
+                await receiver.renew_message_lock(message.native)
+
+    async def complete(self, message: LockedMessage) -> None:
+        """Take the message off the queue."""
+        with self._settling(message) as receiver:
+            await receiver.complete_message(message.native)
+
+    async def abandon(self, message: LockedMessage, delay: int) -> None:
+        """Unlock the message; it is delivered again at once, the queue knows no delay."""
+        with self._settling(message) as receiver:
+            await receiver.abandon_message(message.native)
+
+    async def dead_letter(self, message: LockedMessage, verdict: DeadLetter) -> None:
+        """Move the message to the dead letters of the queue."""
+        with self._settling(message) as receiver:
+            await receiver.dead_letter_message(
+                message.native, reason=verdict.reason, error_description=verdict.description
+            )
+
+    async def close(self) -> None:
+        """Close the link."""
+        await self._close_lost()
+        await self._lose()
+
+    async def _open(self) -> ServiceBusReceiver:
+        await self._close_lost()
+        receiver = _OneLink.of(self._settings)
+        try:
+            self._receiver = await receiver.__aenter__()
+        except _WRONG_SETTINGS as error:
+            missing = isinstance(error, MessagingEntityNotFoundError)
+            refused = QueueMissing if missing else QueueRefused
+            raise refused(
+                f"cannot open queue {self.name!r}: {error}; "
+                "check its name and the connection string"
+            ) from error
+        except ServiceBusError as error:
+            raise TransportError(f"cannot open queue {self.name!r}: {error}") from error
+        self._ask = 1
+        logger.info("receiving from queue %r", self.name)
+        return self._receiver
+
+    async def _lose(self) -> None:
+        self._receiver, self._lost = None, self._receiver
+        await self._close_lost()
+
+    async def _close_lost(self) -> None:
+        # Kept until it is closed: a stop may cut the closing off, and it is called again then.
+        if self._lost is not None:
+            try:
+                await self._lost.close()
+            except ServiceBusError as error:
+                logger.info("closing: %s", error)
+            self._lost = None
+
+    @contextmanager
+    def _settling(self, message: LockedMessage) -> Generator[ServiceBusReceiver]:
+        if self.lease_seconds(message) <= 0:
+            raise LeaseLost("its lock has ended")
+        if self._receiver is None:
+            raise TransportError(f"queue {self.name!r} is not open")
+        try:
+            yield self._receiver
+        except MessageLockLostError as error:
+            raise LeaseLost(str(error)) from error
+        except (ServiceBusError, ValueError) as error:
+            raise TransportError(str(error)) from error
 
 
 class _OneLink(ServiceBusReceiver):
-    """A receiver that is done with when its link is lost.
+    """A receiver that ends with its link.
 
-    The client's own would open and close its link from within every operation that meets it
+    The client's own would open and close its link from within every operation that finds it
     lost, and nothing keeps those apart: settlements that run together each open a connection,
     and all but one of them leak, still receiving; closes that run together break each other.
     """
@@ -127,233 +277,3 @@ class _OneLink(ServiceBusReceiver):
     async def _close_handler(self) -> None:
         async with self._closing:
             await super()._close_handler()
-
-
-class _Shift:
-    """One run of the bridge."""
-
-    def __init__(
-        self,
-        settings: QueueSettings,
-        accept: Accept,
-        ready: Callable[[], Awaitable[bool]] | None,
-        patience: Patience,
-        stop: asyncio.Event,
-        drain: bool,
-    ) -> None:
-        self.totals = BridgeTotals()
-        self._settings = settings
-        self._accept = accept
-        self._ready = ready
-        self._patience = patience
-        self._stop = Stop(stop)
-        self._drain = drain
-        self._receiver: ServiceBusReceiver | None = None
-        self._pauses = patience.pauses()
-        self._away = False
-        # Settlements of one batch may be under way while the next is received, not more.
-        self._room = asyncio.Semaphore(2 * settings.max_messages)
-
-    async def work(self) -> None:
-        watch = asyncio.create_task(self._stop.watch())
-        try:
-            if await self._connect(first=True):
-                async with (
-                    self._stop.cut_off(_STOP_SETTLING) as limit,
-                    asyncio.TaskGroup() as settlements,
-                ):
-                    await self._serve(settlements)
-                if limit.expired():
-                    logger.warning("stopped before everything was settled; the rest comes back")
-        finally:
-            await self._disconnect()
-            watch.cancel()
-
-    async def _connect(self, *, first: bool = False) -> bool:
-        """Open a receiver, however long that takes; False when the stop came first."""
-        name = self._settings.queue_name
-        while not self._stop.came:
-            receiver = _OneLink.of(self._settings)
-            try:
-                async with self._stop.cut_off(0):
-                    self._receiver = await receiver.__aenter__()
-                    logger.info("receiving from queue %r", name)
-                    return True
-            except _WRONG_SETTINGS as error:
-                if first:
-                    raise BridgeError(
-                        f"cannot open queue {name!r}: {error}; "
-                        "check its name and the connection string"
-                    ) from error
-                logger.warning("cannot open queue %r: %s", name, error)
-            except ServiceBusError as error:
-                logger.warning("cannot open queue %r: %s", name, error)
-            await self._stop.pause(next(self._pauses))
-        return False
-
-    async def _disconnect(self) -> None:
-        receiver, self._receiver = self._receiver, None
-        if receiver is None:
-            return
-        async with self._stop.cut_off(_STOP_CLOSING):
-            try:
-                await receiver.close()
-            except ServiceBusError as error:
-                logger.info("closing: %s", error)
-
-    async def _serve(self, settlements: asyncio.TaskGroup) -> None:
-        while self._receiver is not None and not await self._take(self._receiver, settlements):
-            await self._disconnect()
-            await self._stop.pause(next(self._pauses))
-            await self._connect()
-
-    async def _take(self, receiver: ServiceBusReceiver, settlements: asyncio.TaskGroup) -> bool:
-        """Take messages in; True when there is no more to do, False when the link is lost."""
-        clock = asyncio.get_running_loop().time
-        quiet_since, ask = clock(), 1
-        while not self._stop.came:
-            left = self._settings.max_wait_seconds - (clock() - quiet_since)
-            if self._drain and left <= 0:
-                return True
-            # A receive of several waits for a gap after the first, so while little comes in
-            # one is asked for at a time: a lone message is then taken in at once.
-            wait = _MORE if ask > 1 else _POLL
-            wait = min(wait, left) if self._drain else wait
-            began = clock()
-            try:
-                messages = await self._receive(receiver, ask, wait)
-            except ServiceBusError as error:
-                logger.warning("receiving: %s; opening the queue again", error)
-                return False
-            if messages:
-                await self._start(messages, settlements)
-                ask = min(ask * 2, self._settings.max_messages) if len(messages) == ask else 1
-                quiet_since = clock()
-            elif clock() - began < wait / 2 and not self._stop.came:
-                logger.warning("the link closed by itself; opening the queue again")
-                return False
-            else:
-                ask = 1
-            if self._away and not await self._is_back():
-                return True
-        return True
-
-    async def _receive(
-        self, receiver: ServiceBusReceiver, ask: int, wait: float
-    ) -> Sequence[ServiceBusReceivedMessage]:
-        async with self._stop.cut_off(0):
-            messages = await receiver.receive_messages(ask, wait)
-            if messages:
-                self.totals = self.totals.plus(received=len(messages))
-                self._pauses = self._patience.pauses()
-            return messages
-        return ()
-
-    async def _is_back(self) -> bool:
-        """Wait until Temporal is back; False when the run ends before."""
-        if self._drain:
-            return False
-        for pause in self._patience.pauses():
-            if await self._stop.pause(pause):
-                return False
-            if self._ready is None or await self._ready():
-                self._away = False
-                return True
-        raise AssertionError("pauses have no end")
-
-    async def _start(
-        self, messages: Sequence[ServiceBusReceivedMessage], settlements: asyncio.TaskGroup
-    ) -> None:
-        undecided = list(messages)
-
-        async def handle(message: ServiceBusReceivedMessage) -> None:
-            verdict = await self._patience.decide(
-                self._accept,
-                _body(message),
-                message.delivery_count or 0,
-                _message_id(message),
-                self._stop.pause,
-            )
-            self._away = self._away or isinstance(verdict, Abandon)
-            await self._room.acquire()
-            undecided.remove(message)
-            settlements.create_task(self._settle(message, verdict))
-
-        keeper = settlements.create_task(self._keep_locked(undecided))
-        try:
-            async with (
-                self._stop.cut_off(_STOP_STARTING),
-                asyncio.TaskGroup() as starts,
-            ):
-                for message in messages:
-                    starts.create_task(handle(message))
-        finally:
-            keeper.cancel()
-
-    async def _keep_locked(self, messages: list[ServiceBusReceivedMessage]) -> None:
-        """Renew the locks of messages that are still in the list, at half their time."""
-        while messages:
-            await asyncio.sleep(max(0.2, min(map(_lock_seconds, messages)) / 2))
-            for message in list(messages):
-                if self._receiver is None:
-                    break
-                try:
-                    await self._receiver.renew_message_lock(message)
-                except (ServiceBusError, ValueError) as error:
-                    logger.warning("lock of message %r not renewed: %s", message.message_id, error)
-
-    async def _settle(self, message: ServiceBusReceivedMessage, verdict: Verdict) -> None:
-        try:
-            # A lock outlives the link it came through: what one link could not settle, the
-            # next one can.
-            while _lock_seconds(message) > 0:
-                if self._receiver is not None:
-                    try:
-                        await self._carry_out(self._receiver, message, verdict)
-                        return
-                    except MessageLockLostError:
-                        break
-                    except (ServiceBusError, ValueError) as error:
-                        logger.info("message %r not settled yet: %s", message.message_id, error)
-                await asyncio.sleep(_SETTLE_AGAIN)
-            logger.warning("message %r lost its lock; it comes back", message.message_id)
-        finally:
-            self._room.release()
-
-    async def _carry_out(
-        self,
-        receiver: ServiceBusReceiver,
-        message: ServiceBusReceivedMessage,
-        verdict: Verdict,
-    ) -> None:
-        match verdict:
-            case Settle():
-                await receiver.complete_message(message)
-                self.totals = self.totals.plus(settled=1)
-            case DeadLetter(reason, description):
-                await receiver.dead_letter_message(
-                    message, reason=reason, error_description=description
-                )
-                self.totals = self.totals.plus(dead_lettered=1)
-            case Abandon():
-                await receiver.abandon_message(message)
-                self.totals = self.totals.plus(abandoned=1)
-
-
-def _lock_seconds(message: ServiceBusReceivedMessage) -> float:
-    until = message.locked_until_utc
-    return (until - datetime.now(UTC)).total_seconds() if until else 0.0
-
-
-def _body(message: ServiceBusReceivedMessage) -> bytes:
-    body = message.body
-    if isinstance(body, bytes):
-        return body
-    if message.body_type is AmqpMessageBodyType.DATA:
-        return b"".join(body)
-    # A map or a sequence is no body that docflow reads; as text it is refused and recorded.
-    return str(body).encode("utf-8", errors="replace")
-
-
-def _message_id(message: ServiceBusReceivedMessage) -> str | None:
-    return None if message.message_id is None else str(message.message_id)[:128]

@@ -20,23 +20,30 @@ ATTRIBUTES: Final = 10
 """Of a message, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Received:
-    """A message in hand."""
+    """A message in flight."""
 
     text: str
     message_id: str
     receives: int
-    """With this one."""
+    """Including this one."""
     handle: str = field(repr=False)
     group: str | None = None
     """Of a FIFO queue: what must not be overtaken by what."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    is_dead_lettered: bool = False
+    """It is among the dead letters, and has only to be deleted."""
 
     @property
     def body(self) -> bytes:
-        """What a door reads."""
+        """The body as the intake reads it."""
         return self.text.encode("utf-8", "surrogatepass")
+
+    @property
+    def delivery_count(self) -> int:
+        """Receives before this one."""
+        return self.receives - 1
 
 
 class SqsQueue:
@@ -56,13 +63,13 @@ class SqsQueue:
         self._client = client
         self._polls = polls or asyncio.Semaphore()
 
-    async def receive(self, most: int, wait: int, hidden: int) -> Sequence[Received]:
+    async def receive(self, most: int, wait: int, visibility_timeout: int) -> Sequence[Received]:
         """Receive messages.
 
         Args:
             most: How many.
             wait: Seconds until it is said that there is none.
-            hidden: Seconds that they stay hidden from others.
+            visibility_timeout: Seconds that they stay hidden from others.
         """
         async with self._polls:
             with aws(f"receive from {self.name}"):
@@ -70,13 +77,13 @@ class SqsQueue:
                     QueueUrl=self.url,
                     MaxNumberOfMessages=min(most, RECEIVED_AT_ONCE),
                     WaitTimeSeconds=wait,
-                    VisibilityTimeout=hidden,
+                    VisibilityTimeout=visibility_timeout,
                     MessageSystemAttributeNames=["ApproximateReceiveCount", "MessageGroupId"],
                     MessageAttributeNames=["All"],
                 )
         return [_received(message) for message in got.get("Messages", [])]
 
-    async def hide(self, message: Received, seconds: int) -> None:
+    async def change_visibility(self, message: Received, seconds: int) -> None:
         """Hide a message from now on for so long; 0 gives it back at once."""
         with aws(f"hide a message of {self.name}"):
             await self._client.change_message_visibility(

@@ -1,4 +1,4 @@
-"""`docflow rejected`: messages that were turned away at the door."""
+"""`docflow rejected`: messages that were refused by a bridge."""
 
 import secrets
 from pathlib import Path

@@ -71,9 +71,9 @@ async def _run_bridge(
     context: Context, settings: _BridgeSettings, stop: asyncio.Event, drain: bool
 ) -> "BridgeTotals":
     from workers.bridges.service_bus import ServiceBusBridge
-    from workers.services.imports.intake import ImportDoor
+    from workers.services.imports.intake import ImportIntake
 
-    intake = ImportDoor(
+    intake = ImportIntake(
         context.client,
         context.resources.rejected,
         queue=settings.queue.queue_name,

@@ -1,4 +1,4 @@
-"""What the doors of all pipelines do alike."""
+"""What the intakes of all pipelines share."""
 
 import logging
 import re

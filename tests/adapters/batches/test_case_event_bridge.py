@@ -19,7 +19,7 @@ from tests.support.sqs import Pair
 from tests.support.waiting import eventually
 from workers.bridges.sqs import Polling
 from workers.bridges.totals import BridgeTotals
-from workers.services.batches.case_events import BatchDoor
+from workers.services.batches.case_events import CaseEventIntake
 from workers.services.verdicts import Settle
 from workflows.batches.case_queue import CaseQueue
 
@@ -84,17 +84,17 @@ async def test_a_message_that_comes_again_is_taken_once(
     await queues.send([body("JOB_STARTED", case_id)])
     got = await queues.client.receive_message(QueueUrl=queues.url, VisibilityTimeout=1)
     [message] = got["Messages"]
-    door = BatchDoor(client, rejected, queue="case-events")
+    intake = CaseEventIntake(client, rejected, queue="case-events")
     async with working(client, book):
         for _ in range(3):
-            verdict = await door.accept(message["Body"].encode(), 0, message["MessageId"])
+            verdict = await intake.accept(message["Body"].encode(), 0, message["MessageId"])
             assert verdict == Settle(f"case/{case_id}")
         async with bridging(client, queues, rejected):
             await eventually(queues.is_empty)
         handle = client.get_workflow_handle_for(CaseQueue.run, f"case/{case_id}")
         assert (await handle.query(CaseQueue.status)).events == 1
         # Another message with the same words is another event.
-        await door.accept(message["Body"].encode(), 0, "another")
+        await intake.accept(message["Body"].encode(), 0, "another")
         assert (await handle.query(CaseQueue.status)).events == 2
 
 
@@ -102,11 +102,11 @@ async def test_a_case_that_has_ended_begins_again(
     client: Client, rejected: MemoryRejectedMessages
 ) -> None:
     book, [case_id] = Book(), cases(1)
-    door = BatchDoor(client, rejected, queue="case-events")
+    intake = CaseEventIntake(client, rejected, queue="case-events")
     raw = body("JOB_FINISHED", case_id).encode()
     async with working(client, book):
         for number in range(3):
-            assert await door.accept(raw, 0, f"m{number}") == Settle(f"case/{case_id}")
+            assert await intake.accept(raw, 0, f"m{number}") == Settle(f"case/{case_id}")
 
             async def is_written_down(wanted: int = number + 1) -> bool:
                 return len(book.events) == wanted
@@ -145,7 +145,7 @@ async def test_what_is_no_event_goes_to_the_dead_letters_and_starts_nothing(
     bodies = [hostile(number) for number in range(count)]
     before = (await client.count_workflows()).count
     await queues.send(bodies)
-    totals = await drain(client, queues, rejected, Polling(at_once=30, wait=1, quiet=1))
+    totals = await drain(client, queues, rejected, Polling(in_flight=30, wait=1, quiet=1))
     assert totals == BridgeTotals(received=count, dead_lettered=count)
     assert await queues.is_empty()
     dead = await queues.dead()

@@ -29,7 +29,7 @@ from tests.support.sqs import Pair
 from tests.support.waiting import eventually
 from workers.bridges.totals import BridgeTotals
 from workers.connect import connect
-from workers.services.batches.case_events import BatchDoor
+from workers.services.batches.case_events import CaseEventIntake
 from workers.services.verdicts import Abandon
 from workflows.batches.case_queue import CaseQueue
 
@@ -43,14 +43,14 @@ async def test_without_a_worker_events_stay_in_hand_until_there_is_one(
     bodies = [body("JOB_STARTED", case_id, batch) for batch in (1, 2) for case_id in ids]
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         client = await connect(server.address)
-        assert not await BatchDoor(client, rejected, queue="case-events").ready()
+        assert not await CaseEventIntake(client, rejected, queue="case-events").ready()
         await queues.send(bodies)
         async with bridging(client, queues, rejected) as stopped:
             await asyncio.sleep(8)
             assert await queues.left() == 6
             async with working(client, book):
                 await eventually(queues.is_empty, seconds=60)
-                assert await BatchDoor(client, rejected, queue="case-events").ready()
+                assert await CaseEventIntake(client, rejected, queue="case-events").ready()
 
                 async def all_are_written_down() -> bool:
                     return len(book.events) >= 6
@@ -117,9 +117,9 @@ async def test_a_wish_to_cancel_is_not_kept_by_the_client(
     client: Client, rejected: MemoryRejectedMessages
 ) -> None:
     [case_id] = cases(1)
-    door = BatchDoor(client, rejected, queue="case-events")
+    intake = CaseEventIntake(client, rejected, queue="case-events")
     # Without a worker the case does not answer.
-    asked = asyncio.create_task(door.accept(body("JOB_STARTED", case_id).encode(), 0, "m"))
+    asked = asyncio.create_task(intake.accept(body("JOB_STARTED", case_id).encode(), 0, "m"))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asked, 1)
     assert asked.cancelled()
@@ -130,9 +130,9 @@ async def test_what_does_not_answer_in_time_is_given_back(
 ) -> None:
     monkeypatch.setattr("workers.services.batches.case_events.TAKE_SECONDS", 0.5)
     [case_id] = cases(1)
-    door = BatchDoor(client, rejected, queue="case-events")
+    intake = CaseEventIntake(client, rejected, queue="case-events")
     began = time.monotonic()
-    verdict = await door.accept(body("JOB_STARTED", case_id).encode(), 0, "m")
+    verdict = await intake.accept(body("JOB_STARTED", case_id).encode(), 0, "m")
     assert isinstance(verdict, Abandon)
     assert f"case/{case_id}" in verdict.reason
     assert time.monotonic() - began < 5
@@ -149,9 +149,9 @@ async def test_a_case_with_a_full_inbox_gives_events_back(
         id=f"case/{case_id}",
         task_queue=TASK_QUEUE,
     )
-    door = BatchDoor(client, rejected, queue="case-events")
+    intake = CaseEventIntake(client, rejected, queue="case-events")
     async with working(client, StuckBook()):
-        verdict = await door.accept(body("JOB_STARTED", case_id).encode(), 0, "m")
+        verdict = await intake.accept(body("JOB_STARTED", case_id).encode(), 0, "m")
     assert isinstance(verdict, Abandon)
     assert "too many events" in verdict.reason
 
@@ -161,10 +161,10 @@ async def test_no_future_is_left_unlooked_at_when_temporal_is_away(
 ) -> None:
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         client = await connect(server.address)
-    door = BatchDoor(client, rejected, queue="case-events")
-    verdict = await door.accept(body("JOB_STARTED", 7).encode(), 0, "m")
+    intake = CaseEventIntake(client, rejected, queue="case-events")
+    verdict = await intake.accept(body("JOB_STARTED", 7).encode(), 0, "m")
     assert isinstance(verdict, Abandon)
-    assert not await door.ready()
+    assert not await intake.ready()
     gc.collect()
     await asyncio.sleep(0)
     assert not [entry for entry in caplog.records if entry.name == "asyncio"]

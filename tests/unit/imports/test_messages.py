@@ -1,4 +1,4 @@
-"""The import door refuses what is no message, and says what is wrong with it."""
+"""The import intake refuses what is no message, and says what is wrong with it."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.imports import MESSAGE_BYTES, DocumentType
 from tests.support.chaos import examples
-from workers.services.imports.intake import ImportDoor, summary
+from workers.services.imports.intake import ImportIntake, summary
 from workers.services.imports.messages import read_message
 from workers.services.verdicts import (
     DESCRIPTION_LIMIT,
@@ -89,8 +89,8 @@ class FailingTemporal:
         raise self._error
 
 
-def door(client: object, rejected: MemoryRejectedMessages | None = None) -> ImportDoor:
-    return ImportDoor(
+def intake(client: object, rejected: MemoryRejectedMessages | None = None) -> ImportIntake:
+    return ImportIntake(
         cast(Client, client), rejected or MemoryRejectedMessages(), queue="import-queue"
     )
 
@@ -103,7 +103,7 @@ def run() -> Iterator[Callable[..., Any]]:
 
 def refused(run: Callable[..., Any], raw: bytes) -> DeadLetter:
     rejected = MemoryRejectedMessages()
-    verdict = run(door(NoTemporal(), rejected).accept(raw, 0, "m1"))
+    verdict = run(intake(NoTemporal(), rejected).accept(raw, 0, "m1"))
     assert isinstance(verdict, DeadLetter)
     assert verdict.reason in {MALFORMED_BODY, UNKNOWN_DOCUMENT_TYPE, INVALID_MESSAGE}
     assert 0 < len(verdict.description) <= DESCRIPTION_LIMIT
@@ -275,7 +275,7 @@ def test_the_largest_bodies_do_not_block_the_loop(run: Callable[..., Any], raw: 
 def test_the_database_away_gives_the_message_back(run: Callable[..., Any]) -> None:
     rejected = MemoryRejectedMessages()
     rejected.away = True
-    verdict = run(door(NoTemporal(), rejected).accept(b"not json", 0, "m1"))
+    verdict = run(intake(NoTemporal(), rejected).accept(b"not json", 0, "m1"))
     assert isinstance(verdict, Abandon)
 
 
@@ -286,14 +286,14 @@ def test_a_failing_temporal_gives_the_message_back(
     run: Callable[..., Any], status: RPCStatusCode
 ) -> None:
     failing = FailingTemporal(status, "Namespace default has no mapping for Pipeline")
-    verdict = run(door(failing).accept(raw_of(DocumentType.EQUIPMENT), 0, "m1"))
+    verdict = run(intake(failing).accept(raw_of(DocumentType.EQUIPMENT), 0, "m1"))
     assert isinstance(verdict, Abandon)
     assert status.name in verdict.reason
 
 
 def test_a_message_that_temporal_never_takes_is_refused(run: Callable[..., Any]) -> None:
     failing = FailingTemporal(RPCStatusCode.INVALID_ARGUMENT, "Input exceeds size limit.")
-    verdict = run(door(failing).accept(raw_of(DocumentType.EQUIPMENT), 0, "m1"))
+    verdict = run(intake(failing).accept(raw_of(DocumentType.EQUIPMENT), 0, "m1"))
     assert isinstance(verdict, DeadLetter)
     assert "exceeds size limit" in verdict.description
 
@@ -302,7 +302,7 @@ def test_a_message_that_temporal_never_takes_is_refused(run: Callable[..., Any])
 def test_the_eighth_delivery_is_loud(
     run: Callable[..., Any], caplog: pytest.LogCaptureFixture, earlier: int, loud: bool
 ) -> None:
-    run(door(NoTemporal()).accept(b"not json", earlier, "m-17"))
+    run(intake(NoTemporal()).accept(b"not json", earlier, "m-17"))
     errors = [entry for entry in caplog.records if entry.levelno >= logging.ERROR]
     assert bool(errors) is loud
     assert all("m-17" in entry.getMessage() for entry in errors)

@@ -36,7 +36,7 @@ POLLED_WITHIN: Final = timedelta(seconds=90)
 """A worker that lives asks for work at least once a minute."""
 
 
-class BatchDoor:
+class CaseEventIntake:
     """Has case events taken by their cases, or says why not.
 
     Events of different cases may come side by side; those of one case one after the other.
@@ -78,7 +78,7 @@ class BatchDoor:
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
-    def lane(self, raw: bytes) -> int | None:
+    def ordering_key(self, raw: bytes) -> int | None:
         """The case of an event: what must not be overtaken by what; None: it is no event."""
         try:
             return read_case_event(raw).case_id

@@ -17,7 +17,7 @@ from workflows import attributes
 logger = logging.getLogger(__name__)
 
 
-class LoadDoor:
+class DocumentIntake:
     """Turns the messages of one batch's queue into started loads, or says why not.
 
     Any number of calls may run at once.

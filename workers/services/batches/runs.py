@@ -11,7 +11,7 @@ from adapters.ports import RejectedMessages
 from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, Timings
 from workers.cli.batches.context import name_of
 from workers.cli.errors import CommandError
-from workers.services.batches.case_events import BatchDoor
+from workers.services.batches.case_events import CaseEventIntake
 from workers.services.imports.runs import SECONDS_TO_ANSWER, TemporalRuns, send_update
 from workers.services.verdicts import Settle
 
@@ -54,15 +54,15 @@ class BatchRuns:
             raise CommandError(f"{key.workflow_id} cannot be asked: {error}") from error
 
     async def take(self, event: CaseEvent, rejected: RejectedMessages, timings: Timings) -> str:
-        """Have an event taken through the same door as the bridge's; who took it.
+        """Have an event taken through the same intake as the bridge's; who took it.
 
         Raises:
             CommandError: It was not taken, or nobody knows.
         """
-        door = BatchDoor(self._client, rejected, queue=SENDER, timings=timings)
+        intake = CaseEventIntake(self._client, rejected, queue=SENDER, timings=timings)
         body = event.model_dump_json(by_alias=True, exclude_none=True)
         # A person who says something twice means it twice.
-        verdict = await door.accept(body.encode(), 0, uuid.uuid4().hex)
+        verdict = await intake.accept(body.encode(), 0, uuid.uuid4().hex)
         if isinstance(verdict, Settle):
             return verdict.workflow_id
         raise CommandError(f"{event.event_type} of {event.key} was not taken: {verdict.reason}")

@@ -32,7 +32,7 @@ LOUD_FROM_DELIVERY: Final = 8
 """A queue gives a message up after its tenth delivery: from here on somebody should look."""
 
 
-class ImportDoor:
+class ImportIntake:
     """Turns the body of a message into a started workflow, or says why not.
 
     Any number of calls may run at once.

@@ -1,4 +1,4 @@
-"""Waiting for Temporal or the database to come back, while a message stays in hand."""
+"""Retries of a message that cannot be accepted now, while it stays in flight."""
 
 import asyncio
 import random
@@ -18,8 +18,8 @@ async def sleep(seconds: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long to wait, in seconds."""
+class Retry:
+    """Pauses between attempts, in seconds, and how long they continue."""
 
     first_pause: float = 0.5
     longest_pause: float = 30.0
@@ -33,7 +33,7 @@ class Patience:
             yield pause * random.uniform(0.5, 1.0)
             pause = min(pause * 2, self.longest_pause)
 
-    async def decide(
+    async def run(
         self,
         accept: Accept,
         raw: bytes,
@@ -41,17 +41,17 @@ class Patience:
         message_id: str | None,
         pause: Callable[[float], Awaitable[bool]] = sleep,
     ) -> Verdict:
-        """The verdict on a message; one that blames the world is asked for again.
+        """The verdict on a message; while it is to abandon it, `accept` is called again.
 
-        A delivery is spent with every message given back, and after ten the queue gives the
-        message up, so it is held for a while first. Its lock must be kept meanwhile.
+        Every message that is given back uses up a delivery, and after ten the queue dead-letters
+        it, so it is held for a while first. Its lease must be extended meanwhile.
 
         Args:
             accept: Decides.
             raw: The body.
             delivery_count: Deliveries before this one.
             message_id: As the sender set it.
-            pause: Waits for so many seconds; True ends the waiting for good.
+            pause: Waits for so many seconds; True ends the retries.
         """
         clock = asyncio.get_running_loop().time
         until, pauses = clock() + self.hold, self.pauses()

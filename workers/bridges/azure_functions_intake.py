@@ -1,4 +1,4 @@
-"""The import door for hosts that own the process and call us message by message."""
+"""The import intake for hosts that own the process and call us message by message."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,13 +6,13 @@ from contextlib import AsyncExitStack
 
 from workers.connect import connect
 from workers.resources.common import RESOURCE_SETTINGS, open_resources
-from workers.services.imports.intake import ImportDoor
+from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Verdict
 from workers.settings.check import check_at_start
 from workers.settings.common import QueueSettings, RunSettings
 
 
-class LateDoor:
+class LazyHandler:
     """Opened by the first message and kept as long as the process lives.
 
     An opening that fails leaves nothing behind and is tried again by the next message.
@@ -22,11 +22,11 @@ class LateDoor:
         """Set up; settings are read when the first message comes."""
         self._environment = environment
         self._opening = asyncio.Lock()
-        self._door: ImportDoor | None = None
+        self._intake: ImportIntake | None = None
         self._opened = AsyncExitStack()
 
     async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
-        """As `ImportDoor.accept`.
+        """As `ImportIntake.accept`.
 
         Raises:
             SettingsError: A setting is missing or makes no sense.
@@ -34,26 +34,26 @@ class LateDoor:
             TemporalUnreachable: Temporal does not answer at the first message.
         """
         async with self._opening:
-            if self._door is None:
-                self._door = await self._open()
-        return await self._door.accept(raw, delivery_count, message_id)
+            if self._intake is None:
+                self._intake = await self._open()
+        return await self._intake.accept(raw, delivery_count, message_id)
 
     async def close(self) -> None:
         """Close what was opened; a later message opens it again."""
-        self._door = None
+        self._intake = None
         await self._opened.aclose()
 
-    async def _open(self) -> ImportDoor:
+    async def _open(self) -> ImportIntake:
         check_at_start(self._environment, QueueSettings, *RESOURCE_SETTINGS)
         queue = QueueSettings.read(self._environment)
         runs = RunSettings.read(self._environment)
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(open_resources(self._environment))
-            door = ImportDoor(
+            intake = ImportIntake(
                 await connect(),
                 resources.rejected,
                 queue=queue.queue_name,
                 park_for_days=runs.park_for_days,
             )
             self._opened = stack.pop_all()
-        return door
+        return intake

@@ -1,4 +1,4 @@
-"""Stopping in bounded time, without losing what is under way."""
+"""Stop in bounded time, without losing what is in flight."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 
 class Stop:
-    """The wish to stop, and what it cuts off."""
+    """An event that ends a run, and the deadlines that count from it."""
 
     def __init__(self, event: asyncio.Event) -> None:
         """Listen to `event`; `watch` must run as long as limits are to work."""
@@ -15,27 +15,32 @@ class Stop:
         self._limits: dict[asyncio.Timeout, float] = {}
 
     @property
-    def came(self) -> bool:
-        """Whether to stop."""
+    def is_set(self) -> bool:
+        """Whether the stop was requested."""
         return self._event.is_set()
 
     async def watch(self) -> None:
-        """Set the limits in motion when the time has come."""
+        """Start the deadlines when the event is set."""
         await self._event.wait()
         self._since = asyncio.get_running_loop().time()
         for limit, grace in self._limits.items():
             limit.reschedule(self._since + grace)
 
     async def pause(self, seconds: float) -> bool:
-        """Wait, but not beyond a stop; whether it came."""
+        """Wait, but not beyond a stop; True: it is set."""
         try:
             await asyncio.wait_for(self._event.wait(), seconds)
         except TimeoutError:
             return False
         return True
 
+    async def elapsed(self, grace: float) -> None:
+        """Wait until `grace` seconds have passed since the stop."""
+        await self._event.wait()
+        await asyncio.sleep(grace)
+
     @asynccontextmanager
-    async def cut_off(self, grace: float) -> AsyncGenerator[asyncio.Timeout]:
+    async def deadline_after_stop(self, grace: float) -> AsyncGenerator[asyncio.Timeout]:
         """Leave the block, without an error, when `grace` seconds have passed since the stop."""
         limit = asyncio.timeout(None)
         try:

@@ -1,0 +1,185 @@
+"""Queues of every kind that the consumer receives from, one fresh queue for each test."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
+from azure.servicebus.aio import ServiceBusClient
+
+from stack.service_bus import QueueSettings as EmulatedQueue
+from stack.service_bus import ServiceBusEmulator
+from tests.support.aws import cloud, clouds
+from tests.support.memory_queue import MemoryQueue, MemoryTransport
+from tests.support.sqs import Pair, pair_of_queues
+from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.retry import Accept, Retry
+from workers.bridges.service_bus import ServiceBusTransport
+from workers.bridges.sqs import Polling, SqsTransport
+from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
+from workers.bridges.transport import Transport
+from workers.settings.common import QueueSettings
+
+LEASE = 3
+"""Seconds of a lease, in every queue."""
+QUICK = Retry(first_pause=0.05, longest_pause=0.2, hold=0.5)
+
+KINDS = ["memory", "service-bus", *clouds()]
+
+
+class ConsumedQueue(ABC):
+    """A queue and what a test looks at."""
+
+    keeps_order = True
+    """Whether a message that is given back can be delayed."""
+    names_missing = True
+    """Whether a queue that does not exist differs from one that refuses."""
+
+    @abstractmethod
+    def transport(self) -> Transport[Any]:
+        """A new one, as another process would have it."""
+
+    @abstractmethod
+    async def send(self, *bodies: str) -> None:
+        """Send bodies in order."""
+
+    @abstractmethod
+    async def left(self) -> int:
+        """Messages that are not settled."""
+
+    @abstractmethod
+    async def dead(self) -> list[tuple[str, str, str]]:
+        """Body, reason and description of every dead letter; takes them."""
+
+    @abstractmethod
+    async def remove(self) -> None:
+        """Make the queue unknown."""
+
+    def consumer(self, accept: Accept, limits: Limits | None = None, **more: Any) -> Consumer[Any]:
+        limits = limits or Limits(wait=1, quiet=1.5)
+        return Consumer(self.transport(), accept, limits, **{"retry": QUICK, **more})
+
+    async def is_empty(self) -> bool:
+        return await self.left() == 0
+
+
+class InMemory(ConsumedQueue):
+    def __init__(self) -> None:
+        self._queue = MemoryQueue(lease=LEASE)
+
+    def transport(self) -> MemoryTransport:
+        return MemoryTransport(self._queue)
+
+    async def send(self, *bodies: str) -> None:
+        self._queue.send(*bodies)
+
+    async def left(self) -> int:
+        return self._queue.left
+
+    async def dead(self) -> list[tuple[str, str, str]]:
+        return [(body.decode(), *why) for body, *why in self._queue.dead]
+
+    async def remove(self) -> None:
+        self._queue.is_there = False
+
+
+class OfServiceBus(ConsumedQueue):
+    keeps_order = False
+    names_missing = False
+
+    def __init__(self, emulator: ServiceBusEmulator, name: str) -> None:
+        self._emulator = emulator
+        self._name = name
+
+    def transport(self) -> ServiceBusTransport:
+        settings = QueueSettings(self._emulator.connection_string, self._name, 10, 1)
+        return ServiceBusTransport(settings)
+
+    async def send(self, *bodies: str) -> None:
+        async with self._client() as client, client.get_queue_sender(self._name) as sender:
+            await sender.send_messages([ServiceBusMessage(body) for body in bodies])
+
+    async def left(self) -> int:
+        counts = self._emulator.counts(self._name)
+        return counts.active + counts.locked
+
+    async def dead(self) -> list[tuple[str, str, str]]:
+        async with self._client() as client:
+            receiver = client.get_queue_receiver(
+                self._name, sub_queue=ServiceBusSubQueue.DEAD_LETTER
+            )
+            async with receiver:
+                letters = await receiver.peek_messages(max_message_count=100)
+        return [
+            (str(one), one.dead_letter_reason or "", one.dead_letter_error_description or "")
+            for one in letters
+        ]
+
+    async def remove(self) -> None:
+        self._name = "no-such-queue"
+
+    def _client(self) -> ServiceBusClient:
+        return ServiceBusClient.from_connection_string(self._emulator.connection_string)
+
+
+class OfSqs(ConsumedQueue):
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+
+    def transport(self) -> SqsTransport:
+        queue = SqsQueue(self._pair.client, self._pair.url)
+        polling = Polling(visibility_timeout=LEASE)
+        return SqsTransport(queue, RedriveTarget(queue, whole=100).put, polling)
+
+    async def send(self, *bodies: str) -> None:
+        await self._pair.send(bodies)
+
+    async def left(self) -> int:
+        return await self._pair.left()
+
+    async def dead(self) -> list[tuple[str, str, str]]:
+        return [
+            (
+                letter["Body"],
+                letter["MessageAttributes"]["Reason"]["StringValue"],
+                letter["MessageAttributes"]["Description"]["StringValue"],
+            )
+            for letter in await self._pair.dead()
+        ]
+
+    async def remove(self) -> None:
+        await self._pair.client.delete_queue(QueueUrl=self._pair.url)
+
+
+MakeQueue = Callable[[], Awaitable[ConsumedQueue]]
+
+
+@asynccontextmanager
+async def queue_maker(kind: str, folder: Path) -> AsyncGenerator[MakeQueue]:
+    """What makes queues of one of `KINDS`."""
+    if kind == "memory":
+
+        async def in_memory() -> ConsumedQueue:
+            return InMemory()
+
+        yield in_memory
+    elif kind == "service-bus":
+        names = [f"queue-{number}" for number in range(50)]
+        queues = [EmulatedQueue(name, LEASE, 10) for name in names]
+        async with ServiceBusEmulator(queues) as emulator:
+            numbers = count()
+
+            async def of_service_bus() -> ConsumedQueue:
+                return OfServiceBus(emulator, names[next(numbers)])
+
+            yield of_service_bus
+    else:
+        async with cloud(kind, folder) as started:
+
+            async def of_sqs() -> ConsumedQueue:
+                return OfSqs(await pair_of_queues(started.clients.sqs))
+
+            yield of_sqs

@@ -1,0 +1,396 @@
+"""The one loop of all bridges: receive, decide, settle.
+
+A message is settled only after its handler has accepted it, which is after Temporal has accepted
+its start. So a consumer that dies at any moment loses nothing: what it had not settled is
+delivered again when its lease ends, and what was accepted already is met as a duplicate then.
+
+Messages of one ordering key are decided about one after the other. When one is given back, all
+those behind it that are in flight are given back too, and none of them overtakes it.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Generic
+
+from workers.bridges.retry import Accept, Retry
+from workers.bridges.stop import Stop
+from workers.bridges.totals import BridgeError, BridgeTotals
+from workers.bridges.transport import (
+    Delivery,
+    LeaseLost,
+    NotDeadLettered,
+    QueueMissing,
+    QueueRefused,
+    Received,
+    Transport,
+    TransportError,
+)
+from workers.health import Health
+from workers.services.verdicts import Abandon, DeadLetter, Verdict
+
+logger = logging.getLogger(__name__)
+
+LONGEST_DELAY: Final = 300
+"""Seconds after which a message that is given back comes again, at most."""
+SETTLE_SECONDS: Final = 60
+"""How long a settlement is tried; longer as long as the lease holds."""
+_SETTLE_RETRY: Final = Retry(first_pause=0.2, longest_pause=1.0)
+_SHORTEST_EXTENSION: Final = 0.2
+_SHORTEST_WAIT: Final = 0.1
+# Seconds from the stop until each is cut off: together they keep a stop within 10 s.
+_STOP_DECIDING: Final = 4.0
+_STOP_SETTLING: Final = 6.0
+_STOP_CLOSING: Final = 8.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is received, and how long is waited for it."""
+
+    concurrency: int = 10
+    """Messages that are decided about at once."""
+    in_flight: int = 10
+    """Messages that are received and not yet settled."""
+    refill: int = 1
+    """Messages that there must be room for before more are received. With as many as
+    `concurrency`, nothing is received while anything is being decided about."""
+    wait: float = 20
+    """Seconds that a receive waits for the first message."""
+    quiet: float = 20
+    """Seconds that a queue stays empty before a drain ends."""
+
+
+@dataclass(frozen=True)
+class Consumer(Generic[Received]):
+    """Receives the messages of one queue, has them accepted, and settles them."""
+
+    transport: Transport[Received]
+    accept: Accept
+    """Decides about a message; may be called again with the same one."""
+    limits: Limits = Limits()
+    ordering_key: Callable[[bytes], Hashable | None] | None = None
+    """Which messages must not overtake each other, by their bodies; None: any may."""
+    ready: Callable[[], Awaitable[bool]] | None = None
+    """Whether what `accept` depends on is available."""
+    retry: Retry = field(default_factory=Retry)
+    """How long a message that is not accepted is held, and the pauses before trying again."""
+    hold_while_unavailable: float = 0
+    """Seconds in flight of a message while what `accept` depends on is unavailable. 0: messages
+    are given back when `retry` has ended, and none is received until it is available again."""
+    health: Health = field(default_factory=Health)
+    """Shows whether messages are received and accepted."""
+
+    async def run(
+        self, stop: asyncio.Event, *, drain: bool = False, ends_with_queue: bool = False
+    ) -> BridgeTotals:
+        """Work until `stop` is set.
+
+        Args:
+            stop: Stop receiving, settle what is in flight or leave it to come back: within 10 s.
+            drain: End when the queue has stayed empty for `limits.quiet` seconds, or when messages
+                had to be given back because what `accept` depends on is unavailable.
+            ends_with_queue: End when the queue is gone, instead of waiting for it to come back.
+
+        Raises:
+            BridgeError: The queue does not exist, or does not let us in, from the beginning.
+        """
+        session = _Session(self, Stop(stop), drain, ends_with_queue)
+        await session.run()
+        return session.totals
+
+
+@dataclass(frozen=True)
+class _GivenBack:
+    """A message that is to come again."""
+
+    first: str | None
+    """The message of its ordering key that was not accepted: itself, or one before it."""
+    delay: int
+    """Seconds until it comes again."""
+
+
+_Task = asyncio.Task[_GivenBack | None]
+
+
+@dataclass(eq=False, slots=True)
+class _InFlight(Generic[Received]):
+    message: Received
+    key: Hashable | None
+    before: _Task | None
+    """The message of the same key that was received before this one."""
+    task: _Task = field(init=False)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Keeps calls that concern this message apart."""
+    is_settled: bool = False
+    timer: asyncio.TimerHandle | None = None
+    extension: asyncio.Task[None] | None = None
+
+
+class _Session(Generic[Received]):
+    """One run of a consumer."""
+
+    def __init__(
+        self, consumer: Consumer[Received], stop: Stop, drain: bool, ends_with_queue: bool
+    ) -> None:
+        self.totals = BridgeTotals()
+        self._consumer = consumer
+        self._transport = consumer.transport
+        self._limits = consumer.limits
+        self._stop = stop
+        self._drain = drain
+        self._ends_with_queue = ends_with_queue
+        self._loop = asyncio.get_running_loop()
+        self._tasks = asyncio.TaskGroup()
+        self._pauses = consumer.retry.pauses()
+        self._opened = False
+        self._unavailable = False
+        self._quiet_since = self._loop.time()
+        self._in_flight: set[_InFlight[Received]] = set()
+        self._undecided: set[_InFlight[Received]] = set()
+        self._freed = asyncio.Event()
+        self._last: dict[Hashable, _Task] = {}
+        """The last message in flight of each ordering key."""
+
+    async def run(self) -> None:
+        watch = asyncio.create_task(self._stop.watch())
+        leave = asyncio.create_task(self._leave_undecided())
+        refused: BridgeError | None = None
+        try:
+            async with self._stop.deadline_after_stop(_STOP_SETTLING) as limit, self._tasks:
+                try:
+                    await self._consume()
+                except BridgeError as error:
+                    refused = error
+            if limit.expired():
+                logger.warning("stopped before everything was settled; the rest comes back")
+        finally:
+            self._consumer.health.ready = False
+            leave.cancel()
+            async with self._stop.deadline_after_stop(_STOP_CLOSING):
+                await self._transport.close()
+            watch.cancel()
+        if refused is not None:
+            raise refused
+
+    async def _leave_undecided(self) -> None:
+        """Leave messages to come back by themselves, in time to settle the others."""
+        await self._stop.elapsed(_STOP_DECIDING)
+        for item in self._undecided:
+            item.task.cancel()
+
+    async def _consume(self) -> None:
+        while await self._room_and_dependencies():
+            wait = self._limits.wait
+            if self._drain:
+                left = self._limits.quiet - (self._loop.time() - self._quiet_since)
+                if left <= 0 and not self._in_flight:
+                    return
+                wait = min(wait, max(left, _SHORTEST_WAIT))
+            messages = await self._receive(wait)
+            if messages is None:
+                return
+            for message in messages:
+                self._take(message)
+            if messages or self._in_flight:
+                self._quiet_since = self._loop.time()
+
+    def _room(self) -> int:
+        deciding = self._limits.concurrency - len(self._undecided)
+        return min(deciding, self._limits.in_flight - len(self._in_flight))
+
+    async def _room_and_dependencies(self) -> bool:
+        """Wait until messages can be received and decided about; False: the run ends."""
+        while not self._stop.is_set and self._room() < self._limits.refill:
+            self._freed.clear()
+            async with self._stop.deadline_after_stop(0):
+                await self._freed.wait()
+        if self._unavailable and not self._stop.is_set:
+            return not self._drain and await self._is_available_again()
+        return not self._stop.is_set
+
+    async def _is_available_again(self) -> bool:
+        """Wait for what messages were given back for; False: the stop was first."""
+        ready = self._consumer.ready
+        for pause in self._consumer.retry.pauses():
+            if await self._stop.pause(pause):
+                return False
+            if ready is None or await ready():
+                self._unavailable = False
+                return True
+        raise AssertionError("pauses have no end")
+
+    async def _receive(self, wait: float) -> Sequence[Received] | None:
+        """Messages; None when there will never be any more."""
+        try:
+            async with self._stop.deadline_after_stop(0):
+                messages = await self._transport.receive(self._room(), wait)
+                self._pauses = self._consumer.retry.pauses()
+                self._opened = self._consumer.health.ready = True
+                self.totals = self.totals.plus(received=len(messages))
+                return messages
+        except TransportError as error:
+            if self._ends_with_queue and isinstance(error, QueueMissing):
+                return None
+            if isinstance(error, QueueRefused) and not self._opened:
+                raise BridgeError(str(error)) from error
+            logger.warning("%s; trying again", error)
+        self._consumer.health.ready = False
+        await self._stop.pause(next(self._pauses))
+        # A queue that does not answer is not known to be empty.
+        self._quiet_since = self._loop.time()
+        return ()
+
+    def _take(self, message: Received) -> None:
+        order = self._consumer.ordering_key
+        key = None if order is None else order(message.body)
+        item = _InFlight(message, key, None if key is None else self._last.get(key))
+        self._in_flight.add(item)
+        self._undecided.add(item)
+        item.task = self._tasks.create_task(self._handle(item))
+        item.task.add_done_callback(partial(self._done, item))
+        if key is not None:
+            self._last[key] = item.task
+        self._schedule_extension(item)
+
+    def _done(self, item: _InFlight[Received], task: _Task) -> None:
+        self._in_flight.discard(item)
+        self._undecided.discard(item)
+        if item.timer is not None:
+            item.timer.cancel()
+        if item.extension is not None:
+            item.extension.cancel()
+        if item.key is not None and self._last.get(item.key) is task:
+            del self._last[item.key]
+        self._quiet_since = self._loop.time()
+        self._freed.set()
+
+    async def _handle(self, item: _InFlight[Received]) -> _GivenBack | None:
+        """Decide about a message, after the one before it, and settle it; None: it is settled."""
+        message = item.message
+        # Shielded: what is left undecided at a stop must not take what is before it along.
+        behind = None if item.before is None else await asyncio.shield(item.before)
+        # What all of them wait for may be back before the last of them is given back.
+        if behind is None or behind.first == message.message_id:
+            behind = None
+            verdict = await self._decide(message)
+            self._decided(item)
+            if await self._accepted(item, verdict):
+                return None
+        self._decided(item)
+        # It must not come again before the one that it has to wait for.
+        delay = 0 if self._stop.is_set else _delay(message) if behind is None else behind.delay + 1
+        if await self._settle(item, partial(self._transport.abandon, message, delay)):
+            self.totals = self.totals.plus(abandoned=1)
+        return _GivenBack(message.message_id if behind is None else behind.first, delay)
+
+    def _decided(self, item: _InFlight[Received]) -> None:
+        self._undecided.discard(item)
+        self._freed.set()
+
+    async def _decide(self, message: Received) -> Verdict:
+        consumer, time = self._consumer, self._loop.time
+        until, was_ready = time() + consumer.hold_while_unavailable, False
+        while True:
+            verdict = await consumer.retry.run(
+                consumer.accept,
+                message.body,
+                message.delivery_count,
+                message.message_id,
+                self._stop.pause,
+            )
+            if not isinstance(verdict, Abandon) or self._stop.is_set:
+                return verdict
+            if consumer.hold_while_unavailable <= 0:
+                self._unavailable, consumer.health.ready = True, False
+                return verdict
+            is_ready = consumer.ready is None or await consumer.ready()
+            if is_ready and (was_ready or consumer.ready is None):
+                # Available before it was tried and after: the message itself is the reason.
+                return verdict
+            if not is_ready:
+                consumer.health.ready = False
+            if time() > until or (self._drain and not is_ready):
+                self._unavailable = True
+                return verdict
+            was_ready = is_ready
+
+    async def _accepted(self, item: _InFlight[Received], verdict: Verdict) -> bool:
+        """Settle a message as its verdict says; False: it has to be given back."""
+        message, transport = item.message, self._transport
+        if isinstance(verdict, Abandon):
+            logger.warning(
+                "message %r of %s is not accepted now, at delivery %d: %s",
+                message.message_id,
+                transport.name,
+                message.delivery_count + 1,
+                verdict.reason,
+            )
+            return False
+        if isinstance(verdict, DeadLetter):
+            try:
+                done = await self._settle(item, partial(transport.dead_letter, message, verdict))
+            except NotDeadLettered as error:
+                logger.warning("message %r is no dead letter yet: %s", message.message_id, error)
+                return False
+            self.totals = self.totals.plus(dead_lettered=done)
+        else:
+            done = await self._settle(item, partial(transport.complete, message))
+            self.totals = self.totals.plus(settled=done)
+        return True
+
+    async def _settle(
+        self, item: _InFlight[Received], settlement: Callable[[], Awaitable[None]]
+    ) -> bool:
+        """Settle a message, however often that takes; False: it comes back by itself."""
+        lease = self._transport.lease_seconds(item.message)
+        until = self._loop.time() + max(SETTLE_SECONDS, lease)
+        for pause in _SETTLE_RETRY.pauses():
+            try:
+                async with item.lock:
+                    await settlement()
+                    item.is_settled = True
+                return True
+            except NotDeadLettered:
+                raise
+            except TransportError as error:
+                name = item.message.message_id
+                if isinstance(error, LeaseLost) or self._loop.time() + pause > until:
+                    logger.warning("message %r comes back: %s", name, error)
+                    return False
+                logger.info("message %r is not settled yet: %s", name, error)
+            await asyncio.sleep(pause)
+        raise AssertionError("pauses have no end")
+
+    def _schedule_extension(self, item: _InFlight[Received], share: float = 0.5) -> None:
+        lease = self._transport.lease_seconds(item.message)
+        if lease < math.inf:
+            seconds = max(_SHORTEST_EXTENSION, lease * share)
+            item.timer = self._loop.call_later(seconds, self._start_extension, item)
+
+    def _start_extension(self, item: _InFlight[Received]) -> None:
+        if not item.task.cancelling():
+            item.extension = self._tasks.create_task(self._extend(item))
+
+    async def _extend(self, item: _InFlight[Received]) -> None:
+        async with item.lock:
+            if item.is_settled:
+                return
+            try:
+                await self._transport.extend(item.message)
+                share = 0.5
+            except LeaseLost as error:
+                logger.warning("message %r is lost: %s", item.message.message_id, error)
+                return
+            except TransportError as error:
+                logger.info("message %r is not extended: %s", item.message.message_id, error)
+                share = 0.1
+        self._schedule_extension(item, share)
+
+
+def _delay(message: Delivery) -> int:
+    """Seconds until a message comes again: at once the first time, then later and later."""
+    return min(2 ** min(message.delivery_count, 10) - 1, LONGEST_DELAY)
