@@ -10,6 +10,7 @@ import pytest
 
 from workers.cli.errors import failures_in_one_line
 from workers.gateway.process import run_gateway
+from workers.pipelines.imports import IMPORTS
 from workers.process import run_bridge, run_worker
 from workers.settings.base import Settings
 from workers.settings.batches import BatchSettings, CaseEventSettings
@@ -89,7 +90,7 @@ BATCHES = {"AWS_REGION", "DOCFLOW_BATCH_TOPIC_ARN", "DOCFLOW_BATCH_SOURCE_FUNCTI
             | BATCHES
             | {"AZURE_SERVICE_BUS_CONNECTION_STRING", "DOCFLOW_CASE_EVENTS_QUEUE_URL"},
         ),
-        (run_bridge, SHARED | {"AZURE_SERVICE_BUS_CONNECTION_STRING"}),
+        (partial(run_bridge, IMPORTS.bridges[0]), SHARED | {"AZURE_SERVICE_BUS_CONNECTION_STRING"}),
     ],
     ids=["worker", "worker with bridges", "bridge"],
 )

@@ -88,9 +88,9 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
 
 
 def _case_event_settings(environment: Mapping[str, str]) -> "BatchSettings":
-    settings = _settings(environment)
-    settings.case_events_queue()
-    return settings
+    from workers.settings.batches import CaseEventSettings
+
+    return CaseEventSettings.read(environment)
 
 
 async def _run_case_events(

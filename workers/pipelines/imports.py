@@ -62,8 +62,10 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
 
 def _bridge_settings(environment: Mapping[str, str]) -> _BridgeSettings:
+    from workers.settings.check import check_settings
     from workers.settings.common import QueueSettings, RunSettings
 
+    check_settings(environment, QueueSettings, RunSettings)
     return _BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
 
 

@@ -22,6 +22,7 @@ ELSEWHERE: Final = frozenset(
         "DOCFLOW_CASE_ID",
         "DOCFLOW_BATCH_ID",
         # Read by tests, whose processes inherit them.
+        "DOCFLOW_CHAOS",
         "DOCFLOW_CHROMIUM",
         "DOCFLOW_CRASH_SEED",
         "DOCFLOW_TEST_AWS",
