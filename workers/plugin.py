@@ -22,6 +22,7 @@ PASSTHROUGH = (
     "workflows.policies",
     "workflows.steps",
     "workflows.spreadsheets.answers",
+    "workflows.spreadsheets.refusals",
     "workflows.spreadsheets.messages",
     "workflows.spreadsheets.pauses",
 )

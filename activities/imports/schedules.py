@@ -12,6 +12,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
 from activities.scratch import fetched
+from activities.seen_keys import SeenKeys
 from activities.threads import Aside
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter, ScheduleSource
 from contracts.base import Contract
@@ -105,7 +106,9 @@ class ScheduleImports:
         ):
             mark = await self._resume(key, _identity(message, work.plan.source))
             items = source.read(message.primavera_project_id)
-            with closing(ScheduleChunks(items, message.project_id, mark.cursor)) as chunks:
+            with closing(
+                ScheduleChunks(items, message.project_id, SeenKeys, mark.cursor)
+            ) as chunks:
                 await self._write(key, chunks, mark.cursor, aside, heart)
             retired = await self._store.retire(key, chunks.primavera_project_id)
             mark = await self._store.finish(key)

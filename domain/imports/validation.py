@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any, Final
 
-from activities.seen_keys import SeenKeys
 from contracts.imports import Problem
 from domain.imports.matching import Header
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
 from domain.tabular.fields import FieldSpec, Kind
+from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, RejectedRow
 from domain.tabular.values import readable, storable
 
@@ -63,7 +63,7 @@ class Sieve:
         scope: Mapping[str, str],
         header: Header,
         head: Rows,
-        seen: SeenKeys,
+        seen: KeyOccurrences,
         *,
         keep_cells: bool = False,
     ) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
-from activities.seen_keys import SeenKeys
 from contracts.imports import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.conversion import convert, notations_of
@@ -16,6 +15,7 @@ from domain.spreadsheets.records import FoundValue, ParkedRow, TargetRows
 from domain.spreadsheets.types.base import SheetRows, SheetType
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
+from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -100,7 +100,7 @@ class Sieve:
         columns: Sequence[ColumnMapping],
         context: ImportContext,
         book: ValueBook,
-        seen: SeenKeys | None,
+        seen: KeyOccurrences | None,
         head: Sequence[SourceRow],
     ) -> None:
         by_name = {each.name: each for each in fields}

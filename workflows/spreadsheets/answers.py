@@ -41,8 +41,9 @@ from contracts.spreadsheets import (
     SpreadsheetStatus,
     StatusRecord,
 )
-from domain.spreadsheets import decisions as spreadsheet_rules
+from domain.spreadsheets.decisions import missing_fields
 from workflows import attributes, policies
+from workflows.spreadsheets import refusals
 from workflows.steps import Answered, Decision, Parking, explain, kind_of
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class SpreadsheetAnswers:
 
     @property
     def _missing(self) -> tuple[str, ...]:
-        return spreadsheet_rules.missing_fields(self._now.columns, self._now.fields)
+        return missing_fields(self._now.columns, self._now.fields)
 
     def _answer(self) -> MappingsAnswer:
         return MappingsAnswer(
@@ -127,15 +128,15 @@ class SpreadsheetAnswers:
         self, answer: ColumnDecisions
     ) -> tuple[tuple[ColumnMapping, ...], tuple[DecisionRecord, ...]]:
         self._check_column_turn(answer.expected_version)
-        return spreadsheet_rules.decide_columns(
+        return refusals.decide_columns(
             self._now.columns, self._now.fields, answer.decisions, answer.by, workflow.now()
         )
 
     def _check_column_turn(self, expected_version: int | None) -> None:
-        spreadsheet_rules.refuse_other_state(self._now.state, _COLUMNS)
+        refusals.refuse_other_state(self._now.state, _COLUMNS)
         if self._now.columns_confirmed:
-            raise spreadsheet_rules.wrong_state("the columns are confirmed already")
-        spreadsheet_rules.refuse_other_version(expected_version, self._now.version)
+            raise refusals.wrong_state("the columns are confirmed already")
+        refusals.refuse_other_version(expected_version, self._now.version)
 
     async def _save_columns(
         self,
@@ -219,7 +220,7 @@ class SpreadsheetAnswers:
 
     def _check_confirm_columns(self, answer: Confirmation) -> None:
         self._check_column_turn(answer.expected_version)
-        spreadsheet_rules.refuse_open_fields(self._answer())
+        refusals.refuse_open_fields(self._answer())
 
     def _has_moved_on(self) -> bool:
         state = self._now.state
@@ -235,17 +236,17 @@ class SpreadsheetAnswers:
 
     def _check_values(self, answer: CellDecisions) -> None:
         self._check_value_turn(answer.expected_version)
-        spreadsheet_rules.refuse_malformed_values(answer.decisions)
+        refusals.refuse_malformed_values(answer.decisions)
 
     def _check_value_turn(self, expected_version: int | None) -> None:
-        spreadsheet_rules.refuse_other_state(self._now.state, _VALUES)
+        refusals.refuse_other_state(self._now.state, _VALUES)
         if not self._now.collected:
-            raise spreadsheet_rules.wrong_state(
+            raise refusals.wrong_state(
                 "the values are still being collected; try again in a moment"
             )
         if self._now.values_confirmed:
-            raise spreadsheet_rules.wrong_state("the values are confirmed already")
-        spreadsheet_rules.refuse_other_version(expected_version, self._now.version)
+            raise refusals.wrong_state("the values are confirmed already")
+        refusals.refuse_other_version(expected_version, self._now.version)
 
     async def _decide_values(
         self, decisions: tuple[CellDecision, ...], by: str, *, confirm: bool = False
@@ -283,7 +284,7 @@ class SpreadsheetAnswers:
 
     def _check_confirm_values(self, answer: Confirmation) -> None:
         self._check_value_turn(answer.expected_version)
-        spreadsheet_rules.refuse_open_values(self._answer())
+        refusals.refuse_open_values(self._answer())
 
     async def _start(self, answer: Confirmation) -> MappingsAnswer:
         if self._now.state is SpreadsheetState.COLUMN_MAPPING:
@@ -292,7 +293,7 @@ class SpreadsheetAnswers:
         return await self._confirm_values(answer)
 
     def _check_start(self, answer: Confirmation) -> None:
-        spreadsheet_rules.refuse_other_state(self._now.state, _COLUMNS + _VALUES)
+        refusals.refuse_other_state(self._now.state, _COLUMNS + _VALUES)
         if self._now.state is SpreadsheetState.COLUMN_MAPPING:
             self._check_confirm_columns(answer)
         else:
@@ -308,7 +309,7 @@ class SpreadsheetAnswers:
 
     def _check_not_over(self) -> None:
         if self._now.state in FINAL:
-            raise spreadsheet_rules.wrong_state("too late: the import has ended")
+            raise refusals.wrong_state("too late: the import has ended")
 
     async def _reassign(self, answer: Reassignment) -> MappingsAnswer:
         async with self._turn:
