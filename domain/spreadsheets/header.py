@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.matching import column_name, header_key
+from domain.spreadsheets.matching import column_name
+from domain.spreadsheets.spelling import header_key
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 

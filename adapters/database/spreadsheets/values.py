@@ -23,7 +23,6 @@ from adapters.database.spreadsheets.locked_import import (
     lock_known,
     save,
 )
-from adapters.database.spreadsheets.spelling import value_key
 from contracts.spreadsheets import (
     OPEN_VALUES,
     Alternative,
@@ -36,6 +35,7 @@ from contracts.spreadsheets import (
     OpenValue,
 )
 from domain.spreadsheets.records import Entity, FoundValue
+from domain.spreadsheets.spelling import value_key
 
 PAGE: Final = 1_000
 _SHOWN: Final = 200
@@ -247,16 +247,21 @@ async def _remember(
 async def remembered(
     connection: AsyncConnection, organisation_id: int, import_type: str, field: str
 ) -> Mapping[str, int]:
-    """Values without case and needless spaces, and what people chose for them."""
+    """Key of each value to what people chose for it.
+
+    Rows of older releases are spelled in another way; of two for one key the later one counts.
+    """
     memory = remembered_values
     rows = await connection.execute(
-        select(memory.c.value, memory.c.target_id).where(
+        select(memory.c.value, memory.c.target_id)
+        .where(
             memory.c.organisation_id == organisation_id,
             memory.c.import_type == import_type,
             memory.c.field == field,
         )
+        .order_by(memory.c.decided_at, memory.c.value)
     )
-    return {row.value: row.target_id for row in rows}
+    return {value_key(row.value): row.target_id for row in rows}
 
 
 async def some_mappings(
