@@ -15,7 +15,7 @@ from activities.spreadsheets.staging import fetched_rows
 from activities.threads import Aside, from_thread
 from adapters.ports import Blobs, ReportWriter, SpreadsheetStore
 from contracts.blobs import BlobRef
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, ReportInput
 from domain.tabular.rows import RejectedRow
 from domain.tabular.values import storable

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Integer, Text
 from adapters.database.bulk.protocol import Batch
 from adapters.database.models import key_of
 from adapters.database.models.base import ABOVE_ALL, ExactDecimal
-from contracts.imports import Problem
+from contracts.problems import Problem
 
 _KEY_BYTES: Final = 2_000
 """An index entry of PostgreSQL holds 2,704 bytes."""

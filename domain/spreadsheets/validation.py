@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.conversion import convert, notations_of
 from domain.spreadsheets.entities import ImportContext

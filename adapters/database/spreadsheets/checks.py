@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.bulk.protocol import Batch
 from adapters.database.spreadsheets.bulk import Bulk, parents_of, target_table
 from adapters.database.storable import unstorable
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.spreadsheets.records import SheetChunk, TargetRows
 
 _KEY_BYTES: Final = 2_000

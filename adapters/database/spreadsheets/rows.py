@@ -30,7 +30,7 @@ from adapters.database.spreadsheets.locked_import import (
     take_organisations_turn,
 )
 from adapters.database.spreadsheets.targets import Met, incoming_rows, meet
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import Outcome, RowCounts
 from domain.spreadsheets.records import SheetChunk, SheetMark
 

@@ -14,7 +14,7 @@ from adapters.database.spreadsheets import (
     SqlSpreadsheetStore,
     SqlSpreadsheetViews,
 )
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import CellSummary, RowCounts, SpreadsheetState
 from domain.spreadsheets.records import FoundValue, ParkedRow, SheetMark, TargetRows
 from tests.support.sheet_store import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from activities.seen_keys import SeenKeys
 from adapters.database.models import DOMAIN, key_of
 from adapters.database.models.schedules import SCOPE
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.imports.chunks import RowChunk
 from domain.imports.schedule_chunks import KEYS, ScheduleChunks
 from domain.imports.schedule_items import ScheduleItem
