@@ -15,15 +15,11 @@ from temporalio.client import Client
 from adapters.database import Database, open_database, upgrade
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
-from adapters.database.spreadsheets import (
-    SampleClub,
-    SqlSpreadsheetStore,
-    SqlSpreadsheetViews,
-    sample_club,
-)
+from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import BatchStore, LoadStore
 from stack.postgres import postgres_server
+from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.support.aws import Cloud, cloud, clouds
 from tests.support.batch_tables import BatchTables, MemoryTables, SqlTables

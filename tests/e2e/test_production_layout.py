@@ -12,13 +12,13 @@ import pytest_asyncio
 
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import open_database, upgrade
-from adapters.database.spreadsheets import sample_club
 from adapters.files.documents import FileDocuments
 from adapters.ports import BlobNotFound
 from stack.azurite import azurite
 from stack.children import child
 from stack.embedded import DOCFLOW, service_bus
 from stack.postgres import postgres_server
+from stack.sample_club import sample_club
 from stack.temporal import temporal_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

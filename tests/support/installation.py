@@ -11,9 +11,9 @@ import httpx
 from temporalio.client import Client
 
 from adapters.database import upgrade
-from adapters.database.spreadsheets import SampleClub, sample_club
 from stack.children import free_port
 from stack.embedded import DOCFLOW
+from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from workers.connect import connect

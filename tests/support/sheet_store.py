@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from adapters.database import Database
 from adapters.database.models import metadata
-from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore
+from adapters.database.spreadsheets import SqlSpreadsheetStore
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     RowCounts,
@@ -22,6 +22,7 @@ from contracts.spreadsheets import (
     workflow_id,
 )
 from domain.spreadsheets.records import SheetChunk, SheetMark, TargetRows
+from stack.sample_club import SampleClub
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

@@ -2,6 +2,5 @@
 
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from stack.sample_club import SampleClub, sample_club
 
-__all__ = ["SampleClub", "SqlSpreadsheetStore", "SqlSpreadsheetViews", "sample_club"]
+__all__ = ["SqlSpreadsheetStore", "SqlSpreadsheetViews"]

@@ -8,14 +8,11 @@ from sqlalchemy import insert, text
 
 from adapters.database import Database, open_database
 from adapters.database.models.people import persons
-from adapters.database.spreadsheets import (
-    SampleClub,
-    SqlSpreadsheetStore,
-    sample_club,
-)
+from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.ports import Unavailable
 from contracts.spreadsheets import RowCounts
 from domain.spreadsheets.records import SheetMark
+from stack.sample_club import SampleClub, sample_club
 from tests.support.sheet_store import (
     Runner,
     Sheet,

@@ -1,7 +1,8 @@
 """What imports can belong to."""
 
 from adapters.database import Database
-from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetViews, sample_club
+from adapters.database.spreadsheets import SqlSpreadsheetViews
+from stack.sample_club import SampleClub, sample_club
 
 
 async def test_an_organisation_sees_its_own_alone(

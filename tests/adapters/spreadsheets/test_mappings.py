@@ -8,12 +8,7 @@ from sqlalchemy import select
 
 from adapters.database import Database
 from adapters.database.models.spreadsheets import remembered_columns, remembered_values
-from adapters.database.spreadsheets import (
-    SampleClub,
-    SqlSpreadsheetStore,
-    SqlSpreadsheetViews,
-    sample_club,
-)
+from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
 from contracts.spreadsheets import (
     Alternative,
     Analysis,
@@ -29,6 +24,7 @@ from contracts.spreadsheets import (
     SaveColumns,
 )
 from domain.spreadsheets.records import Entity, EntityScope, FoundValue, Preview
+from stack.sample_club import SampleClub, sample_club
 from tests.support.sheet_store import NOW, Sheet, opened, table
 
 FIELD = "EVENT_CATEGORY_NAME"

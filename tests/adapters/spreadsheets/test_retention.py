@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from adapters.database import Database
 from adapters.database.models import metadata
-from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     Analysis,
@@ -17,6 +17,7 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.records import FoundValue, ParkedRow, Preview
+from stack.sample_club import SampleClub
 from tests.support.sheet_store import (
     NOW,
     Runner,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.database import Database
-from adapters.database.spreadsheets import SampleClub, SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     DecisionRecord,
@@ -17,6 +17,7 @@ from contracts.spreadsheets import (
     workflow_id,
 )
 from domain.spreadsheets.records import SheetMark
+from stack.sample_club import SampleClub
 from tests.support.sheet_store import NOW, Runner, opened, order, record, table
 
 MINUTE = timedelta(minutes=1)
