@@ -14,7 +14,7 @@ from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk
 from domain.imports.matching import HEADER_WITHIN, find_header
 from domain.imports.tables import TableSpec, scope_of
-from domain.imports.validation import Sieve
+from domain.imports.validation import RowValidator
 from domain.tabular.rows import Cell
 
 CHUNK_ROWS: Final = 5_000
@@ -102,7 +102,7 @@ class TableReading(Closing):
                 f"there are no rows below the header on line {header.line}; "
                 "an empty document must not replace everything"
             )
-        self._sieve = Sieve(
+        self._validator = RowValidator(
             spec,
             scope_of(message),
             header,
@@ -110,7 +110,7 @@ class TableReading(Closing):
             self._held.enter_context(SeenKeys()),
             keep_cells=message.strategy in _REFUSING,
         )
-        self.titles, self.ignored = self._sieve.titles, header.ignored
+        self.titles, self.ignored = self._validator.titles, header.ignored
 
     def close(self) -> None:
         """Close the file."""
@@ -136,13 +136,13 @@ class TableReading(Closing):
         if not rows:
             return None
         self.rows_read += len(rows)
-        sifted = self._sieve.sift(rows)
+        validated = self._validator.validate(rows)
         return RowChunk(
             table=self._spec.table,
-            columns=self._sieve.columns,
-            rows=sifted.rows,
-            lines=sifted.lines,
-            cells=sifted.cells,
-            rejected=sifted.rejected,
+            columns=self._validator.columns,
+            rows=validated.rows,
+            lines=validated.lines,
+            cells=validated.cells,
+            rejected=validated.rejected,
             cursor=self.rows_read,
         )

@@ -24,7 +24,7 @@ Rows = Sequence[tuple[int, list[Cell]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class ValidatedRows:
     """Some rows of a table."""
 
     rows: list[tuple[Any, ...]]
@@ -35,7 +35,7 @@ class Sifted:
     rejected: list[RejectedRow]
 
 
-class Sieve:
+class RowValidator:
     """Converts and checks the rows of one table of a file, stretch by stretch, in order.
 
     Every row whose key can be read counts as an occurrence of its key, whether it goes in or
@@ -98,7 +98,7 @@ class Sieve:
             for field in self._fields
         }
 
-    def sift(self, rows: Rows) -> Sifted:
+    def validate(self, rows: Rows) -> ValidatedRows:
         """Take the next rows of the file."""
         lines = [line for line, _ in rows]
         source = self._by_field([cells for _, cells in rows])
@@ -173,7 +173,7 @@ class Sieve:
         numbers: Sequence[int | None],
         problems: Mapping[int, list[Problem]],
         blank: set[int],
-    ) -> Sifted:
+    ) -> ValidatedRows:
         scope = [repeat(value, len(rows)) for value in self._scope]
         tuples = zip(*scope, *(values[name] for name in self.columns[len(scope) :]), strict=True)
         rejected = [
@@ -186,7 +186,9 @@ class Sieve:
             for i, (_, cells) in enumerate(rows)
             if self._keep_cells and good[i]
         ]
-        return Sifted(list(compress(tuples, good)), list(compress(lines, good)), kept, rejected)
+        return ValidatedRows(
+            list(compress(tuples, good)), list(compress(lines, good)), kept, rejected
+        )
 
     def _report_cells(self, cells: list[Cell], number: int | None) -> list[Cell]:
         if not self._numbers:

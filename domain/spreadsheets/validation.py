@@ -38,7 +38,7 @@ class SourceRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class ValidatedRows:
     """Some rows of a spreadsheet; the fields are those of a chunk."""
 
     lines: Sequence[int]
@@ -77,7 +77,7 @@ class _Checked:
         return self.rows.only(kept), list(compress(places, kept))
 
 
-class Sieve:
+class RowValidator:
     """Converts and checks the rows of one spreadsheet, stretch by stretch, in order.
 
     A row counts as an occurrence of its natural key when it is written or waits for a value; one
@@ -120,13 +120,13 @@ class Sieve:
         self._width = max(self._mapped, default=-1) + 1
         self._notations = notations_of(self._mapped, [row.cells for row in head])
 
-    def sift(self, rows: Sequence[SourceRow]) -> Sifted:
+    def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
         """Take the next rows."""
         judged = self._judge(rows, counted=False)
         problems, blank = judged.problems, judged.blank
         waiting = judged.waiting - problems.keys() - blank
         good, places = judged.without(problems, blank, waiting)
-        return Sifted(
+        return ValidatedRows(
             lines=[rows[i].line for i in places],
             main=self._type.main,
             targets=self._type.rows_of_targets(self._fields, good, self._context),

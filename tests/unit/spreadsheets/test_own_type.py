@@ -19,7 +19,7 @@ from domain.spreadsheets.types.base import (
     Target,
     organisation,
 )
-from domain.spreadsheets.validation import Sieve, SourceRow
+from domain.spreadsheets.validation import RowValidator, SourceRow
 from domain.spreadsheets.value_book import ValueBook
 from domain.tabular.rows import Cell
 
@@ -89,17 +89,17 @@ def test_from_headers_to_rows() -> None:
     assert scope_of(fields[2], context) == EntityScope("shifts", 9, None)
     rows = [SourceRow(line, 10 * line, cells) for line, cells in below]
     with SeenKeys() as seen:
-        sifted = Sieve(mine, fields, columns, context, ValueBook(fields, context), seen, rows).sift(
-            rows
-        )
+        validated = RowValidator(
+            mine, fields, columns, context, ValueBook(fields, context), seen, rows
+        ).validate(rows)
 
-    assert sifted.lines == [4, 8]
-    assert sifted.parked == [ParkedRow(6, 60)]
-    assert [(line, problem.reason) for line, (problem,) in sifted.errors] == [
+    assert validated.lines == [4, 8]
+    assert validated.parked == [ParkedRow(6, 60)]
+    assert [(line, problem.reason) for line, (problem,) in validated.errors] == [
         (5, "is more than a day's work"),
         (7, "duplicate of row 4"),
     ]
-    volunteers, assignments = sifted.targets
+    volunteers, assignments = validated.targets
     assert volunteers == TargetRows(
         "volunteers",
         ("organisation_id", "badge", "hours"),
