@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 T = TypeVar("T")
 
 
-class Aside:
+class WorkerThread:
     """Runs blocking calls one after another, in one thread of their own.
 
     An async context manager; it ends when the last call has ended, cancelled or not, so what the

@@ -14,7 +14,7 @@ from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
 from activities.imports.table_reader import CHUNK_ROWS, TableReading
 from activities.scratch import fetched, sweep
-from activities.threads import Aside
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
 from contracts.base import Contract
 from contracts.blobs import BlobRef
@@ -170,11 +170,11 @@ class RowImports:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
             mark = LoadMark()
-        async with Aside(inline=quick) as aside:
+        async with WorkerThread(inline=quick) as thread:
             try:
-                await aside.run(reading.open)
-                await aside.run(lambda: reading.skip(mark.cursor))
-                chunk = await aside.run(reading.next_chunk)
+                await thread.run(reading.open)
+                await thread.run(lambda: reading.skip(mark.cursor))
+                chunk = await thread.run(reading.next_chunk)
                 header = (load.identity, *reading.titles)
                 alone = fresh and reading.exhausted
                 if alone and chunk is not None and not chunk.rejected and not load.staged:
@@ -185,12 +185,12 @@ class RowImports:
                 if mark.cursor == 0:
                     await self._store.restart(load.key, header)
                 while chunk is not None:
-                    ahead = aside.start(reading.next_chunk)
+                    ahead = thread.start(reading.next_chunk)
                     mark = await self._put(load, chunk)
                     heart.beat(RowsRead(rows=mark.cursor, counts=mark.counts))
                     chunk = await asyncio.shield(ahead)
             finally:
-                await aside.run(reading.close)
+                await thread.run(reading.close)
         return await self._complete(load)
 
     async def _put(self, load: _Load, chunk: RowChunk) -> LoadMark:

@@ -13,7 +13,7 @@ from activities.heartbeat import Heartbeater
 from activities.scratch import fetched, sweep
 from activities.spreadsheets.contexts import fields_of
 from activities.spreadsheets.staged_rows import is_blank
-from activities.threads import Aside
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, SpreadsheetStore, TableSource
 from contracts.spreadsheets import (
     COLUMNS,
@@ -153,14 +153,14 @@ class SpreadsheetAnalysis:
         async with (
             Heartbeater(),
             fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
-            Aside() as aside,
+            WorkerThread() as thread,
         ):
-            top = await aside.run(lambda: self._read(path, order.filename, work.layout, fields))
+            top = await thread.run(lambda: self._read(path, order.filename, work.layout, fields))
             titles = top.titles()
             remembered = await self._store.remembered_columns(
                 order.organisation_id, order.import_type, [title for _, title in titles]
             )
-            columns = await aside.run(lambda: match_columns(titles, fields, remembered))
+            columns = await thread.run(lambda: match_columns(titles, fields, remembered))
             analysis = Analysis(
                 layout=top.layout, columns=columns, fields=tuple(each.facts for each in fields)
             )

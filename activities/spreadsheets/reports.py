@@ -12,7 +12,7 @@ from activities.heartbeat import Heartbeater
 from activities.scratch import sweep
 from activities.spreadsheets.staged_rows import StagedRows
 from activities.spreadsheets.staging import fetched_rows
-from activities.threads import Aside, from_thread
+from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, ReportWriter, SpreadsheetStore
 from contracts.blobs import BlobRef
 from contracts.problems import Problem
@@ -70,9 +70,9 @@ class SpreadsheetReports:
             target = path.with_name("report.xlsx")
             stopped = threading.Event()
             errors = chain(first, from_thread(pages, stopped))
-            async with Aside() as aside:
+            async with WorkerThread() as thread:
                 try:
-                    await aside.run(lambda: self._write(path, target, work.columns, errors))
+                    await thread.run(lambda: self._write(path, target, work.columns, errors))
                 finally:
                     stopped.set()
             # Noted first: a blob that nobody knows of would outlive every purge.

@@ -15,7 +15,7 @@ from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
 from activities.spreadsheets.staging import fetched_rows
 from activities.spreadsheets.value_collection import Collecting
-from activities.threads import Aside
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, SpreadsheetStore
 from contracts.base import Contract
 from contracts.errors import INVALID_DECISION
@@ -187,12 +187,12 @@ def _invalid(reasons: Sequence[str]) -> ApplicationError:
 
 
 async def _collect(collecting: Collecting, heart: Heartbeater) -> None:
-    async with Aside() as aside:
+    async with WorkerThread() as thread:
         try:
-            while not await aside.run(collecting.step):
+            while not await thread.run(collecting.step):
                 heart.beat(ValuesCollected(rows=collecting.rows, values=collecting.resolved))
         finally:
-            await aside.run(collecting.close)
+            await thread.run(collecting.close)
 
 
 def _today() -> date:
