@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from activities.batches.case_backlog import CaseNotes
-from activities.batches.completion import BatchEnding
-from activities.batches.document_load import DocumentLoading
-from activities.batches.drain import BatchDraining
-from activities.batches.orphans import BatchSweeping
-from activities.batches.plans import BatchPlanning
+from activities.batches.case_backlog import CaseBacklog
+from activities.batches.completion import BatchCompletion
+from activities.batches.document_load import DocumentLoads
+from activities.batches.drain import BatchDrain
+from activities.batches.orphans import BatchOrphans
+from activities.batches.plans import BatchPlans
 from activities.batches.provisioning import BatchProvisioning
 from activities.batches.teardown import BatchTeardown
 from activities.batches.validation import BatchValidation, function_lock, queue_lock
@@ -22,10 +22,10 @@ from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.notices import SpreadsheetNotices
 from activities.spreadsheets.reports import SpreadsheetReports
-from activities.spreadsheets.retention import SpreadsheetRetaining
+from activities.spreadsheets.retention import SpreadsheetRetentionSteps
 from activities.spreadsheets.rows import SpreadsheetRows
 from activities.spreadsheets.staging import SpreadsheetStaging
-from activities.spreadsheets.undo import SpreadsheetUndoing
+from activities.spreadsheets.undo import SpreadsheetUndoSteps
 from activities.spreadsheets.values import SpreadsheetValues
 from contracts import batches, imports, spreadsheets
 from workers.resources import Resources
@@ -79,7 +79,7 @@ def _spreadsheets(resources: Resources) -> Activities:
     types, documents = resources.sheet_types, resources.documents
     lifecycle = SpreadsheetLifecycle(store)
     values = SpreadsheetValues(store, blobs, types, scratch)
-    retaining = SpreadsheetRetaining(store, blobs)
+    retaining = SpreadsheetRetentionSteps(store, blobs)
     return [
         lifecycle.begin,
         lifecycle.record,
@@ -91,7 +91,7 @@ def _spreadsheets(resources: Resources) -> Activities:
         values.decide_cells,
         SpreadsheetRows(store, blobs, types, scratch).process,
         SpreadsheetReports(store, blobs, resources.reports, scratch).write_report,
-        SpreadsheetUndoing(store).undo,
+        SpreadsheetUndoSteps(store).undo,
         retaining.expired,
         retaining.purge,
         retaining.purge_leftovers,
@@ -104,15 +104,15 @@ def _batches(resources: Resources) -> Activities:
     assert batch is not None, "a worker of batches opens their resources"
     cloud = (batch.queues, batch.topic, batch.functions, batch.grants)
     provisioning, teardown = BatchProvisioning(*cloud), BatchTeardown(*cloud)
-    cases = CaseNotes(batch.store, batch.runs)
+    cases = CaseBacklog(batch.store, batch.runs)
     lock = (
         function_lock(batch.functions, batch.plan.prefix)
         if batch.plan.with_function
         else queue_lock(batch.queues, batch.plan.prefix)
     )
-    draining = BatchDraining(batch.queues, batch.runs, batch.store)
-    ending = BatchEnding(batch.store, batch.topic)
-    loading = DocumentLoading(
+    draining = BatchDrain(batch.queues, batch.runs, batch.store)
+    ending = BatchCompletion(batch.store, batch.topic)
+    loading = DocumentLoads(
         batch.loads,
         batch.store,
         resources.blobs,
@@ -125,7 +125,7 @@ def _batches(resources: Resources) -> Activities:
         cases.note,
         cases.skip,
         BatchValidation(batch.store, batch.runs, lock).validate,
-        BatchPlanning(batch.store, batch.plan).plan,
+        BatchPlans(batch.store, batch.plan).plan,
         provisioning.create_queue,
         provisioning.create_dead_letters,
         provisioning.set_redrive_policy,
@@ -148,7 +148,7 @@ def _batches(resources: Resources) -> Activities:
         teardown.revoke_permissions,
         teardown.delete_queue,
         teardown.delete_dead_letters,
-        BatchSweeping(*cloud, batch.runs, batch.plan).orphans,
+        BatchOrphans(*cloud, batch.runs, batch.plan).orphans,
         loading.dedupe,
         loading.extract,
         loading.tags,

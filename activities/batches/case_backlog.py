@@ -7,7 +7,7 @@ from adapters.ports import BatchStore, OpenRuns
 from contracts.batches import BatchKey, Line, LoaderStatus, NoteEvents, SkipBatch
 
 
-class CaseNotes:
+class CaseBacklog:
     """Keeps the line of a case.
 
     Args:

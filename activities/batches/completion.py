@@ -16,7 +16,7 @@ from contracts.batches import (
 from domain.errors import Refused
 
 
-class BatchEnding:
+class BatchCompletion:
     """Announces, records and cleans up.
 
     Args:

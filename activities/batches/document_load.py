@@ -37,7 +37,7 @@ _NOTE_CHARACTERS: Final = 500
 _DONE: Final = StepOutcome(resumed=True)
 
 
-class DocumentLoading:
+class DocumentLoads:
     """Loads documents of batches.
 
     Args:

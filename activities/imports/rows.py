@@ -12,7 +12,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
-from activities.imports.table_reader import CHUNK_ROWS, TableReading
+from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.scratch import fetched, sweep
 from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
@@ -155,7 +155,7 @@ class RowImports:
                 async with fetched(
                     self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
                 ) as path:
-                    reading = TableReading(
+                    reading = TableReader(
                         self._documents, path, load.message, load.spec, self._chunk_rows
                     )
                     mark = await self._load(load, reading, mark, _is_quick(path), heart)
@@ -165,7 +165,7 @@ class RowImports:
             return await self._outcome(load, mark, header, note)
 
     async def _load(
-        self, load: _Load, reading: TableReading, mark: LoadMark, quick: bool, heart: Heartbeater
+        self, load: _Load, reading: TableReader, mark: LoadMark, quick: bool, heart: Heartbeater
     ) -> LoadMark:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):

@@ -26,7 +26,7 @@ _REFUSING: Final = frozenset({Strategy.UPDATE_ONLY, Strategy.APPEND})
 """Strategies under which the store refuses rows, and needs their cells for the report."""
 
 
-class TableReading(Closing):
+class TableReader(Closing):
     """Reads the table that a message names, chunk by chunk.
 
     The same file gives the same chunks whenever it is read.

@@ -15,7 +15,7 @@ UPLOAD_AGE: Final = timedelta(days=7)
 file that is older and became no import never will."""
 
 
-class SpreadsheetRetaining:
+class SpreadsheetRetentionSteps:
     """Purges imports, before-images and leftovers of uploads.
 
     Args:

@@ -13,7 +13,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
-from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, SheetReading
+from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, SheetReader
 from activities.spreadsheets.staging import fetched_rows
 from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, SpreadsheetStore
@@ -121,7 +121,7 @@ class SpreadsheetRows:
         uuid, total = work.order.uuid, work.staged.total
         stopped = threading.Event()
         parked = from_thread(self._parked(uuid, mark.offset), stopped) if work.round else None
-        reading = SheetReading(path, plan, mark, parked, self._chunk_rows)
+        reading = SheetReader(path, plan, mark, parked, self._chunk_rows)
         async with WorkerThread() as thread:
             try:
                 await thread.run(reading.open)

@@ -47,7 +47,7 @@ class Plan:
         )
 
 
-class SheetReading:
+class SheetReader:
     """Reads the rows of one round, chunk by chunk.
 
     In round 0 every row of the file, behind those that are in; later the rows that were parked.

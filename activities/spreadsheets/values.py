@@ -14,7 +14,7 @@ from activities.heartbeat import Heartbeater
 from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
 from activities.spreadsheets.staging import fetched_rows
-from activities.spreadsheets.value_collection import Collecting
+from activities.spreadsheets.value_collection import ValueCollector
 from activities.threads import WorkerThread
 from adapters.ports import Blobs, SpreadsheetStore
 from contracts.base import Contract
@@ -90,7 +90,7 @@ class SpreadsheetValues:
                 context = await load_context(self._store, self._types, order, _today(), only=places)
                 book = ValueBook(list(fields.values()), context)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
-                    await _collect(Collecting(path, places, book), heart)
+                    await _collect(ValueCollector(path, places, book), heart)
                 found = book.take_found()
                 for start in range(0, len(found), _SAVED_TOGETHER):
                     await self._store.save_values(
@@ -186,7 +186,7 @@ def _invalid(reasons: Sequence[str]) -> ApplicationError:
     return ApplicationError(message, type=INVALID_DECISION, non_retryable=True)
 
 
-async def _collect(collecting: Collecting, heart: Heartbeater) -> None:
+async def _collect(collecting: ValueCollector, heart: Heartbeater) -> None:
     async with WorkerThread() as thread:
         try:
             while not await thread.run(collecting.step):

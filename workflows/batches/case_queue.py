@@ -13,7 +13,7 @@ from temporalio.exceptions import (
 )
 from temporalio.workflow import ParentClosePolicy
 
-from activities.batches.case_backlog import CaseNotes
+from activities.batches.case_backlog import CaseBacklog
 from contracts.batches import (
     BatchKey,
     BatchOrder,
@@ -102,7 +102,7 @@ class CaseQueue:
         events = tuple(self._inbox[:INBOX])
         adopted = self._running if self._batch is None else None
         self._line = await workflow.execute_local_activity_method(
-            CaseNotes.note,
+            CaseBacklog.note,
             NoteEvents(case_id=self._order.case_id, events=events, running=adopted),
             summary=f"note {len(events)} events",
             **policies.SHORT,
@@ -149,7 +149,7 @@ class CaseQueue:
 
     async def _skip(self, batch: WaitingBatch) -> None:
         await workflow.execute_local_activity_method(
-            CaseNotes.skip,
+            CaseBacklog.skip,
             SkipBatch(
                 key=BatchKey(case_id=self._order.case_id, batch_id=batch.batch_id),
                 reason=f"not started within {self._order.timings.stuck_after} s "

@@ -8,7 +8,7 @@ from typing import Any, Final
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from activities.batches.document_load import DocumentLoading
+from activities.batches.document_load import DocumentLoads
 from contracts.batches import (
     STEPS,
     DocumentId,
@@ -28,14 +28,14 @@ from workflows.steps import explain
 Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
 
 _LONG: Final[Mapping[LoadStep, Step]] = {
-    LoadStep.DEDUPE: DocumentLoading.dedupe,
-    LoadStep.EXTRACT: DocumentLoading.extract,
+    LoadStep.DEDUPE: DocumentLoads.dedupe,
+    LoadStep.EXTRACT: DocumentLoads.extract,
 }
 """They move the document's bytes."""
 _SHORT: Final[Mapping[LoadStep, Step]] = {
-    LoadStep.TAGS: DocumentLoading.tags,
-    LoadStep.RELATIONS: DocumentLoading.relations,
-    LoadStep.ATTACHMENTS: DocumentLoading.attachments,
+    LoadStep.TAGS: DocumentLoads.tags,
+    LoadStep.RELATIONS: DocumentLoads.relations,
+    LoadStep.ATTACHMENTS: DocumentLoads.attachments,
 }
 """They write some rows."""
 PAUSE: Final = timedelta(minutes=1)
@@ -118,7 +118,7 @@ class DocumentLoad:
         while True:
             try:
                 given_up = await workflow.execute_local_activity_method(
-                    DocumentLoading.give_up, lost, summary="give up", **policies.SHORT
+                    DocumentLoads.give_up, lost, summary="give up", **policies.SHORT
                 )
                 break
             except FailureError as error:

@@ -6,7 +6,7 @@ from typing import Final
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from activities.spreadsheets.undo import SpreadsheetUndoing
+from activities.spreadsheets.undo import SpreadsheetUndoSteps
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import Answer, UndoOrder, UndoResult
 from workflows import attributes, policies
@@ -32,7 +32,7 @@ class SpreadsheetUndo:
         while True:
             try:
                 result = await workflow.execute_activity_method(
-                    SpreadsheetUndoing.undo,
+                    SpreadsheetUndoSteps.undo,
                     order,
                     summary=f"undo {order.filename}"[:200],
                     **policies.LONG,
