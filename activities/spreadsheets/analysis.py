@@ -25,7 +25,7 @@ from contracts.spreadsheets import (
 )
 from domain.errors import InvalidDocument, Refused
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.header import HEADER_WITHIN, Header, column_titles, find_header
+from domain.spreadsheets.header import HEADER_WITHIN, SheetHeader, column_titles, find_header
 from domain.spreadsheets.matching import column_name, match_columns
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.types import SheetTypes
@@ -54,7 +54,7 @@ class _Top:
     layout: Layout
     """As found."""
     sheets: Sequence[str]
-    header: Header
+    header: SheetHeader
     rows: Sequence[Row]
     """The first rows below the header that hold anything."""
 

@@ -7,10 +7,10 @@ from itertools import compress, repeat
 from typing import Any, Final
 
 from contracts.imports import Problem
-from domain.imports.matching import Header
+from domain.imports.matching import TableHeader
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
-from domain.tabular.fields import FieldSpec, Kind
+from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, RejectedRow
 from domain.tabular.values import readable, storable
@@ -61,7 +61,7 @@ class RowValidator:
         self,
         spec: TableSpec,
         scope: Mapping[str, str],
-        header: Header,
+        header: TableHeader,
         head: Rows,
         seen: KeyOccurrences,
         *,
@@ -149,7 +149,7 @@ class RowValidator:
         """Which occurrence of its key each row is; None for a row whose key cannot be read."""
         parts = (
             values[name]
-            if not keyless and self._spec.by_name[name].kind is Kind.CODE
+            if not keyless and self._spec.by_name[name].kind is ColumnKind.CODE
             else map(str, values[name])
             for name in self._counted
         )

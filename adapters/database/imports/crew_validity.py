@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
+from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.models import STAGED
 from adapters.database.models.tables import crew_members
 
@@ -45,7 +45,7 @@ class Assignments:
 
 
 async def stored_assignments(
-    connection: AsyncConnection, writer: BulkWriter, batch: Batch
+    connection: AsyncConnection, writer: BulkWriter, batch: RowBatch
 ) -> Assignments:
     """Read the assignments of the batch's employees."""
     people = sorted(set(batch.keys(_PERSON)))
@@ -60,7 +60,7 @@ async def stored_assignments(
     return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
 
 
-def without_overlaps(batch: Batch, stored: Assignments) -> tuple[Batch, dict[Term, date]]:
+def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, dict[Term, date]]:
     """End each assignment before the next.
 
     Returns:

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheets import remembered_columns, spreadsheet_columns
 from adapters.database.spreadsheets import audit_trail
-from adapters.database.spreadsheets.locked_import import Opened, Tools, lock_known, save
+from adapters.database.spreadsheets.locked_import import LockedImport, Tools, lock_known, save
 from contracts.spreadsheets import Analysis, ColumnMapping, MappingStatus, SaveColumns
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.spelling import header_key
@@ -93,7 +93,7 @@ async def remembered(
 async def _remember(
     connection: AsyncConnection,
     tools: Tools,
-    opened: Opened,
+    opened: LockedImport,
     columns: Sequence[ColumnMapping],
     at: datetime,
 ) -> None:
@@ -142,7 +142,7 @@ def _values(column: ColumnMapping) -> dict[str, Any]:
     }
 
 
-def _versions(opened: Opened, version: int) -> dict[str, int]:
+def _versions(opened: LockedImport, version: int) -> dict[str, int]:
     return {"columns_version": version, "version": max(opened.row.version, version)}
 
 

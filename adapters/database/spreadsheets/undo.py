@@ -19,12 +19,12 @@ from adapters.database.models.spreadsheets import (
 from adapters.database.spreadsheets.before_images import TableImages, UpdatedImage, unpack
 from adapters.database.spreadsheets.bulk import Bulk, children_of, target_table
 from adapters.database.spreadsheets.locked_import import (
-    Opened,
+    LockedImport,
     Tools,
+    acquire_organisation_lock,
     lock,
     lock_known,
     save,
-    take_organisations_turn,
 )
 from contracts.spreadsheets import (
     PROBLEMS_NAMED,
@@ -96,7 +96,7 @@ async def undo_chunk(connection: AsyncConnection, tools: Tools, uuid: str) -> bo
     chunk = (await connection.execute(newest)).one_or_none()
     if chunk is None:
         return False
-    await take_organisations_turn(connection, tools, opened.row.organisation_id)
+    await acquire_organisation_lock(connection, tools, opened.row.organisation_id)
     await tools.bulk.prepare(connection)
     deleted = restored = 0
     conflicts: list[Conflict] = []
@@ -235,7 +235,7 @@ async def _delete(
 
 
 async def _report(
-    connection: AsyncConnection, opened: Opened, conflicts: Sequence[Conflict]
+    connection: AsyncConnection, opened: LockedImport, conflicts: Sequence[Conflict]
 ) -> None:
     rows = [
         {
@@ -251,7 +251,7 @@ async def _report(
         await connection.execute(spreadsheet_undo_conflicts.insert(), rows)
 
 
-async def _first_problems(connection: AsyncConnection, opened: Opened) -> tuple[str, ...]:
+async def _first_problems(connection: AsyncConnection, opened: LockedImport) -> tuple[str, ...]:
     conflicts = spreadsheet_undo_conflicts
     rows = await connection.execute(
         select(conflicts)

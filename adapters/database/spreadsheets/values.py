@@ -17,7 +17,7 @@ from adapters.database.models.spreadsheets import (
 )
 from adapters.database.spreadsheets import audit_trail
 from adapters.database.spreadsheets.locked_import import (
-    Opened,
+    LockedImport,
     Tools,
     counted_values,
     lock_known,
@@ -47,7 +47,7 @@ _ASKED: Final = 500
 async def add_values(
     connection: AsyncConnection,
     tools: Tools,
-    opened: Opened,
+    opened: LockedImport,
     found: Sequence[FoundValue],
     *,
     count: str,
@@ -208,7 +208,7 @@ def _line(
 
 
 async def _remember(
-    connection: AsyncConnection, tools: Tools, opened: Opened, at: datetime
+    connection: AsyncConnection, tools: Tools, opened: LockedImport, at: datetime
 ) -> None:
     """What people chose holds for the next file as well; of two spellings the later one wins."""
     values = spreadsheet_values

@@ -100,10 +100,10 @@ def _frames(
             f"some rows of the {kind.value.upper()} file hold more than"
             f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"
         ) from None
-    raise UnreadableDocument(_epitaph(child.wait(), kind))
+    raise UnreadableDocument(_exit_reason(child.wait(), kind))
 
 
-def _epitaph(code: int, kind: TableFormat) -> str:
+def _exit_reason(code: int, kind: TableFormat) -> str:
     advice = f"open the {kind.value.upper()} file, save it as XLSX and send that"
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"reading the file took more than {limits.LEGACY_CPU_SECONDS} s; {advice}"

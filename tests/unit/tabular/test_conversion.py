@@ -14,16 +14,16 @@ from domain.imports.matching import match_header
 from domain.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
 from domain.imports.validation import VALUE_CHARACTERS, RowValidator, ValidatedRows
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
-from domain.tabular.fields import DECIMAL_DIGITS, FieldSpec, Kind
+from domain.tabular.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
 from domain.tabular.notations import Notation
 from domain.tabular.rows import Cell
 from domain.tabular.values import CELL_CHARACTERS, FORBIDDEN
 
-CODE = FieldSpec("code", Kind.CODE, max_length=10)
-TEXT = FieldSpec("description", Kind.TEXT, max_length=20)
-NUMBER = FieldSpec("rate", Kind.DECIMAL, minimum=0)
-WHOLE = FieldSpec("lead_time_days", Kind.INTEGER, minimum=0)
-DAY = FieldSpec("valid_from", Kind.DATE)
+CODE = FieldSpec("code", ColumnKind.CODE, max_length=10)
+TEXT = FieldSpec("description", ColumnKind.TEXT, max_length=20)
+NUMBER = FieldSpec("rate", ColumnKind.DECIMAL, minimum=0)
+WHOLE = FieldSpec("lead_time_days", ColumnKind.INTEGER, minimum=0)
+DAY = FieldSpec("valid_from", ColumnKind.DATE)
 OWNED = TABLES["equipment"].by_name["ownership"]  # type: ignore[index]
 
 
@@ -135,8 +135,8 @@ def test_choices_by_synonym() -> None:
 def test_a_column_without_evidence_follows_the_document() -> None:
     columns = {
         "rate": (NUMBER, ["1,234", "2,000"]),
-        "price": (FieldSpec("price", Kind.DECIMAL), ["1,5"]),
-        "mixed": (FieldSpec("mixed", Kind.DECIMAL), ["1,5", "1.5"]),
+        "price": (FieldSpec("price", ColumnKind.DECIMAL), ["1,5"]),
+        "mixed": (FieldSpec("mixed", ColumnKind.DECIMAL), ["1,5", "1.5"]),
         "valid_from": (DAY, ["03/04/2025"]),
     }
     notations = settle_notations({name: columns[name] for name in ("rate", "price")})
