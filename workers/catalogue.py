@@ -122,7 +122,7 @@ def _batches(resources: Resources) -> Activities:
         resources.scratch,
     )
     return [
-        cases.note,
+        cases.record_events,
         cases.skip,
         BatchValidation(batch.store, batch.runs, lock).validate,
         BatchPlans(batch.store, batch.plan).plan,

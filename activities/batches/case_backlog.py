@@ -21,7 +21,7 @@ class CaseBacklog:
 
     @activity.defn(name="batches.note")
     @translate_failures
-    async def note(self, notes: NoteEvents) -> Line:
+    async def record_events(self, notes: NoteEvents) -> Line:
         """Write events down, and read who waits; a second run writes nothing.
 
         Returns:

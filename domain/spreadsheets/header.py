@@ -20,7 +20,7 @@ _DATA: Final = re.compile(r"[-+\d\s.,:/%()]+|\S+@\S+\.\S+")
 """Numbers, dates, times, phone numbers and mail addresses: no title looks like that."""
 
 
-class TableHeader(NamedTuple):
+class SheetHeader(NamedTuple):
     """A header row."""
 
     line: int
@@ -44,7 +44,7 @@ def find_header(
     fields: Sequence[SheetField],
     *,
     header_line: int | None = None,
-) -> TableHeader:
+) -> SheetHeader:
     """Find the header among the first rows of a sheet.
 
     It is the row whose cells name most fields. Where none names several, it is the first that
@@ -61,7 +61,7 @@ def find_header(
     if header_line is not None:
         for line, cells in rows:
             if line == header_line:
-                return TableHeader(line, cells)
+                return SheetHeader(line, cells)
         raise InvalidDocument(f"line {header_line} holds nothing; choose the line of the headers")
     if not rows:
         raise InvalidDocument("the sheet holds no rows; choose another one or another file")
@@ -71,7 +71,7 @@ def find_header(
     )
     width = max(_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
-    return TableHeader(*top[ranks.index(max(ranks))])
+    return SheetHeader(*top[ranks.index(max(ranks))])
 
 
 def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> list[tuple[int, str]]:

@@ -102,7 +102,7 @@ class CaseQueue:
         events = tuple(self._inbox[:INBOX])
         adopted = self._running if self._batch is None else None
         self._line = await workflow.execute_local_activity_method(
-            CaseBacklog.note,
+            CaseBacklog.record_events,
             NoteEvents(case_id=self._order.case_id, events=events, running=adopted),
             summary=f"note {len(events)} events",
             **policies.SHORT,

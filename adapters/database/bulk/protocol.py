@@ -54,7 +54,7 @@ class RowBatch:
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
-    def with_column(self, name: str, values: Sequence[Any]) -> "Batch":
+    def with_column(self, name: str, values: Sequence[Any]) -> "RowBatch":
         """The same rows with one column replaced or added."""
         if name in self.columns:
             place = self.columns.index(name)

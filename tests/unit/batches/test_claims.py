@@ -50,7 +50,7 @@ class Case:
 
     async def note(self, *events: CaseEvent, running: int | None = None) -> Line:
         notes = NoteEvents(case_id=CASE, events=events, running=running)
-        return await environment().run(CaseBacklog(self.store, self).note, notes)
+        return await environment().run(CaseBacklog(self.store, self).record_events, notes)
 
     async def validate(
         self, key: BatchKey, purpose: Purpose = Purpose.LOAD, grace: int = 900

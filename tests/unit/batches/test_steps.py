@@ -96,7 +96,7 @@ async def test_noting_writes_events_and_says_which_batches_have_a_run() -> None:
     store, runs = Scripted(note=line), Runs("batch/7/2", "batch/7/4", "batch/7/9")
     events = (JobStarted(case_id=7, batch_id=4),)
     notes = NoteEvents(case_id=7, events=events, running=9)
-    noted = await environment().run(CaseBacklog(store, runs).note, notes)
+    noted = await environment().run(CaseBacklog(store, runs).record_events, notes)
     assert store.made("note") == [[7, events]]
     assert [(each.batch_id, each.open_run) for each in noted.batches] == [
         (1, False),
@@ -115,7 +115,7 @@ async def test_the_run_that_is_asked_after_is_asked_once(
     line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
     runs = Runs("batch/7/1")
     notes = NoteEvents(case_id=7, running=running)
-    noted = await environment().run(CaseBacklog(Scripted(note=line), runs).note, notes)
+    noted = await environment().run(CaseBacklog(Scripted(note=line), runs).record_events, notes)
     assert (noted.running_open, noted.batches[0].open_run) == (is_open, True)
     assert len(runs.asked) == len({1, running} - {None})
 
@@ -124,7 +124,7 @@ async def test_noting_without_temporal_fails_although_the_events_are_written() -
     line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
     notes = CaseBacklog(Scripted(note=line), Scripted(is_open=Unavailable("away")))
     with pytest.raises(ApplicationError) as caught:
-        await environment().run(notes.note, NoteEvents(case_id=7))
+        await environment().run(notes.record_events, NoteEvents(case_id=7))
     assert (caught.value.type, caught.value.non_retryable) == (TRANSIENT, False)
 
 
