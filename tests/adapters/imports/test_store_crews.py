@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from adapters.database import Database
 from adapters.database.bulk.protocol import RowBatch
-from adapters.database.imports.crew_validity import Assignments, without_overlaps
+from adapters.database.imports.crew_validity import without_overlaps
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.tables import crew_members
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import TaskKey
+from domain.imports.crew_assignments import Assignments
 from tests.support.database import chunk, stored
 
 COLUMNS = "project_id employee_no valid_from crew valid_to"
