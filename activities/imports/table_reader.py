@@ -1,12 +1,11 @@
 """A table file from its first byte to its last chunk of converted rows; blocking."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from activities.closing import Closing
 from activities.seen_keys import SeenKeys
 from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage
@@ -26,7 +25,7 @@ _REFUSING: Final = frozenset({Strategy.UPDATE_ONLY, Strategy.APPEND})
 """Strategies under which the store refuses rows, and needs their cells for the report."""
 
 
-class TableReader(Closing):
+class TableReader:
     """Reads the table that a message names, chunk by chunk.
 
     The same file gives the same chunks whenever it is read.
@@ -67,10 +66,6 @@ class TableReader(Closing):
         self.rows_read = 0
         self.exhausted = False
 
-    def __enter__(self) -> Self:
-        self.open()
-        return self
-
     def open(self) -> None:
         """Open the file, find its header and settle how it is written.
 
@@ -107,7 +102,7 @@ class TableReader(Closing):
             scope_of(message),
             header,
             head,
-            self._held.enter_context(SeenKeys()),
+            self._held.enter_context(closing(SeenKeys())),
             keep_cells=message.strategy in _REFUSING,
         )
         self.titles, self.ignored = self._validator.titles, header.ignored

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -83,7 +84,7 @@ class SpreadsheetReports:
     def _write(
         self, path: Path, target: Path, columns: Sequence[ColumnMapping], errors: _Errors
     ) -> None:
-        with StagedRows(path) as staged:
+        with closing(StagedRows(path)) as staged:
             self._reports.write(target, _titles(columns), _rejected(staged, errors), comments=True)
 
 

@@ -1,7 +1,7 @@
 """Staged rows on their way into chunks; blocking."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -82,10 +82,12 @@ class SheetReader:
 
     def open(self) -> None:
         """Open the file, and settle how it is written."""
-        self._staged = self._held.enter_context(StagedRows(self._path))
+        self._staged = self._held.enter_context(closing(StagedRows(self._path)))
         head = list(islice(self._staged.read(), HEAD_ROWS))
         # Of two parked rows of one key the second was refused when it was read first.
-        seen = self._held.enter_context(SeenKeys()) if self._parked is None else None
+        seen = SeenKeys() if self._parked is None else None
+        if seen is not None:
+            self._held.callback(seen.close)
         self._validator = self._plan.validator(seen, head)
         if self._parked is None:
             self._rows = self._staged.read()

@@ -1,6 +1,7 @@
 """A type of one's own, from its headers to the rows that are written."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import date
 
 from activities.seen_keys import SeenKeys
@@ -88,7 +89,7 @@ def test_from_headers_to_rows() -> None:
     context = ImportContext(9, None, date(2026, 6, 1), shifts)
     assert scope_of(fields[2], context) == EntityScope("shifts", 9, None)
     rows = [SourceRow(line, 10 * line, cells) for line, cells in below]
-    with SeenKeys() as seen:
+    with closing(SeenKeys()) as seen:
         validated = RowValidator(
             mine, fields, columns, context, ValueBook(fields, context), seen, rows
         ).validate(rows)

@@ -1,6 +1,7 @@
 """What goes in, what waits, and what does not go in and why."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -29,7 +30,7 @@ def validate(
     sheet_type: Any = PARTICIPANT,
     decided: Sequence[CellMapping] = (),
 ) -> ValidatedRows:
-    with SeenKeys() as seen:
+    with closing(SeenKeys()) as seen:
         return validator(sheet_type, headers, source(rows), seen=seen, decided=decided).validate(
             source(rows)
         )
@@ -260,7 +261,7 @@ def test_ignored_columns_are_not_read() -> None:
 
 def test_the_head_settles_dates_for_the_whole_file() -> None:
     rows = source([["A", "B", None, "25/12/1990"], ["C", "D", None, "03/04/1991"]])
-    with SeenKeys() as seen:
+    with closing(SeenKeys()) as seen:
         made = validator(PARTICIPANT, HEADERS, rows, seen=seen)
         made.validate(rows[:1])
         assert written(made.validate(rows[1:]), "persons")[0]["birthdate"] == date(1991, 4, 3)
@@ -327,10 +328,10 @@ def joined(parts: Sequence[ValidatedRows]) -> dict[str, Any]:
 @given(ROWS, st.lists(st.integers(1, 9), max_size=6))
 def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[int]) -> None:
     lines = source(rows)
-    with SeenKeys() as seen:
+    with closing(SeenKeys()) as seen:
         whole = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         at_once = joined([whole.validate(lines)])
-    with SeenKeys(keys_in_memory=3) as seen:
+    with closing(SeenKeys(keys_in_memory=3)) as seen:
         again = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         assert joined([again.validate(part) for part in chunks(lines, sizes)]) == at_once
     outcomes = [
@@ -346,11 +347,11 @@ def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[in
 @given(ROWS, st.integers(0, 25))
 def test_passing_over_is_as_good_as_having_sifted(rows: list[list[Cell]], done: int) -> None:
     lines = source(rows)
-    with SeenKeys() as seen:
+    with closing(SeenKeys()) as seen:
         made = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         made.validate(lines[:done])
         expected = joined([made.validate(lines[done:])])
-    with SeenKeys() as seen:
+    with closing(SeenKeys()) as seen:
         resumed = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         resumed.pass_over(lines[:done])
         assert joined([resumed.validate(lines[done:])]) == expected

@@ -1,6 +1,7 @@
 """Columns and rows of cells become values or problems; nothing raises, nothing is guessed."""
 
 import math
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -158,7 +159,7 @@ def validate(
 ) -> ValidatedRows:
     numbered = list(enumerate(rows, start=2))
     scope = {"project_id": "P1", "service_id": "S1"}
-    with SeenKeys() as seen:
+    with closing(SeenKeys()) as seen:
         validator = RowValidator(spec, scope, match_header(1, header, spec), numbered[:1000], seen)
         parts = [
             validator.validate(numbered[at : at + size]) for at in range(0, len(numbered), size)
