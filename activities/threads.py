@@ -53,7 +53,7 @@ class WorkerThread:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Whatever a call that nobody waits for any more raised was about work that is given up.
+        # An abandoned call may have raised; its work is given up.
         await asyncio.gather(*self._started, return_exceptions=True)
         if self._pool is not None:
             self._pool.shutdown()

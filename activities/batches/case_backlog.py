@@ -1,4 +1,4 @@
-"""What a case writes down, and who of its batches waits."""
+"""Events of a case, and which of its batches wait."""
 
 from temporalio import activity
 
@@ -12,7 +12,7 @@ class CaseBacklog:
 
     Args:
         store: Tables.
-        runs: What is going on in Temporal.
+        runs: Open runs in Temporal.
     """
 
     def __init__(self, store: BatchStore, runs: OpenRuns) -> None:

@@ -1,4 +1,4 @@
-"""How a batch ends: told to the world, and recorded."""
+"""How a batch ends: announced, and recorded."""
 
 from temporalio import activity
 

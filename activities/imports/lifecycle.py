@@ -85,7 +85,7 @@ class ImportLifecycle:
     async def finish(self, closing: Closing) -> HandlerOutcome:
         """Record how an import ended or why it waits; delete the source of a completed one.
 
-        A source that was replaced in the meantime is somebody's next document and stays.
+        A source that was replaced in the meantime is a later document and stays.
 
         Returns:
             The outcome as recorded.

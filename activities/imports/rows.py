@@ -139,7 +139,7 @@ class RowImports:
     async def load_rows(self, work: HandlerInput) -> HandlerOutcome:
         """Validate every row; write the good ones by natural key, report the others.
 
-        Chunks of rows and the progress mark share a transaction: a second run goes on behind the
+        Chunks of rows and the progress mark share a transaction: a second run continues behind the
         last one that was written, and ends with the same rows and the same outcome.
 
         Raises:
@@ -203,7 +203,7 @@ class RowImports:
             return await self._store.finish(load.key)
         mark = await self._store.mark(load.key)
         if load.held_back(mark):
-            # The staged rows go when the import is closed; nobody ever sees them.
+            # The staged rows go when the import is closed; no reader ever sees them.
             return await self._store.finish(load.key)
         return await self._store.swap(
             load.key,

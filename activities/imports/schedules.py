@@ -89,7 +89,7 @@ class ScheduleImports:
     async def load_schedule(self, work: HandlerInput) -> HandlerOutcome:
         """Bring one Primavera project of a file into the tables, by natural key.
 
-        Chunks are committed one by one; another attempt reads the file again and goes on behind
+        Chunks are committed one by one; another attempt reads the file again and continues behind
         the last one. Activities that the file does not hold any more are flagged.
 
         Rows that are left out stand in the report, all of them. A value that was emptied or cut

@@ -208,7 +208,7 @@ class SpreadsheetAnalysis:
 
 
 def _as_found(source: TableSource, header_line: int) -> Layout:
-    # A name that nobody could ask for is that of the first sheet, which is read without a name.
+    # A name that cannot be asked for is that of the first sheet, which is read without a name.
     sheet = source.sheet if len(source.sheet or "") <= _SHEET_CHARACTERS else None
     return Layout(
         sheet=sheet,

@@ -76,7 +76,7 @@ class SpreadsheetReports:
                     await thread.run(lambda: self._write(path, target, work.columns, errors))
                 finally:
                     stopped.set()
-            # Noted first: a blob that nobody knows of would outlive every purge.
+            # Noted first: a blob without a record would outlive every purge.
             noted = BlobRef(name=report_name(uuid), size=target.stat().st_size)
             await self._store.save_file(uuid, noted)
             return await self._blobs.upload(target, noted.name)

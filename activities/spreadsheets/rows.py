@@ -63,7 +63,7 @@ class SpreadsheetRows:
     async def process(self, work: ProcessInput) -> Processed:
         """Go through the rows once: write the good ones, report the others, park those that wait.
 
-        Rows and progress mark share a transaction: a second run goes on behind the last chunk
+        Rows and progress mark share a transaction: a second run continues behind the last chunk
         that was written, and ends with the same rows and the same figures. Rows that went in
         before are passed over for their natural keys, so that duplicates are found all the same.
 

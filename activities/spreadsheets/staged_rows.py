@@ -37,7 +37,7 @@ def staged_line(number: int, cells: Sequence[Cell]) -> bytes:
 
 
 def is_blank(cells: Iterable[Cell]) -> bool:
-    """Whether a row holds nothing that anybody could see."""
+    """Whether a row holds nothing visible."""
     return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
 
 

@@ -101,7 +101,7 @@ class SpreadsheetStaging:
             total = await self._write(work, path, target, heart)
             await self._store.save_total(order.uuid, total)
             name = staged_name(order.uuid, work.layout)
-            # Noted first: a blob that nobody knows of would outlive every purge.
+            # Noted first: a blob without a record would outlive every purge.
             noted = BlobRef(name=name, size=target.stat().st_size)
             await self._store.save_file(order.uuid, noted)
             rows = await self._blobs.upload(target, name)

@@ -71,7 +71,7 @@ class SpreadsheetValues:
         A second run finds the same values; decisions that were taken in between stay.
 
         Returns:
-            Figures, and the first values that nobody knows.
+            Figures, and the first values without a known meaning.
 
         Raises:
             ApplicationError: See `activities.failures`.

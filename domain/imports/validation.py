@@ -1,4 +1,4 @@
-"""Sifts the rows of a table: what goes in, what does not and why."""
+"""Validates the rows of a table: which are written, which are rejected and why."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class ValidatedRows:
 
 
 class RowValidator:
-    """Converts and checks the rows of one table of a file, stretch by stretch, in order.
+    """Converts and checks the rows of one table of a file, part by part, in order.
 
     Every row whose key can be read counts as an occurrence of its key, whether it goes in or
     not: of two rows with the same key neither is chosen because the other has a fault, and the

@@ -169,7 +169,7 @@ def _invalid(message: str) -> AnswerRefused:
 
 
 def refuse_other_version(expected: int | None, version: int) -> None:
-    """For answers that are based on mappings as somebody saw them.
+    """For answers that are based on a version of the mappings.
 
     Raises:
         AnswerRefused: `VersionConflict`.
@@ -227,7 +227,7 @@ def _still_open(message: str, answer: MappingsAnswer) -> AnswerRefused:
 
 
 class Nudge(StrEnum):
-    """What happens next while nobody answers."""
+    """What happens next while an answer is missing."""
 
     REMINDER = "reminder"
     ESCALATION = "escalation"
@@ -235,7 +235,7 @@ class Nudge(StrEnum):
 
 
 def next_nudge(progress: SpreadsheetProgress, patience: Patience) -> tuple[Nudge, datetime]:
-    """What happens next to a run that waits, and when, if nobody does anything."""
+    """What happens next to a waiting run without an answer, and when."""
     assert progress.touched is not None
     since = progress.touched
     reminder = patience.remind_after + progress.reminders * patience.remind_every

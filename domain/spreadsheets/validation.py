@@ -1,4 +1,4 @@
-"""Sifts the rows of a spreadsheet: what goes in, what waits, what does not go in and why."""
+"""Validates rows of a spreadsheet: which are written, which wait, which are rejected and why."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -59,7 +59,7 @@ class _Checked:
         self.problems: dict[int, list[Problem]] = defaultdict(list)
         self.blank: set[int] = set()
         self.waiting: set[int] = set()
-        """Rows with a value that nobody knows."""
+        """Rows with a value without a known meaning."""
         self.unclear: set[tuple[int, str]] = set()
         """Cells that a row rule can say nothing about."""
 
@@ -78,7 +78,7 @@ class _Checked:
 
 
 class RowValidator:
-    """Converts and checks the rows of one spreadsheet, stretch by stretch, in order.
+    """Converts and checks the rows of one spreadsheet, part by part, in order.
 
     A row counts as an occurrence of its natural key when it is written or waits for a value; one
     with an error does not, so that a right row further down still goes in.
@@ -197,7 +197,7 @@ class RowValidator:
                 checked.problems[i].append(problem)
 
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: _Checked) -> None:
-        """A row that holds something in other columns only is nobody's mistake."""
+        """A row that holds something in other columns only is no error."""
         demanding = any(each.required for each in self._mapped.values())
         for i in list(checked.problems) if demanding else range(len(checked.source)):
             if not any(_filled(column[i]) for column in cells.values()):

@@ -164,7 +164,7 @@ def advisory_lock_key(name: str) -> int:
 
 
 async def acquire_advisory_lock(connection: AsyncConnection, writer: BulkWriter, name: str) -> None:
-    """Wait until nobody else has a turn on `name`, and keep it until the transaction ends."""
+    """Take the advisory lock of `name` until the transaction ends, waiting for its holder."""
     turn = writer.turn(alone=True)
     if turn is not None:
         await connection.execute(select(turn), {"turn": advisory_lock_key(name)})

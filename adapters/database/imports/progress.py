@@ -87,7 +87,7 @@ async def open_load(
         key: The task.
         now: Time of the transaction.
         turn: What to wait one's turn for as well, in the same round trip.
-        alone: Whether nobody else may have a turn on it.
+        alone: Whether it is locked exclusively.
     """
     statement = _opening(writer, turn is not None, alone)
     parameters: dict[str, Any] = {"project": key.project_id, "task": key.task_id, "now": now}

@@ -49,7 +49,7 @@ _NOT_OF_FILES = frozenset({*PEOPLES_COLUMNS, "missing_since"})
 class SqlImportStore:
     """Tables of the imports pipeline; see `adapters.ports.ImportStore` for the promises.
 
-    Every method raises `Unavailable` when the database is away or busy; nothing is written then.
+    Every method raises `Unavailable` when the database is unavailable or busy, and writes nothing.
     """
 
     def __init__(self, database: Database) -> None:

@@ -1,7 +1,7 @@
 """Taking the rows of an import back, newest chunk first.
 
 A row is taken back only when it still is as the import left it, in the columns that the import
-wrote. One that somebody changed since, or that others refer to, is left alone and reported.
+wrote. One that was changed since, or that others refer to, is left alone and reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -212,7 +212,7 @@ async def _delete(
         for name, values in zip(images.columns, columns, strict=True)
     ]
     written = dict(zip(ids, zip(lines, zip(*columns, strict=True), strict=True), strict=True))
-    # What the import left blank is somebody's work too, once it is filled.
+    # What the import left blank is a person's work too, once it is filled.
     blank = [name for name in table.c.keys() if name not in {"id", *images.columns}]  # noqa: SIM118
     wanted: list[int] = []
     for row in await bulk.rows(connection, table, ids, (*images.columns, *blank)):
