@@ -140,7 +140,7 @@ def _checked(extracted: Extracted, folder: Path) -> Extracted:
     for found in extracted.files:
         if found.path.parent != folder or found.path.is_symlink() or not found.path.is_file():
             raise UnreadableDocument(
-                "the document could not be read: its reader process named files that are not its own;"
+                "the document could not be read: its reader process named files of others;"
                 " it was rejected"
             )
     return extracted
