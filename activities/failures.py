@@ -63,7 +63,7 @@ def _judge(error: Exception) -> _Verdict:
         case Unavailable():
             return _Verdict(TRANSIENT, text, TRANSIENT_ATTEMPTS)
         case OSError(strerror=str(reason)):
-            # Its full text names folders of the server, which are nobody's business outside.
+            # Its full text names folders of the server, which callers must not see.
             return _Verdict(
                 TRANSIENT, f"unexpected {type(error).__name__}: {reason}", TRANSIENT_ATTEMPTS
             )

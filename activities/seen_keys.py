@@ -5,17 +5,15 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
-from activities.closing import Closing
-
 KEYS_IN_MEMORY: Final = 100_000
 """About 20 MB; further keys go to a temporary database that spills to disk."""
 _PAGE_CACHE_KIB: Final = 16_000
 
 
-class SeenKeys(Closing):
+class SeenKeys:
     """Counts the occurrences of keys, batch by batch.
 
-    A context manager; may be handed from thread to thread, one at a time.
+    To be closed; may be passed from thread to thread, one at a time.
 
     Args:
         keys_in_memory: How many keys to keep before the first goes to disk.

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 T = TypeVar("T")
 
 
-class Aside:
+class WorkerThread:
     """Runs blocking calls one after another, in one thread of their own.
 
     An async context manager; it ends when the last call has ended, cancelled or not, so what the
@@ -53,7 +53,7 @@ class Aside:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Whatever a call that nobody waits for any more raised was about work that is given up.
+        # An abandoned call may have raised; its work is given up.
         await asyncio.gather(*self._started, return_exceptions=True)
         if self._pool is not None:
             self._pool.shutdown()

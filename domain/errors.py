@@ -6,4 +6,4 @@ class InvalidDocument(Exception):
 
 
 class Refused(Exception):
-    """The work cannot be done as asked, whatever the world does; the message says why."""
+    """A rule forbids the work as requested; the message says why."""

@@ -9,7 +9,7 @@ from activities.heartbeat import Heartbeater
 from adapters.ports import NotYet
 
 PATIENCE: Final = 10.0
-"""Seconds that a step waits by itself for what the world is still busy with: a retry by the server
+"""Seconds that a step waits by itself for an earlier request in progress: a retry by the server
 comes after a second at the earliest."""
 
 P = ParamSpec("P")
@@ -19,7 +19,7 @@ R = TypeVar("R")
 def to_its_end(run: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Awaitable[R]]:
     """Decorate a step that changes something: once begun it ends, cancelled or not.
 
-    A request that was sent is carried out although nobody waits for its answer. If teardown began
+    A sent request is carried out even when its answer is no longer awaited. If teardown began
     before, it would find nothing to delete, and the resource would be made behind its back. Calls
     of ports are short, so this holds a cancel up for seconds. What is not there yet is asked for
     again; a cancel ends the pause between.

@@ -1,4 +1,4 @@
-"""What a case writes down, and who of its batches waits."""
+"""Events of a case, and which of its batches wait."""
 
 from temporalio import activity
 
@@ -7,12 +7,12 @@ from adapters.ports import BatchStore, OpenRuns
 from contracts.batches import BatchKey, Line, LoaderStatus, NoteEvents, SkipBatch
 
 
-class CaseNotes:
+class CaseBacklog:
     """Keeps the line of a case.
 
     Args:
         store: Tables.
-        runs: What is going on in Temporal.
+        runs: Open runs in Temporal.
     """
 
     def __init__(self, store: BatchStore, runs: OpenRuns) -> None:
@@ -21,7 +21,7 @@ class CaseNotes:
 
     @activity.defn(name="batches.note")
     @translate_failures
-    async def note(self, notes: NoteEvents) -> Line:
+    async def record_events(self, notes: NoteEvents) -> Line:
         """Write events down, and read who waits; a second run writes nothing.
 
         Returns:

@@ -1,4 +1,4 @@
-"""How a batch ends: told to the world, and recorded."""
+"""How a batch ends: announced, and recorded."""
 
 from temporalio import activity
 
@@ -16,7 +16,7 @@ from contracts.batches import (
 from domain.errors import Refused
 
 
-class BatchEnding:
+class BatchCompletion:
     """Announces, records and cleans up.
 
     Args:

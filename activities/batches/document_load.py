@@ -1,4 +1,4 @@
-"""The steps of one document: each may run twice, and goes on where the one before it stopped."""
+"""The steps of one document: each may run twice, and continues where the one before it stopped."""
 
 from pathlib import Path
 from typing import Final
@@ -37,7 +37,7 @@ _NOTE_CHARACTERS: Final = 500
 _DONE: Final = StepOutcome(resumed=True)
 
 
-class DocumentLoading:
+class DocumentLoads:
     """Loads documents of batches.
 
     Args:
@@ -123,7 +123,7 @@ class DocumentLoading:
         """Tag the document: as its message says, and as follows from what it is.
 
         Raises:
-            ApplicationError: `Permanent` when nobody knows any more what was found in it.
+            ApplicationError: `Permanent` when the record of what was found in it is lost.
         """
         event = _document(order)
         if await self._is_done(order):

@@ -18,7 +18,7 @@ from contracts.batches import (
 )
 
 
-class BatchDraining:
+class BatchDrain:
     """Looks at queues and loads.
 
     Args:

@@ -157,7 +157,7 @@ async def stat_all(blobs: Blobs, files: Iterable[tuple[str, str]]) -> list[Attac
 
 
 def missing(name: str) -> str:
-    """What a person is told about a blob that is not there."""
+    """Message about a missing blob."""
     return f"{name} is not in the blob store; upload it there, and redrive the batch"
 
 

@@ -14,7 +14,7 @@ from domain.batches.resources import FoundResource
 from domain.batches.validation import is_strange, is_young, only_dead_letters
 
 
-class BatchSweeping:
+class BatchOrphans:
     """Finds orphans.
 
     Args:

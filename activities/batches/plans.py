@@ -14,7 +14,7 @@ MOST_AT_ONCE: Final = 1000
 """What an event source mapping takes as its `MaximumConcurrency`."""
 
 
-class BatchPlanning:
+class BatchPlans:
     """Makes plans.
 
     Args:

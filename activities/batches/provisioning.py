@@ -158,7 +158,7 @@ class BatchProvisioning:
         """Publish canaries until one of them arrives.
 
         A filter policy may take a quarter of an hour to work, and what is published before is
-        lost: nobody is told to publish documents before this is done. Attempts share the time
+        lost: publishers are notified only after this is done. Attempts share the time
         that is given.
 
         Raises:

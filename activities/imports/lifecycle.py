@@ -73,7 +73,7 @@ class ImportLifecycle:
         workflow_id = activity.info().workflow_id or message.workflow_id
         earlier = await self._store.begin(message, plan, workflow_id, guard)
         if earlier is not None:
-            return await self._needless(message, plan, facts, *earlier)
+            return await self._already_done(message, plan, facts, *earlier)
         if missing is not None:
             raise BlobNotFound(
                 f"{name} is not in the blob store; upload it there and retry"
@@ -85,7 +85,7 @@ class ImportLifecycle:
     async def finish(self, closing: Closing) -> HandlerOutcome:
         """Record how an import ended or why it waits; delete the source of a completed one.
 
-        A source that was replaced in the meantime is somebody's next document and stays.
+        A source that was replaced in the meantime is a later document and stays.
 
         Returns:
             The outcome as recorded.
@@ -106,7 +106,7 @@ class ImportLifecycle:
         delete = facts.needs_blob and not facts.own_download
         return ImportPlan(facts=facts, path=path, source=source, delete_source=delete)
 
-    async def _needless(
+    async def _already_done(
         self,
         message: ImportMessage,
         plan: ImportPlan,

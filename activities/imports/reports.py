@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from activities.scratch import scratch_folder
-from activities.threads import Aside, from_thread
+from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, ImportStore, ReportWriter
 from contracts.blobs import BlobRef
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
@@ -43,10 +43,10 @@ async def write_report(
     with scratch_folder(scratch) as folder:
         target = folder / "report.xlsx"
         stopped = threading.Event()
-        async with Aside() as aside:
+        async with WorkerThread() as thread:
             rows = from_thread(store.rejects(key), stopped)
             try:
-                await aside.run(lambda: reports.write(target, header, rows))
+                await thread.run(lambda: reports.write(target, header, rows))
             finally:
                 stopped.set()
         return await blobs.upload(target, report_name(key))

@@ -12,9 +12,9 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
-from activities.imports.table_reader import CHUNK_ROWS, TableReading
+from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.scratch import fetched, sweep
-from activities.threads import Aside
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
 from contracts.base import Contract
 from contracts.blobs import BlobRef
@@ -139,7 +139,7 @@ class RowImports:
     async def load_rows(self, work: HandlerInput) -> HandlerOutcome:
         """Validate every row; write the good ones by natural key, report the others.
 
-        Chunks of rows and the progress mark share a transaction: a second run goes on behind the
+        Chunks of rows and the progress mark share a transaction: a second run continues behind the
         last one that was written, and ends with the same rows and the same outcome.
 
         Raises:
@@ -155,7 +155,7 @@ class RowImports:
                 async with fetched(
                     self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
                 ) as path:
-                    reading = TableReading(
+                    reading = TableReader(
                         self._documents, path, load.message, load.spec, self._chunk_rows
                     )
                     mark = await self._load(load, reading, mark, _is_quick(path), heart)
@@ -165,16 +165,16 @@ class RowImports:
             return await self._outcome(load, mark, header, note)
 
     async def _load(
-        self, load: _Load, reading: TableReading, mark: LoadMark, quick: bool, heart: Heartbeater
+        self, load: _Load, reading: TableReader, mark: LoadMark, quick: bool, heart: Heartbeater
     ) -> LoadMark:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
             mark = LoadMark()
-        async with Aside(inline=quick) as aside:
+        async with WorkerThread(inline=quick) as thread:
             try:
-                await aside.run(reading.open)
-                await aside.run(lambda: reading.skip(mark.cursor))
-                chunk = await aside.run(reading.next_chunk)
+                await thread.run(reading.open)
+                await thread.run(lambda: reading.skip(mark.cursor))
+                chunk = await thread.run(reading.next_chunk)
                 header = (load.identity, *reading.titles)
                 alone = fresh and reading.exhausted
                 if alone and chunk is not None and not chunk.rejected and not load.staged:
@@ -185,12 +185,12 @@ class RowImports:
                 if mark.cursor == 0:
                     await self._store.restart(load.key, header)
                 while chunk is not None:
-                    ahead = aside.start(reading.next_chunk)
+                    ahead = thread.start(reading.next_chunk)
                     mark = await self._put(load, chunk)
                     heart.beat(RowsRead(rows=mark.cursor, counts=mark.counts))
                     chunk = await asyncio.shield(ahead)
             finally:
-                await aside.run(reading.close)
+                await thread.run(reading.close)
         return await self._complete(load)
 
     async def _put(self, load: _Load, chunk: RowChunk) -> LoadMark:
@@ -203,7 +203,7 @@ class RowImports:
             return await self._store.finish(load.key)
         mark = await self._store.mark(load.key)
         if load.held_back(mark):
-            # The staged rows go when the import is closed; nobody ever sees them.
+            # The staged rows go when the import is closed; no reader ever sees them.
             return await self._store.finish(load.key)
         return await self._store.swap(
             load.key,

@@ -12,7 +12,8 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
 from activities.scratch import fetched
-from activities.threads import Aside
+from activities.seen_keys import SeenKeys
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter, ScheduleSource
 from contracts.base import Contract
 from contracts.blobs import BlobRef
@@ -88,7 +89,7 @@ class ScheduleImports:
     async def load_schedule(self, work: HandlerInput) -> HandlerOutcome:
         """Bring one Primavera project of a file into the tables, by natural key.
 
-        Chunks are committed one by one; another attempt reads the file again and goes on behind
+        Chunks are committed one by one; another attempt reads the file again and continues behind
         the last one. Activities that the file does not hold any more are flagged.
 
         Rows that are left out stand in the report, all of them. A value that was emptied or cut
@@ -101,12 +102,14 @@ class ScheduleImports:
         key = TaskKey(message.project_id, message.task_id)
         async with (
             Heartbeater() as heart,
-            self._opened(message, work.plan.source) as (source, aside),
+            self._opened(message, work.plan.source) as (source, thread),
         ):
             mark = await self._resume(key, _identity(message, work.plan.source))
             items = source.read(message.primavera_project_id)
-            with closing(ScheduleChunks(items, message.project_id, mark.cursor)) as chunks:
-                await self._write(key, chunks, mark.cursor, aside, heart)
+            with closing(
+                ScheduleChunks(items, message.project_id, SeenKeys, mark.cursor)
+            ) as chunks:
+                await self._write(key, chunks, mark.cursor, thread, heart)
             retired = await self._store.retire(key, chunks.primavera_project_id)
             mark = await self._store.finish(key)
             return await self._outcome(key, mark, retired, chunks)
@@ -120,8 +123,8 @@ class ScheduleImports:
             raise Refused(f"{message.document_type} does not list schedule projects")
         key = TaskKey(message.project_id, message.task_id)
         blob = work.plan.source or await self._blobs.stat(message.blob_name)
-        async with Heartbeater(), self._opened(message, blob) as (source, aside):
-            projects: Sequence[ScheduleProject] = await aside.run(source.projects)
+        async with Heartbeater(), self._opened(message, blob) as (source, thread):
+            projects: Sequence[ScheduleProject] = await thread.run(source.projects)
         wanted = message.primavera_project_id
         if wanted is not None:
             projects = [_choose(projects, wanted)]
@@ -142,7 +145,7 @@ class ScheduleImports:
     @asynccontextmanager
     async def _opened(
         self, message: FileMessage, blob: BlobRef | None
-    ) -> AsyncGenerator[tuple[ScheduleSource, Aside]]:
+    ) -> AsyncGenerator[tuple[ScheduleSource, WorkerThread]]:
         """The message's file, downloaded and open, and the thread that alone may read it."""
         name = blob.name if blob else message.blob_name
         async with fetched(self._blobs, name, self._scratch, expected=blob) as path:
@@ -151,22 +154,22 @@ class ScheduleImports:
                 path, filename=message.filename, encoding=_encoding(message)
             )
             with ExitStack() as stack:
-                async with Aside(inline=inline) as aside:
-                    source = await aside.run(lambda: stack.enter_context(opening))
-                    yield source, aside
+                async with WorkerThread(inline=inline) as thread:
+                    source = await thread.run(lambda: stack.enter_context(opening))
+                    yield source, thread
 
     async def _write(
         self,
         key: TaskKey,
         chunks: ScheduleChunks,
         written: int,
-        aside: Aside,
+        thread: WorkerThread,
         heart: Heartbeater,
     ) -> None:
         """Write what lies behind the mark, reading one chunk ahead."""
-        chunk = await aside.run(chunks.next)
+        chunk = await thread.run(chunks.next)
         while chunk is not None:
-            ahead = aside.start(chunks.next)
+            ahead = thread.start(chunks.next)
             if chunk.cursor > written:
                 await self._store.write(key, chunk, Strategy.MERGE)
             heart.beat(ScheduleCursor(table=chunk.table, rows=chunk.cursor))

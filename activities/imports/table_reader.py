@@ -1,12 +1,11 @@
 """A table file from its first byte to its last chunk of converted rows; blocking."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from activities.closing import Closing
 from activities.seen_keys import SeenKeys
 from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage
@@ -14,7 +13,7 @@ from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk
 from domain.imports.matching import HEADER_WITHIN, find_header
 from domain.imports.tables import TableSpec, scope_of
-from domain.imports.validation import Sieve
+from domain.imports.validation import RowValidator
 from domain.tabular.rows import Cell
 
 CHUNK_ROWS: Final = 5_000
@@ -26,7 +25,7 @@ _REFUSING: Final = frozenset({Strategy.UPDATE_ONLY, Strategy.APPEND})
 """Strategies under which the store refuses rows, and needs their cells for the report."""
 
 
-class TableReading(Closing):
+class TableReader:
     """Reads the table that a message names, chunk by chunk.
 
     The same file gives the same chunks whenever it is read.
@@ -67,10 +66,6 @@ class TableReading(Closing):
         self.rows_read = 0
         self.exhausted = False
 
-    def __enter__(self) -> Self:
-        self.open()
-        return self
-
     def open(self) -> None:
         """Open the file, find its header and settle how it is written.
 
@@ -102,15 +97,15 @@ class TableReading(Closing):
                 f"there are no rows below the header on line {header.line}; "
                 "an empty document must not replace everything"
             )
-        self._sieve = Sieve(
+        self._validator = RowValidator(
             spec,
             scope_of(message),
             header,
             head,
-            self._held.enter_context(SeenKeys()),
+            self._held.enter_context(closing(SeenKeys())),
             keep_cells=message.strategy in _REFUSING,
         )
-        self.titles, self.ignored = self._sieve.titles, header.ignored
+        self.titles, self.ignored = self._validator.titles, header.ignored
 
     def close(self) -> None:
         """Close the file."""
@@ -136,13 +131,13 @@ class TableReading(Closing):
         if not rows:
             return None
         self.rows_read += len(rows)
-        sifted = self._sieve.sift(rows)
+        validated = self._validator.validate(rows)
         return RowChunk(
             table=self._spec.table,
-            columns=self._sieve.columns,
-            rows=sifted.rows,
-            lines=sifted.lines,
-            cells=sifted.cells,
-            rejected=sifted.rejected,
+            columns=self._validator.columns,
+            rows=validated.rows,
+            lines=validated.lines,
+            cells=validated.cells,
+            rejected=validated.rejected,
             cursor=self.rows_read,
         )

@@ -54,7 +54,7 @@ class UploadImports:
                 key, stored, message.original_filename or message.filename
             )
             if original is not None:
-                # What was put there meanwhile is somebody's next upload.
+                # What was put there meanwhile is a later upload.
                 await self._blobs.delete(source, etag=original.etag)
         return HandlerOutcome(
             counts=counts, note=f"{target}: {stored.size} bytes, sha256 {stored.sha256}"[:500]

@@ -13,7 +13,7 @@ from activities.heartbeat import Heartbeater
 from activities.scratch import fetched, sweep
 from activities.spreadsheets.contexts import fields_of
 from activities.spreadsheets.staged_rows import is_blank
-from activities.threads import Aside
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, SpreadsheetStore, TableSource
 from contracts.spreadsheets import (
     COLUMNS,
@@ -25,7 +25,7 @@ from contracts.spreadsheets import (
 )
 from domain.errors import InvalidDocument, Refused
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.header import HEADER_WITHIN, Header, column_titles, find_header
+from domain.spreadsheets.header import HEADER_WITHIN, SheetHeader, column_titles, find_header
 from domain.spreadsheets.matching import column_name, match_columns
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.types import SheetTypes
@@ -54,7 +54,7 @@ class _Top:
     layout: Layout
     """As found."""
     sheets: Sequence[str]
-    header: Header
+    header: SheetHeader
     rows: Sequence[Row]
     """The first rows below the header that hold anything."""
 
@@ -153,14 +153,14 @@ class SpreadsheetAnalysis:
         async with (
             Heartbeater(),
             fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
-            Aside() as aside,
+            WorkerThread() as thread,
         ):
-            top = await aside.run(lambda: self._read(path, order.filename, work.layout, fields))
+            top = await thread.run(lambda: self._read(path, order.filename, work.layout, fields))
             titles = top.titles()
             remembered = await self._store.remembered_columns(
                 order.organisation_id, order.import_type, [title for _, title in titles]
             )
-            columns = await aside.run(lambda: match_columns(titles, fields, remembered))
+            columns = await thread.run(lambda: match_columns(titles, fields, remembered))
             analysis = Analysis(
                 layout=top.layout, columns=columns, fields=tuple(each.facts for each in fields)
             )
@@ -208,7 +208,7 @@ class SpreadsheetAnalysis:
 
 
 def _as_found(source: TableSource, header_line: int) -> Layout:
-    # A name that nobody could ask for is that of the first sheet, which is read without a name.
+    # A name that cannot be asked for is that of the first sheet, which is read without a name.
     sheet = source.sheet if len(source.sheet or "") <= _SHEET_CHARACTERS else None
     return Layout(
         sheet=sheet,

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from activities.heartbeat import Heartbeater
 from activities.scratch import sweep
 from activities.spreadsheets.staged_rows import StagedRows
 from activities.spreadsheets.staging import fetched_rows
-from activities.threads import Aside, from_thread
+from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, ReportWriter, SpreadsheetStore
 from contracts.blobs import BlobRef
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, ReportInput
 from domain.tabular.rows import RejectedRow
 from domain.tabular.values import storable
@@ -70,12 +71,12 @@ class SpreadsheetReports:
             target = path.with_name("report.xlsx")
             stopped = threading.Event()
             errors = chain(first, from_thread(pages, stopped))
-            async with Aside() as aside:
+            async with WorkerThread() as thread:
                 try:
-                    await aside.run(lambda: self._write(path, target, work.columns, errors))
+                    await thread.run(lambda: self._write(path, target, work.columns, errors))
                 finally:
                     stopped.set()
-            # Noted first: a blob that nobody knows of would outlive every purge.
+            # Noted first: a blob without a record would outlive every purge.
             noted = BlobRef(name=report_name(uuid), size=target.stat().st_size)
             await self._store.save_file(uuid, noted)
             return await self._blobs.upload(target, noted.name)
@@ -83,7 +84,7 @@ class SpreadsheetReports:
     def _write(
         self, path: Path, target: Path, columns: Sequence[ColumnMapping], errors: _Errors
     ) -> None:
-        with StagedRows(path) as staged:
+        with closing(StagedRows(path)) as staged:
             self._reports.write(target, _titles(columns), _rejected(staged, errors), comments=True)
 
 

@@ -15,7 +15,7 @@ UPLOAD_AGE: Final = timedelta(days=7)
 file that is older and became no import never will."""
 
 
-class SpreadsheetRetaining:
+class SpreadsheetRetentionSteps:
     """Purges imports, before-images and leftovers of uploads.
 
     Args:
@@ -39,7 +39,7 @@ class SpreadsheetRetaining:
         """Remove files, results and values of imports.
 
         Of each import the files go first: as long as one is left, the rows still name it. A
-        second run goes on with the rest, and counts what was left for it.
+        second run continues with the rest, and counts what was left for it.
         """
         purged = 0
         async with Heartbeater() as heart:
@@ -53,9 +53,9 @@ class SpreadsheetRetaining:
     @activity.defn(name="spreadsheets.purge_leftovers")
     @translate_failures
     async def purge_leftovers(self, work: ExpiredInput) -> PurgeResult:
-        """Remove before-images that nobody can use any more, and files that became no import.
+        """Remove before-images that are of no further use, and files that became no import.
 
-        Bounded by the order's `most`; a second run goes on with the rest, and counts what was
+        Bounded by the order's `most`; a second run continues with the rest, and counts what was
         left for it.
         """
         order = work.order

@@ -13,9 +13,9 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
-from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, SheetReading
+from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, SheetReader
 from activities.spreadsheets.staging import fetched_rows
-from activities.threads import Aside, from_thread
+from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, SpreadsheetStore
 from contracts.spreadsheets import (
     ProcessCursor,
@@ -63,7 +63,7 @@ class SpreadsheetRows:
     async def process(self, work: ProcessInput) -> Processed:
         """Go through the rows once: write the good ones, report the others, park those that wait.
 
-        Rows and progress mark share a transaction: a second run goes on behind the last chunk
+        Rows and progress mark share a transaction: a second run continues behind the last chunk
         that was written, and ends with the same rows and the same figures. Rows that went in
         before are passed over for their natural keys, so that duplicates are found all the same.
 
@@ -121,21 +121,21 @@ class SpreadsheetRows:
         uuid, total = work.order.uuid, work.staged.total
         stopped = threading.Event()
         parked = from_thread(self._parked(uuid, mark.offset), stopped) if work.round else None
-        reading = SheetReading(path, plan, mark, parked, self._chunk_rows)
-        async with Aside() as aside:
+        reading = SheetReader(path, plan, mark, parked, self._chunk_rows)
+        async with WorkerThread() as thread:
             try:
-                await aside.run(reading.open)
-                while not await aside.run(reading.pass_over):
+                await thread.run(reading.open)
+                while not await thread.run(reading.pass_over):
                     pass
-                chunk = await aside.run(reading.next_chunk)
+                chunk = await thread.run(reading.next_chunk)
                 while chunk is not None:
-                    ahead = aside.start(reading.next_chunk)
+                    ahead = thread.start(reading.next_chunk)
                     mark = await self._store.write(uuid, chunk, dry_run=work.order.dry_run)
                     heart.beat(ProcessCursor(rows=mark.cursor, total=total))
                     chunk = await asyncio.shield(ahead)
             finally:
                 stopped.set()
-                await aside.run(reading.close)
+                await thread.run(reading.close)
 
     async def _parked(self, uuid: str, after: int) -> AsyncIterator[Sequence[ParkedRow]]:
         while page := await self._store.parked(uuid, after, PARKED_PAGE):

@@ -1,7 +1,7 @@
 """Staged rows on their way into chunks; blocking."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.records import ParkedRow, SheetChunk, SheetMark
 from domain.spreadsheets.types.base import SheetType
-from domain.spreadsheets.validation import Sieve, SourceRow
+from domain.spreadsheets.validation import RowValidator, SourceRow
 from domain.spreadsheets.value_book import ValueBook
 
 CHUNK_ROWS: Final = 5_000
@@ -40,14 +40,14 @@ class Plan:
     context: ImportContext
     book: ValueBook
 
-    def sieve(self, seen: SeenKeys | None, head: Sequence[SourceRow]) -> Sieve:
+    def validator(self, seen: SeenKeys | None, head: Sequence[SourceRow]) -> RowValidator:
         """A sieve for these rows."""
-        return Sieve(
+        return RowValidator(
             self.sheet_type, self.fields, self.columns, self.context, self.book, seen, head
         )
 
 
-class SheetReading:
+class SheetReader:
     """Reads the rows of one round, chunk by chunk.
 
     In round 0 every row of the file, behind those that are in; later the rows that were parked.
@@ -82,11 +82,13 @@ class SheetReading:
 
     def open(self) -> None:
         """Open the file, and settle how it is written."""
-        self._staged = self._held.enter_context(StagedRows(self._path))
+        self._staged = self._held.enter_context(closing(StagedRows(self._path)))
         head = list(islice(self._staged.read(), HEAD_ROWS))
         # Of two parked rows of one key the second was refused when it was read first.
-        seen = self._held.enter_context(SeenKeys()) if self._parked is None else None
-        self._sieve = self._plan.sieve(seen, head)
+        seen = SeenKeys() if self._parked is None else None
+        if seen is not None:
+            self._held.callback(seen.close)
+        self._validator = self._plan.validator(seen, head)
         if self._parked is None:
             self._rows = self._staged.read()
         else:
@@ -102,7 +104,7 @@ class SheetReading:
         rows = list(islice(self._rows, left))
         if rows:
             self._cursor += len(rows)
-            self._sieve.pass_over(rows)
+            self._validator.pass_over(rows)
         return self._cursor >= self._wanted or not rows
 
     def next_chunk(self) -> SheetChunk | None:
@@ -111,19 +113,19 @@ class SheetReading:
         if not rows:
             return None
         self._cursor += len(rows)
-        sifted = self._sieve.sift(rows)
+        validated = self._validator.validate(rows)
         chunk = SheetChunk(
             number=self._number,
             round=self._round,
             cursor=self._cursor,
             offset=self._staged.position if self._parked is None else rows[-1].line,
-            lines=sifted.lines,
-            main=sifted.main,
-            targets=sifted.targets,
-            errors=sifted.errors,
-            skipped=sifted.skipped,
-            parked=sifted.parked,
-            found=sifted.found,
+            lines=validated.lines,
+            main=validated.main,
+            targets=validated.targets,
+            errors=validated.errors,
+            skipped=validated.skipped,
+            parked=validated.parked,
+            found=validated.found,
         )
         self._number += 1
         return chunk

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from activities.closing import Closing
 from domain.spreadsheets.validation import SourceRow
 from domain.tabular.rows import Cell
 
@@ -38,7 +37,7 @@ def staged_line(number: int, cells: Sequence[Cell]) -> bytes:
 
 
 def is_blank(cells: Iterable[Cell]) -> bool:
-    """Whether a row holds nothing that anybody could see."""
+    """Whether a row holds nothing visible."""
     return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
 
 
@@ -59,10 +58,10 @@ def _untagged(cell: Any) -> Cell:
     return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
 
 
-class StagedRows(Closing):
+class StagedRows:
     """Reads rows that were put aside; blocking, and bounded in memory.
 
-    A context manager; may be handed from thread to thread, one at a time.
+    To be closed; may be passed from thread to thread, one at a time.
 
     Attributes:
         position: Byte behind the row that was read last.

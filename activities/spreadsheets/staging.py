@@ -13,7 +13,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.scratch import fetched, scratch_folder, sweep
 from activities.spreadsheets.staged_rows import is_blank, staged_line
-from activities.threads import Aside
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, SpreadsheetStore
 from contracts.base import Contract
 from contracts.blobs import BlobRef
@@ -101,7 +101,7 @@ class SpreadsheetStaging:
             total = await self._write(work, path, target, heart)
             await self._store.save_total(order.uuid, total)
             name = staged_name(order.uuid, work.layout)
-            # Noted first: a blob that nobody knows of would outlive every purge.
+            # Noted first: a blob without a record would outlive every purge.
             noted = BlobRef(name=name, size=target.stat().st_size)
             await self._store.save_file(order.uuid, noted)
             rows = await self._blobs.upload(target, name)
@@ -109,18 +109,18 @@ class SpreadsheetStaging:
 
     async def _write(self, work: StageInput, path: Path, target: Path, heart: Heartbeater) -> int:
         uuid = work.order.uuid
-        async with Aside() as aside:
+        async with WorkerThread() as thread:
             writing = _Writing(self._documents, work, path, target)
             try:
-                await aside.run(writing.open)
+                await thread.run(writing.open)
                 saved = time.monotonic()
-                while not await aside.run(writing.step):
+                while not await thread.run(writing.step):
                     heart.beat(RowsStaged(rows=writing.rows))
                     if time.monotonic() - saved > SAVE_SECONDS:
                         await self._store.save_total(uuid, writing.rows)
                         saved = time.monotonic()
             finally:
-                await aside.run(writing.close)
+                await thread.run(writing.close)
         return writing.rows
 
 

@@ -17,7 +17,7 @@ class ChunksUndone(Contract):
     """Of this attempt."""
 
 
-class SpreadsheetUndoing:
+class SpreadsheetUndoSteps:
     """Undoes imports.
 
     Args:

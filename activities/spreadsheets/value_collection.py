@@ -20,7 +20,7 @@ _ROWS_OF_A_LOOK: Final = 2_000
 _VALUES_OF_A_LOOK: Final = 50
 
 
-class Collecting:
+class ValueCollector:
     """Counts distinct values, then resolves them; blocking.
 
     Attributes:

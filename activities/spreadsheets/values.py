@@ -14,8 +14,8 @@ from activities.heartbeat import Heartbeater
 from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
 from activities.spreadsheets.staging import fetched_rows
-from activities.spreadsheets.value_collection import Collecting
-from activities.threads import Aside
+from activities.spreadsheets.value_collection import ValueCollector
+from activities.threads import WorkerThread
 from adapters.ports import Blobs, SpreadsheetStore
 from contracts.base import Contract
 from contracts.errors import INVALID_DECISION
@@ -71,7 +71,7 @@ class SpreadsheetValues:
         A second run finds the same values; decisions that were taken in between stay.
 
         Returns:
-            Figures, and the first values that nobody knows.
+            Figures, and the first values without a known meaning.
 
         Raises:
             ApplicationError: See `activities.failures`.
@@ -90,7 +90,7 @@ class SpreadsheetValues:
                 context = await load_context(self._store, self._types, order, _today(), only=places)
                 book = ValueBook(list(fields.values()), context)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
-                    await _collect(Collecting(path, places, book), heart)
+                    await _collect(ValueCollector(path, places, book), heart)
                 found = book.take_found()
                 for start in range(0, len(found), _SAVED_TOGETHER):
                     await self._store.save_values(
@@ -186,13 +186,13 @@ def _invalid(reasons: Sequence[str]) -> ApplicationError:
     return ApplicationError(message, type=INVALID_DECISION, non_retryable=True)
 
 
-async def _collect(collecting: Collecting, heart: Heartbeater) -> None:
-    async with Aside() as aside:
+async def _collect(collecting: ValueCollector, heart: Heartbeater) -> None:
+    async with WorkerThread() as thread:
         try:
-            while not await aside.run(collecting.step):
+            while not await thread.run(collecting.step):
                 heart.beat(ValuesCollected(rows=collecting.rows, values=collecting.resolved))
         finally:
-            await aside.run(collecting.close)
+            await thread.run(collecting.close)
 
 
 def _today() -> date:

@@ -7,7 +7,7 @@ SHORTEST: Final = 0.5
 LONGEST: Final = 10.0
 
 
-def as_long_again(since: datetime | None) -> float:
+def backoff_proportional_to_elapsed(since: datetime | None) -> float:
     """Seconds until something is looked at again: as long as it has taken so far.
 
     Most of it is there within a second or two, a function in a private network within minutes.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.arns import queue_arn
-from adapters.aws.backoff import SHORTEST, as_long_again
+from adapters.aws.backoff import SHORTEST, backoff_proportional_to_elapsed
 from adapters.aws.errors import Missing, aws, says
 from adapters.aws.mappings import Mappings
 from adapters.aws.packages import code_of
@@ -91,7 +91,7 @@ class AwsFunctions:
             case "Pending":
                 raise NotYet(
                     f"the function {names.function} is pending",
-                    as_long_again(_moment(function.get("LastModified"))),
+                    backoff_proportional_to_elapsed(_moment(function.get("LastModified"))),
                 )
             case "Failed":
                 raise Denied(

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.aws.backoff import SHORTEST, as_long_again
+from adapters.aws.backoff import SHORTEST, backoff_proportional_to_elapsed
 from adapters.aws.errors import Missing, aws, says
 from adapters.ports import Denied, NotYet
 from contracts.batches import BatchPlan, Names, Resource, key_of
@@ -57,7 +57,7 @@ class Mappings:
         if mapping.get("State") != "Enabled":
             raise NotYet(
                 f"the mapping of {names.function} is {mapping.get('State', 'without a state')}",
-                as_long_again(mapping.get("LastModified")),
+                backoff_proportional_to_elapsed(mapping.get("LastModified")),
             )
 
     async def detach(self, names: Names) -> bool:
@@ -73,7 +73,7 @@ class Mappings:
         if mappings and (left := await self._between(names)):
             raise NotYet(
                 f"the mapping of {names.function} is {left[0].get('State', 'without a state')}",
-                as_long_again(left[0].get("LastModified")),
+                backoff_proportional_to_elapsed(left[0].get("LastModified")),
             )
         return bool(mappings)
 

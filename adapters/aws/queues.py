@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from adapters.aws.errors import Missing, aws, says, settling
-from adapters.aws.redrive import Redriving
+from adapters.aws.redrive import Redrive
 from adapters.ports import Denied
 from contracts.batches import (
     CANARY,
@@ -53,7 +53,7 @@ class AwsQueues:
 
     def __init__(self, client: "SQSClient") -> None:
         self._client = client
-        self._redriving = Redriving(client)
+        self._redriving = Redrive(client)
 
     async def ensure_dead_letters(self, names: Names, plan: BatchPlan, owner: str) -> None:
         """Make the dead-letter queue; it keeps messages for as long as SQS does."""

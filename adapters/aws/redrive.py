@@ -33,7 +33,7 @@ _WITHOUT_TASKS: Final = (
 """The service has no move tasks, or none for this queue."""
 
 
-class Redriving:
+class Redrive:
     """Passes over a dead-letter queue."""
 
     def __init__(self, client: "SQSClient") -> None:

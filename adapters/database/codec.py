@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.tabular.rows import Cell
 
 _PROBLEMS: Final = TypeAdapter(tuple[Problem, ...])

@@ -51,7 +51,7 @@ class Database:
         """A transaction that commits when the block ends and rolls back when it fails.
 
         Raises:
-            Unavailable: The database is away or busy; nothing was written.
+            Unavailable: The database is unavailable or busy; nothing was written.
         """
         with translated():
             if self._turn is None:
@@ -66,7 +66,7 @@ class Database:
         """A connection on which every statement stands for itself.
 
         Raises:
-            Unavailable: The database is away or busy.
+            Unavailable: The database is unavailable or busy.
         """
         with translated():
             async with self._reading.connect() as connection:

@@ -14,7 +14,7 @@ from adapters.ports import REJECTED_BODY_BYTES, RejectedMessage
 
 
 class SqlRejectedMessages:
-    """Rejected messages; every method raises `Unavailable` when the database is away."""
+    """Rejected messages; every method raises `Unavailable` when the database is unavailable."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

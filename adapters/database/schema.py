@@ -24,7 +24,7 @@ async def upgrade(url: str) -> None:
     """Apply every migration the database lacks, all of them or none.
 
     Raises:
-        Unavailable: The database is away or busy.
+        Unavailable: The database is unavailable or busy.
     """
     async with open_database(url) as database, database.transaction() as connection:
         if database.dialect == "postgresql":
@@ -36,7 +36,7 @@ async def current(url: str) -> str | None:
     """Revision of the database; None when it is empty.
 
     Raises:
-        Unavailable: The database is away or busy.
+        Unavailable: The database is unavailable or busy.
     """
     async with open_database(url) as database:
         return await _revision(database)
@@ -47,7 +47,7 @@ async def require_current(database: Database) -> None:
 
     Raises:
         SchemaBehind: It has not; the message says what to do.
-        Unavailable: The database is away or busy.
+        Unavailable: The database is unavailable or busy.
     """
     scripts = ScriptDirectory.from_config(_config())
     revision = await _revision(database)

@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Integer, Text
 
-from adapters.database.bulk.protocol import Batch
+from adapters.database.bulk.protocol import RowBatch
 from adapters.database.models import key_of
 from adapters.database.models.base import ABOVE_ALL, ExactDecimal
-from contracts.imports import Problem
+from contracts.problems import Problem
 
 _KEY_BYTES: Final = 2_000
 """An index entry of PostgreSQL holds 2,704 bytes."""
 _SHOWN: Final = 200
 
 
-def unstorable(batch: Batch) -> dict[int, Problem]:
+def unstorable(batch: RowBatch) -> dict[int, Problem]:
     """The rows that cannot be stored, by place, with what is wrong.
 
     Whole columns are looked at first; single values only when something is wrong.
@@ -93,7 +93,7 @@ def _bad_integers(values: Sequence[int | None], limit: int) -> Iterator[tuple[in
             yield row, "is too large a whole number"
 
 
-def _long_keys(batch: Batch, faulty: dict[int, Problem]) -> Iterator[int]:
+def _long_keys(batch: RowBatch, faulty: dict[int, Problem]) -> Iterator[int]:
     names = [name for name in key_of(batch.table) if isinstance(batch.table.c[name].type, Text)]
     columns = [batch.column(name) for name in names]
     if sum(max(map(len, column), default=0) for column in columns) * 4 <= _KEY_BYTES:

@@ -1,4 +1,13 @@
-"""What a port may raise."""
+"""What a port may raise.
+
+PortError
+  BlobNotFound         no blob of that name
+  UnreadableDocument   the file is damaged, encrypted, hostile or of another format
+  Unavailable          the service cannot be reached or is overloaded; worth another attempt
+    Throttled            the service asked for fewer requests
+  Denied               the service refuses permanently
+  NotYet               an earlier request is still in progress
+"""
 
 
 class PortError(Exception):
@@ -14,15 +23,15 @@ class UnreadableDocument(PortError):
 
 
 class Unavailable(PortError):
-    """The world may be well again in a moment."""
+    """The service cannot be reached, or is overloaded; another attempt may succeed."""
 
 
 class Denied(PortError):
-    """The world refuses and will refuse again: rights, limits, names; the message says which."""
+    """The service refuses permanently: rights, limits or names; the message says which."""
 
 
 class NotYet(PortError):
-    """The world is still busy with what was asked before; asking again later is right.
+    """An earlier request is still in progress; ask again later.
 
     Attributes:
         retry_after: Seconds after which to ask again.
@@ -34,7 +43,7 @@ class NotYet(PortError):
 
 
 class Throttled(Unavailable):
-    """The world asked us to slow down.
+    """The service asked for fewer requests.
 
     Attributes:
         retry_after: Seconds that the server asked for, or None.

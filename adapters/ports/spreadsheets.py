@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from contracts.blobs import BlobRef
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import (
     Analysis,
     CellMapping,

@@ -50,10 +50,10 @@ from contracts.imports.runs import (
     ImportState,
     ImportStatus,
     Preparation,
-    Problem,
     Retry,
     TypeFacts,
 )
+from contracts.problems import Problem
 
 __all__ = [
     "COLUMNS",

@@ -9,6 +9,7 @@ from contracts import answers
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports.messages import DocumentType, ImportMessage, Key, Strategy
+from contracts.problems import Problem
 
 TASK_QUEUE: Final = "imports"
 """Where runs are started and workers of this pipeline look for work."""
@@ -111,17 +112,6 @@ class Counts(Contract):
     def written(self) -> int:
         """Rows that the import changed."""
         return self.created + self.updated + self.deleted + self.flagged
-
-
-class Problem(Contract):
-    """One thing that is wrong with one row."""
-
-    line: int | None = None
-    """Row number as the user's program shows it, from 1; None: the whole document."""
-    column: str | None = Field(default=None, max_length=200)
-    """Header as it stands in the document, or the field's name."""
-    value: str | None = Field(default=None, max_length=200)
-    reason: str = Field(max_length=500)
 
 
 class HandlerInput(Contract):

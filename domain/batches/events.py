@@ -26,7 +26,7 @@ STARTABLE = (
 
 
 def new_row(case_id: int, batch_id: int, now: datetime) -> dict[str, Any]:
-    """The row of a batch that nobody has started yet."""
+    """The row of a batch that is not started yet."""
     return {
         "case_id": case_id,
         "batch_id": batch_id,

@@ -1,4 +1,4 @@
-"""Whether a batch may be built, and what nobody owns: facts in, decision out."""
+"""Whether a batch may be built, and which resources are orphans: facts in, decision out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def of_status(key: BatchKey, status: LoaderStatus, purpose: Purpose) -> Validati
 
 
 def of_infrastructure(key: BatchKey, status: LoaderStatus, exists: bool) -> Validation | None:
-    """The second question: has somebody built it already?
+    """The second question: is it built already?
 
     This run has built nothing yet, so whatever exists is another's: the lock is taken. A batch in
     `processing` of which nothing exists is this run's own, claimed by an earlier attempt, or was
@@ -119,7 +119,7 @@ def of_neighbours(
 
 
 def is_strange(found: FoundResource) -> bool:
-    """Whether something that is called like ours was made by somebody else."""
+    """Whether something with one of our names was made by another system."""
     if found.owner is None:
         return found.resource in TAGGED
     return found.owner != found.key.workflow_id

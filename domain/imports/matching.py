@@ -19,7 +19,7 @@ _HEADERS_IN_MESSAGE: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class TableHeader:
     """A header row, understood.
 
     Attributes:
@@ -35,7 +35,7 @@ class Header:
     ignored: tuple[str, ...]
 
 
-def match_header(line: int, cells: Sequence[Cell], spec: TableSpec) -> Header:
+def match_header(line: int, cells: Sequence[Cell], spec: TableSpec) -> TableHeader:
     """Understand one row as the header of a table: exact names first, then aliases, no guess.
 
     Raises:
@@ -55,12 +55,12 @@ def match_header(line: int, cells: Sequence[Cell], spec: TableSpec) -> Header:
                 f"columns {titles[other]!r} and {title!r} on line {line} both mean "
                 f"{field.name}; rename or remove one"
             )
-    return Header(line, titles, positions, tuple(ignored))
+    return TableHeader(line, titles, positions, tuple(ignored))
 
 
 def find_header(
     rows: Iterable[tuple[int, Sequence[Cell]]], spec: TableSpec, sheet: str | None = None
-) -> Header:
+) -> TableHeader:
     """Find the header among the first rows of a table.
 
     It is the row with every required column and, of several, the one with most columns; the

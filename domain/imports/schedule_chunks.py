@@ -1,13 +1,13 @@
 """The entities of a schedule, cut into chunks that a store can write."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, overload
 
-from activities.seen_keys import SeenKeys
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
 from domain.imports.chunks import RowChunk
 from domain.imports.schedule_items import ScheduleItem
+from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, RejectedRow
 
 CHUNK_ROWS: Final = 2_000
@@ -52,6 +52,7 @@ class ScheduleChunks:
     Args:
         items: What the source says, from the beginning.
         project_id: Project of the message.
+        new_occurrences: Makes the counter of one table's keys; closed with the table.
         resume_at: Cursor of an earlier attempt; one chunk ends exactly there.
         chunk_rows: Rows of a chunk at most.
 
@@ -67,6 +68,7 @@ class ScheduleChunks:
         self,
         items: Iterator[ScheduleItem],
         project_id: str,
+        new_occurrences: Callable[[], KeyOccurrences],
         resume_at: int = 0,
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:
@@ -82,7 +84,8 @@ class ScheduleChunks:
         self._table = ""
         self._columns: tuple[str, ...] = ()
         self._held: Entity | None = None
-        self._seen = SeenKeys()
+        self._new_occurrences = new_occurrences
+        self._seen = new_occurrences()
 
     def close(self) -> None:
         """Give memory and disk back."""
@@ -125,7 +128,7 @@ class ScheduleChunks:
             self._columns = ("project_id", *values)
             self.primavera_project_id = str(values["primavera_project_id"])
             self._seen.close()
-            self._seen = SeenKeys()
+            self._seen = self._new_occurrences()
 
     def _chunk(self, entities: list[Entity], rejected: list[RejectedRow]) -> RowChunk:
         first = self.cursor + 1

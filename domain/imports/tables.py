@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from contracts.imports import DocumentType, EstimationMasterMessage, MtoMessage, TableMessage
-from domain.tabular.fields import TEXT_CHARACTERS, FieldSpec, Kind, amount, code, text
+from domain.tabular.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec, amount, code, text
 
 SEQUENCE: Final = "sequence"
 """Last part of a key whose other parts may come several times in one file."""
@@ -71,7 +71,7 @@ _UNIT = text(
 _NAME = text("name", "title", "full name", "bezeichnung", "name und vorname")
 _QUANTITY = FieldSpec(
     "quantity",
-    Kind.DECIMAL,
+    ColumnKind.DECIMAL,
     aliases=("qty", "quant", "total quantity", "total qty", "menge", "anzahl", "stückzahl"),
 )
 
@@ -100,7 +100,7 @@ MTO: Final = TableSpec(
         ),
         FieldSpec(
             SEQUENCE,
-            Kind.INTEGER,
+            ColumnKind.INTEGER,
             aliases=("seq", "seq no", "sequence no", "occurrence", "lfd nr", "laufende nummer"),
             minimum=1,
             filled=True,
@@ -115,7 +115,9 @@ MTO: Final = TableSpec(
         code("system", "system no", "sub system", "subsystem", "anlagensystem"),
         code("spec", "piping spec", "pipe spec", "piping class", "class", "rohrklasse"),
         _DESCRIPTION,
-        FieldSpec("quantity", Kind.DECIMAL, True, aliases=(*_QUANTITY.aliases, "length", "länge")),
+        FieldSpec(
+            "quantity", ColumnKind.DECIMAL, True, aliases=(*_QUANTITY.aliases, "length", "länge")
+        ),
         _UNIT,
         code("revision", "rev", "rev no", "revision no", "index", "änderungsindex"),
     ),
@@ -147,7 +149,9 @@ ESTIMATE: Final = TableSpec(
             *("subcontract", "subcontractor", "subcontractor cost", "nachunternehmer"),
             *("nachunternehmerkosten", "fremdleistung"),
         ),
-        FieldSpec("markup", Kind.DECIMAL, aliases=("mark-up", "markup %", "mark-up %", "zuschlag")),
+        FieldSpec(
+            "markup", ColumnKind.DECIMAL, aliases=("mark-up", "markup %", "mark-up %", "zuschlag")
+        ),
     ),
     row="item code",
 )
@@ -172,7 +176,7 @@ EQUIPMENT: Final = TableSpec(
         code("serial", "serial no", "serial number", "s/n", "seriennummer", "fabriknummer"),
         FieldSpec(
             "ownership",
-            Kind.CHOICE,
+            ColumnKind.CHOICE,
             aliases=("owned/rented", "owned or rented", "own/rent", "owner", "besitz", "eigentum"),
             choices={
                 "owned": ("own", "o", "company owned", "eigen", "eigentum", "eigengerät"),
@@ -217,7 +221,7 @@ MATERIAL: Final = TableSpec(
         text("supplier", "vendor", "lieferant", "händler", "haendler"),
         FieldSpec(
             "lead_time_days",
-            Kind.INTEGER,
+            ColumnKind.INTEGER,
             aliases=("lead time", "lead time (days)", "lieferzeit", "lieferzeit (tage)"),
             minimum=0,
         ),
@@ -268,7 +272,7 @@ CREW_MEMBER: Final = TableSpec(
         ),
         FieldSpec(
             "valid_from",
-            Kind.DATE,
+            ColumnKind.DATE,
             required=True,
             aliases=("from", "from date", "start", "start date", "von", "gültig ab", "gueltig ab"),
         ),
@@ -278,7 +282,7 @@ CREW_MEMBER: Final = TableSpec(
         text("classification", "class", "grade", "einstufung", "lohngruppe", "klasse"),
         FieldSpec(
             "valid_to",
-            Kind.DATE,
+            ColumnKind.DATE,
             aliases=("to", "to date", "end", "end date", "until", "bis", "gültig bis"),
         ),
     ),

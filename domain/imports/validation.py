@@ -1,4 +1,4 @@
-"""Sifts the rows of a table: what goes in, what does not and why."""
+"""Validates the rows of a table: which are written, which are rejected and why."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any, Final
 
-from activities.seen_keys import SeenKeys
 from contracts.imports import Problem
-from domain.imports.matching import Header
+from domain.imports.matching import TableHeader
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
-from domain.tabular.fields import FieldSpec, Kind
+from domain.tabular.fields import ColumnKind, FieldSpec
+from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, RejectedRow
 from domain.tabular.values import readable, storable
 
@@ -24,7 +24,7 @@ Rows = Sequence[tuple[int, list[Cell]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class ValidatedRows:
     """Some rows of a table."""
 
     rows: list[tuple[Any, ...]]
@@ -35,8 +35,8 @@ class Sifted:
     rejected: list[RejectedRow]
 
 
-class Sieve:
-    """Converts and checks the rows of one table of a file, stretch by stretch, in order.
+class RowValidator:
+    """Converts and checks the rows of one table of a file, part by part, in order.
 
     Every row whose key can be read counts as an occurrence of its key, whether it goes in or
     not: of two rows with the same key neither is chosen because the other has a fault, and the
@@ -61,9 +61,9 @@ class Sieve:
         self,
         spec: TableSpec,
         scope: Mapping[str, str],
-        header: Header,
+        header: TableHeader,
         head: Rows,
-        seen: SeenKeys,
+        seen: KeyOccurrences,
         *,
         keep_cells: bool = False,
     ) -> None:
@@ -98,7 +98,7 @@ class Sieve:
             for field in self._fields
         }
 
-    def sift(self, rows: Rows) -> Sifted:
+    def validate(self, rows: Rows) -> ValidatedRows:
         """Take the next rows of the file."""
         lines = [line for line, _ in rows]
         source = self._by_field([cells for _, cells in rows])
@@ -149,7 +149,7 @@ class Sieve:
         """Which occurrence of its key each row is; None for a row whose key cannot be read."""
         parts = (
             values[name]
-            if not keyless and self._spec.by_name[name].kind is Kind.CODE
+            if not keyless and self._spec.by_name[name].kind is ColumnKind.CODE
             else map(str, values[name])
             for name in self._counted
         )
@@ -173,7 +173,7 @@ class Sieve:
         numbers: Sequence[int | None],
         problems: Mapping[int, list[Problem]],
         blank: set[int],
-    ) -> Sifted:
+    ) -> ValidatedRows:
         scope = [repeat(value, len(rows)) for value in self._scope]
         tuples = zip(*scope, *(values[name] for name in self.columns[len(scope) :]), strict=True)
         rejected = [
@@ -186,7 +186,9 @@ class Sieve:
             for i, (_, cells) in enumerate(rows)
             if self._keep_cells and good[i]
         ]
-        return Sifted(list(compress(tuples, good)), list(compress(lines, good)), kept, rejected)
+        return ValidatedRows(
+            list(compress(tuples, good)), list(compress(lines, good)), kept, rejected
+        )
 
     def _report_cells(self, cells: list[Cell], number: int | None) -> list[Cell]:
         if not self._numbers:

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from temporalio.exceptions import ApplicationError
-
+from contracts.base import Contract
 from contracts.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
 from contracts.spreadsheets import (
     CellDecision,
@@ -28,6 +27,21 @@ from contracts.spreadsheets import (
 
 _NAMED: Final = 10
 """Fields or values that a refusal names."""
+
+
+class AnswerRefused(Exception):
+    """The answer cannot be accepted and changes nothing; the message says why.
+
+    Args:
+        message: For the person who answered.
+        type: One of the refusals named in `contracts.errors`.
+        details: What the caller can work with.
+    """
+
+    def __init__(self, message: str, type: str, *details: Contract) -> None:
+        super().__init__(message)
+        self.type = type
+        self.details = details
 
 
 def missing_fields(
@@ -53,7 +67,7 @@ def decide_columns(
         The columns afterwards, and the trail.
 
     Raises:
-        ApplicationError: `InvalidDecision`; the message says which and why.
+        AnswerRefused: `InvalidDecision`; the message says which and why.
     """
     _refuse_malformed(columns, fields, decisions)
     wanted = {decision.id: decision for decision in decisions}
@@ -110,7 +124,7 @@ def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
     """For decisions about values; whether their candidates exist is not known here.
 
     Raises:
-        ApplicationError: `InvalidDecision`.
+        AnswerRefused: `InvalidDecision`.
     """
     for decision in decisions:
         chosen = [
@@ -155,22 +169,21 @@ def _line(before: ColumnMapping, after: ColumnMapping, by: str, at: datetime) ->
     )
 
 
-def _invalid(message: str) -> ApplicationError:
-    return ApplicationError(message, type=INVALID_DECISION, non_retryable=True)
+def _invalid(message: str) -> AnswerRefused:
+    return AnswerRefused(message, INVALID_DECISION)
 
 
 def refuse_other_version(expected: int | None, version: int) -> None:
     """For answers that are based on mappings as a person saw them.
 
     Raises:
-        ApplicationError: `VersionConflict`.
+        AnswerRefused: `VersionConflict`.
     """
     if expected is not None and expected != version:
-        raise ApplicationError(
+        raise AnswerRefused(
             f"the mappings are at version {version} now, not {expected}: another person has "
             "answered meanwhile; look at them again",
-            type=VERSION_CONFLICT,
-            non_retryable=True,
+            VERSION_CONFLICT,
         )
 
 
@@ -178,23 +191,18 @@ def refuse_other_state(state: SpreadsheetState, wanted: Sequence[SpreadsheetStat
     """For answers that only some states take.
 
     Raises:
-        ApplicationError: `WrongState`.
+        AnswerRefused: `WrongState`.
     """
     if state not in wanted:
         names = " or ".join(wanted)
-        raise wrong_state(f"the import is {state}; this answer is taken in {names}")
-
-
-def wrong_state(message: str) -> ApplicationError:
-    """A refusal: the run does not wait for this answer."""
-    return ApplicationError(message, type=WRONG_STATE, non_retryable=True)
+        raise AnswerRefused(f"the import is {state}; this answer is taken in {names}", WRONG_STATE)
 
 
 def refuse_open_fields(answer: MappingsAnswer) -> None:
     """For answers that end the mapping of columns.
 
     Raises:
-        ApplicationError: `StillOpen`, with the answer as its detail.
+        AnswerRefused: `StillOpen`, with the answer as its detail.
     """
     if answer.missing_fields:
         named = ", ".join(answer.missing_fields[:_NAMED])
@@ -205,7 +213,7 @@ def refuse_open_values(answer: MappingsAnswer) -> None:
     """For answers that end the mapping of values.
 
     Raises:
-        ApplicationError: `StillOpen`, with the answer as its detail.
+        AnswerRefused: `StillOpen`, with the answer as its detail.
     """
     if answer.cells.open:
         raise _still_open(
@@ -219,8 +227,8 @@ def named(answer: MappingsAnswer) -> str:
     return ", ".join(f"{value.field} {value.value!r}" for value in first)
 
 
-def _still_open(message: str, answer: MappingsAnswer) -> ApplicationError:
-    return ApplicationError(message, answer, type=STILL_OPEN, non_retryable=True)
+def _still_open(message: str, answer: MappingsAnswer) -> AnswerRefused:
+    return AnswerRefused(message, STILL_OPEN, answer)
 
 
 class Nudge(StrEnum):

@@ -9,6 +9,7 @@ from typing import Final
 from domain.spreadsheets.fields import written
 from domain.spreadsheets.records import CustomList, Entity
 from domain.spreadsheets.similarity import Lookalikes
+from domain.spreadsheets.spelling import value_key
 from domain.tabular.fields import normalise
 
 EXACT: Final = 1.0
@@ -19,21 +20,7 @@ SUGGESTIONS: Final = 3
 COMPARISONS: Final = 20_000_000
 """Comparisons by likeness that an index makes, some ten seconds; then it suggests nothing."""
 
-_LETTER_THEN_DIGIT: Final = re.compile(r"(?<=[^\W\d]) (?=\d)")
-_SIGNS: Final = re.compile(r"[+<>\u2264\u2265#]|(?<!\w)[-\u2212](?=\d)|(?<=\w)[-\u2212](?=\)?$)")
 _PARTS: Final = re.compile(r"^([^()\[\]]+)[(\[]([^()\[\]]+)[)\]]$")
-
-
-def value_key(text: str) -> str:
-    """What makes two values the same: case, accents, spacing and punctuation do not count.
-
-    Signs do: `A+` and `A-` are two blood groups. `U 18` and `U18` are one age group.
-    """
-    bare = text.strip()
-    if bare.isalpha() and bare.isascii():
-        return bare.casefold()
-    plain = _LETTER_THEN_DIGIT.sub("", normalise(bare))
-    return (plain + "".join(_SIGNS.findall(bare))) or bare.casefold()
 
 
 @dataclass(frozen=True, slots=True)

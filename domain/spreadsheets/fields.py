@@ -11,8 +11,8 @@ from domain.tabular.fields import (
     CODE_CHARACTERS,
     LINE_CHARACTERS,
     TEXT_CHARACTERS,
+    ColumnKind,
     FieldSpec,
-    Kind,
     normalise,
 )
 
@@ -53,16 +53,16 @@ class CellKind(Enum):
     """A row of another table, found by the field's resolver."""
 
 
-_SPEC_KINDS: Final[Mapping[CellKind, Kind]] = {
-    CellKind.TEXT: Kind.TEXT,
-    CellKind.CODE: Kind.CODE,
-    CellKind.MAIL: Kind.CODE,
-    CellKind.DECIMAL: Kind.DECIMAL,
-    CellKind.INTEGER: Kind.INTEGER,
-    CellKind.DATE: Kind.DATE,
-    CellKind.DURATION: Kind.TEXT,
-    CellKind.CHOICE: Kind.CHOICE,
-    CellKind.ENTITY: Kind.TEXT,
+_SPEC_KINDS: Final[Mapping[CellKind, ColumnKind]] = {
+    CellKind.TEXT: ColumnKind.TEXT,
+    CellKind.CODE: ColumnKind.CODE,
+    CellKind.MAIL: ColumnKind.CODE,
+    CellKind.DECIMAL: ColumnKind.DECIMAL,
+    CellKind.INTEGER: ColumnKind.INTEGER,
+    CellKind.DATE: ColumnKind.DATE,
+    CellKind.DURATION: ColumnKind.TEXT,
+    CellKind.CHOICE: ColumnKind.CHOICE,
+    CellKind.ENTITY: ColumnKind.TEXT,
 }
 _MOST_CHARACTERS: Final[Mapping[CellKind, int]] = {
     CellKind.CODE: CODE_CHARACTERS,

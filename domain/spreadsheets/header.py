@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.matching import column_name, header_key
+from domain.spreadsheets.matching import column_name
+from domain.spreadsheets.spelling import header_key
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -19,7 +20,7 @@ _DATA: Final = re.compile(r"[-+\d\s.,:/%()]+|\S+@\S+\.\S+")
 """Numbers, dates, times, phone numbers and mail addresses: no title looks like that."""
 
 
-class Header(NamedTuple):
+class SheetHeader(NamedTuple):
     """A header row."""
 
     line: int
@@ -43,7 +44,7 @@ def find_header(
     fields: Sequence[SheetField],
     *,
     header_line: int | None = None,
-) -> Header:
+) -> SheetHeader:
     """Find the header among the first rows of a sheet.
 
     It is the row whose cells name most fields. Where none names several, it is the first that
@@ -60,7 +61,7 @@ def find_header(
     if header_line is not None:
         for line, cells in rows:
             if line == header_line:
-                return Header(line, cells)
+                return SheetHeader(line, cells)
         raise InvalidDocument(f"line {header_line} holds nothing; choose the line of the headers")
     if not rows:
         raise InvalidDocument("the sheet holds no rows; choose another one or another file")
@@ -70,7 +71,7 @@ def find_header(
     )
     width = max(_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
-    return Header(*top[ranks.index(max(ranks))])
+    return SheetHeader(*top[ranks.index(max(ranks))])
 
 
 def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> list[tuple[int, str]]:

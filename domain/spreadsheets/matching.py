@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingStatus
 from domain.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
-from domain.spreadsheets.fields import SheetField, squash
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.similarity import Lookalikes
+from domain.spreadsheets.spelling import header_key
 from domain.tabular.fields import normalise
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
@@ -29,11 +30,6 @@ def column_name(index: int) -> str:
         rest, letter = divmod(rest - 1, 26)
         letters = chr(ord("A") + letter) + letters
     return f"Column {letters}"
-
-
-def header_key(header: str) -> str:
-    """What makes two headers the same: letters and digits; the signs of one that has neither."""
-    return squash(header) or header.strip().casefold()
 
 
 def match_columns(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import (
     RowCounts,
 )

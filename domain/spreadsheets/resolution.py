@@ -29,7 +29,7 @@ class Resolution:
     """What a value means."""
 
     target: Entity | None
-    """None: nobody can tell."""
+    """None: unknown."""
     confidence: float = 0
     alternatives: Sequence[Likeness] = ()
     """The likeliest candidates, where `target` is None."""

@@ -1,4 +1,4 @@
-"""Sifts the rows of a spreadsheet: what goes in, what waits, what does not go in and why."""
+"""Validates rows of a spreadsheet: which are written, which wait, which are rejected and why."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
-from activities.seen_keys import SeenKeys
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.conversion import convert, notations_of
 from domain.spreadsheets.entities import ImportContext
@@ -16,6 +15,7 @@ from domain.spreadsheets.records import FoundValue, ParkedRow, TargetRows
 from domain.spreadsheets.types.base import SheetRows, SheetType
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
+from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -38,7 +38,7 @@ class SourceRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class ValidatedRows:
     """Some rows of a spreadsheet; the fields are those of a chunk."""
 
     lines: Sequence[int]
@@ -59,7 +59,7 @@ class _Checked:
         self.problems: dict[int, list[Problem]] = defaultdict(list)
         self.blank: set[int] = set()
         self.waiting: set[int] = set()
-        """Rows with a value that nobody knows."""
+        """Rows with a value without a known meaning."""
         self.unclear: set[tuple[int, str]] = set()
         """Cells that a row rule can say nothing about."""
 
@@ -77,8 +77,8 @@ class _Checked:
         return self.rows.only(kept), list(compress(places, kept))
 
 
-class Sieve:
-    """Converts and checks the rows of one spreadsheet, stretch by stretch, in order.
+class RowValidator:
+    """Converts and checks the rows of one spreadsheet, part by part, in order.
 
     A row counts as an occurrence of its natural key when it is written or waits for a value; one
     with an error does not, so that a right row further down still goes in.
@@ -100,7 +100,7 @@ class Sieve:
         columns: Sequence[ColumnMapping],
         context: ImportContext,
         book: ValueBook,
-        seen: SeenKeys | None,
+        seen: KeyOccurrences | None,
         head: Sequence[SourceRow],
     ) -> None:
         by_name = {each.name: each for each in fields}
@@ -120,13 +120,13 @@ class Sieve:
         self._width = max(self._mapped, default=-1) + 1
         self._notations = notations_of(self._mapped, [row.cells for row in head])
 
-    def sift(self, rows: Sequence[SourceRow]) -> Sifted:
+    def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
         """Take the next rows."""
         judged = self._judge(rows, counted=False)
         problems, blank = judged.problems, judged.blank
         waiting = judged.waiting - problems.keys() - blank
         good, places = judged.without(problems, blank, waiting)
-        return Sifted(
+        return ValidatedRows(
             lines=[rows[i].line for i in places],
             main=self._type.main,
             targets=self._type.rows_of_targets(self._fields, good, self._context),
@@ -197,7 +197,7 @@ class Sieve:
                 checked.problems[i].append(problem)
 
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: _Checked) -> None:
-        """A row that holds something in other columns only is nobody's mistake."""
+        """A row that holds something in other columns only is no error."""
         demanding = any(each.required for each in self._mapped.values())
         for i in list(checked.problems) if demanding else range(len(checked.source)):
             if not any(_filled(column[i]) for column in cells.values()):

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import islice, zip_longest
 from typing import Any, Final, cast
 
-from domain.tabular.fields import INTEGER_MAX, FieldSpec, Kind, normalise
+from domain.tabular.fields import INTEGER_MAX, ColumnKind, FieldSpec, normalise
 from domain.tabular.notations import (
     Notation,
     Unreadable,
@@ -65,7 +65,7 @@ def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) ->
     numbers = {n for found in evidence.values() for n in found if n in _OF_NUMBERS}
     dates = {n for found in evidence.values() for n in found if n not in _OF_NUMBERS}
     return {
-        name: _only(evidence[name] or (dates if field.kind is Kind.DATE else numbers))
+        name: _only(evidence[name] or (dates if field.kind is ColumnKind.DATE else numbers))
         for name, (field, _) in columns.items()
     }
 
@@ -73,12 +73,12 @@ def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) ->
 _OF_NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
 
 
-def _evidence(kind: Kind, cells: Iterable[Cell]) -> set[Notation]:
+def _evidence(kind: ColumnKind, cells: Iterable[Cell]) -> set[Notation]:
     texts = (cell.strip() for cell in cells if isinstance(cell, str))
     match kind:
-        case Kind.DECIMAL | Kind.INTEGER:
+        case ColumnKind.DECIMAL | ColumnKind.INTEGER:
             return decide(map(number_notations, set(texts)))
-        case Kind.DATE:
+        case ColumnKind.DATE:
             return decide(map(date_readings, set(texts)))
         case _:
             return set()
@@ -102,7 +102,7 @@ def convert_column(
         A value, None for a blank, or a `Flaw`, for each cell; and whether any is refused.
     """
     types = set(map(type, cells))
-    if field.kind in (Kind.TEXT, Kind.CODE) and types <= _TEXT:
+    if field.kind in (ColumnKind.TEXT, ColumnKind.CODE) and types <= _TEXT:
         texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
         if _all_clean(field, texts):
             return [text or field.blank for text in texts] if "" in texts else texts, False
@@ -132,7 +132,7 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
     if (field.required or field.filled) and "" in texts:
         return False
     joined = "".join(texts)
-    if field.kind is Kind.CODE and "#" in joined and not _ERRORS.isdisjoint(texts):
+    if field.kind is ColumnKind.CODE and "#" in joined and not _ERRORS.isdisjoint(texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
         len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
@@ -142,7 +142,7 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
 def _permitted(field: FieldSpec, text: str) -> bool:
     if FORBIDDEN.search(text):
         return False
-    return field.kind is not Kind.CODE or not any(mark in text for mark in _BREAKS)
+    return field.kind is not ColumnKind.CODE or not any(mark in text for mark in _BREAKS)
 
 
 def _blank(field: FieldSpec) -> str | None:
@@ -229,11 +229,11 @@ def _choice(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
     return value
 
 
-_READERS: Final[Mapping[Kind, Callable[[FieldSpec, Cell, Notation | None], Any]]] = {
-    Kind.TEXT: _text,
-    Kind.CODE: _code,
-    Kind.DECIMAL: _decimal,
-    Kind.INTEGER: _integer,
-    Kind.DATE: _date,
-    Kind.CHOICE: _choice,
+_READERS: Final[Mapping[ColumnKind, Callable[[FieldSpec, Cell, Notation | None], Any]]] = {
+    ColumnKind.TEXT: _text,
+    ColumnKind.CODE: _code,
+    ColumnKind.DECIMAL: _decimal,
+    ColumnKind.INTEGER: _integer,
+    ColumnKind.DATE: _date,
+    ColumnKind.CHOICE: _choice,
 }

@@ -34,7 +34,7 @@ def normalise(text: str) -> str:
     return _NOT_WORD.sub(" ", bare).strip()
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """How the cells of a column are read."""
 
     TEXT = auto()
@@ -65,7 +65,7 @@ class FieldSpec:
     """
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ColumnKind = ColumnKind.TEXT
     required: bool = False
     aliases: tuple[str, ...] = ()
     max_length: int = TEXT_CHARACTERS
@@ -91,14 +91,14 @@ class FieldSpec:
 
 def text(name: str, *aliases: str, max_length: int = LINE_CHARACTERS) -> FieldSpec:
     """Free text."""
-    return FieldSpec(name, Kind.TEXT, aliases=aliases, max_length=max_length)
+    return FieldSpec(name, ColumnKind.TEXT, aliases=aliases, max_length=max_length)
 
 
 def code(name: str, *aliases: str, required: bool = False, blank: str | None = None) -> FieldSpec:
     """An identifier."""
-    return FieldSpec(name, Kind.CODE, required, aliases, CODE_CHARACTERS, blank=blank)
+    return FieldSpec(name, ColumnKind.CODE, required, aliases, CODE_CHARACTERS, blank=blank)
 
 
 def amount(name: str, *aliases: str) -> FieldSpec:
     """A decimal that is not negative: a rate, a price, hours."""
-    return FieldSpec(name, Kind.DECIMAL, aliases=aliases, minimum=0)
+    return FieldSpec(name, ColumnKind.DECIMAL, aliases=aliases, minimum=0)

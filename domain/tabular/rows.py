@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from contracts.imports import Problem
+from contracts.problems import Problem
 
 Cell = str | int | float | bool | date | datetime | None
 """A cell as a reader hands it over; dates and times are naive, as they stand in the file."""

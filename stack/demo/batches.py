@@ -12,7 +12,7 @@ from sqlalchemy import select
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.batches.orphans import BatchSweeping
+from activities.batches.orphans import BatchOrphans
 from adapters.aws.session import AwsClients
 from adapters.database import Database
 from adapters.database.models.batches import documents
@@ -179,7 +179,7 @@ async def left_behind(
     """Whatever exists of any batch in the cloud."""
     unused: Any = None
     cloud = batch_resources(settings, clients, database, client, unused)
-    sweeping = BatchSweeping(
+    sweeping = BatchOrphans(
         cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
     )
     return [f"{found.resource} {found.name}" async for found in sweeping.everything()]

@@ -11,7 +11,7 @@ from adapters.files import limits
 from adapters.files.tables import report
 from adapters.files.tables.report import WHAT_IS_WRONG, XlsxReportWriter
 from adapters.files.tables.source import open_table
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.tabular.rows import Cell, RejectedRow
 
 

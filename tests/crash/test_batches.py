@@ -20,7 +20,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.batches.orphans import BatchSweeping
+from activities.batches.orphans import BatchOrphans
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
 from adapters.database.batches import SqlBatchStore
@@ -91,7 +91,7 @@ class Lane:
     settings: dict[str, str]
     client: Client
     store: SqlBatchStore
-    sweeping: BatchSweeping
+    sweeping: BatchOrphans
     batches: int = 0
     deaths: int = 0
 
@@ -204,7 +204,7 @@ async def _lane(name: str, folder: Path, aws: AwsSettings) -> AsyncGenerator[Lan
         client = await connect(server.address)
         unused: Any = None
         cloud = batch_resources(BatchSettings.read(settings), clients, database, client, unused)
-        sweeping = BatchSweeping(
+        sweeping = BatchOrphans(
             cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
         )
         lane = Lane(name, folder, settings, client, SqlBatchStore(database), sweeping)

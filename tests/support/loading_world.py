@@ -12,7 +12,7 @@ from sqlalchemy import select
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.batches.document_load import DocumentLoading
+from activities.batches.document_load import DocumentLoads
 from adapters.database import Database, open_database
 from adapters.database.batches import SqlBatchStore, SqlLoadStore
 from adapters.database.models.base import metadata
@@ -59,9 +59,9 @@ class LoadingWorld:
         """Folder for temporary files."""
         return self.folder / "scratch"
 
-    def worker(self) -> DocumentLoading:
+    def worker(self) -> DocumentLoads:
         """The activities, as a worker that has just started has them."""
-        return DocumentLoading(
+        return DocumentLoads(
             self.store,
             self.batches,
             self.blobs,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.ports import ScheduleSource
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.tabular.rows import RejectedRow
 
 

@@ -9,7 +9,7 @@ from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.matching import match_columns
 from domain.spreadsheets.records import CustomList, Entity
 from domain.spreadsheets.types.base import SheetType
-from domain.spreadsheets.validation import Sieve, SourceRow
+from domain.spreadsheets.validation import RowValidator, SourceRow
 from domain.spreadsheets.value_book import ValueBook
 from domain.tabular.rows import Cell
 
@@ -47,7 +47,7 @@ def source(rows: Sequence[Sequence[Cell]], first_line: int = 2) -> list[SourceRo
     return [SourceRow(line, 1000 + 10 * line, cells) for line, cells in enumerate(rows, first_line)]
 
 
-def sieve(
+def validator(
     sheet_type: SheetType,
     headers: Sequence[str],
     rows: Sequence[SourceRow],
@@ -55,11 +55,11 @@ def sieve(
     seen: SeenKeys | None,
     decided: Sequence[CellMapping] = (),
     context: ImportContext | None = None,
-) -> Sieve:
+) -> RowValidator:
     """A sieve for a file whose headers match by themselves."""
     context = context or surroundings()
     fields = sheet_type.fields_for(context.custom_lists)
     book = ValueBook(fields, context)
     book.load(decided)
     columns = match_columns(list(enumerate(headers)), fields, {})
-    return Sieve(sheet_type, fields, columns, context, book, seen, rows)
+    return RowValidator(sheet_type, fields, columns, context, book, seen, rows)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 def test_counts_like_a_dictionary(batches: list[list[str]], in_memory: int) -> None:
     expected: dict[str, list[int]] = {}
     line = 0
-    with SeenKeys(in_memory) as seen:
+    with closing(SeenKeys(in_memory)) as seen:
         for batch in batches:
             lines = list(range(line + 1, line + 1 + len(batch)))
             line += len(batch) + 1
@@ -34,11 +35,12 @@ def test_counts_like_a_dictionary(batches: list[list[str]], in_memory: int) -> N
 def test_memory_is_bounded(distinct: int) -> None:
     program = f"""
 import json, resource
+from contextlib import closing
 from activities.seen_keys import SeenKeys
 def grown():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = grown()
-with SeenKeys() as seen:
+with closing(SeenKeys()) as seen:
     for start in range(0, {distinct}, 5000):
         lines = range(start, start + 5000)
         found = seen.add([f"DWG-{{i:08d}}|PIPE-{{i % 977:05d}}|{{i % 13}}" for i in lines], lines)

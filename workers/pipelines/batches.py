@@ -56,12 +56,12 @@ async def _open(context: Context, settings: "BatchSettings") -> AsyncGenerator["
 
 def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
     """What a worker of batches runs."""
-    from activities.batches.case_backlog import CaseNotes
-    from activities.batches.completion import BatchEnding
-    from activities.batches.document_load import DocumentLoading
-    from activities.batches.drain import BatchDraining
-    from activities.batches.orphans import BatchSweeping
-    from activities.batches.plans import BatchPlanning
+    from activities.batches.case_backlog import CaseBacklog
+    from activities.batches.completion import BatchCompletion
+    from activities.batches.document_load import DocumentLoads
+    from activities.batches.drain import BatchDrain
+    from activities.batches.orphans import BatchOrphans
+    from activities.batches.plans import BatchPlans
     from activities.batches.provisioning import BatchProvisioning
     from activities.batches.teardown import BatchTeardown
     from activities.batches.validation import BatchValidation, function_lock, queue_lock
@@ -75,15 +75,15 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
     )
     documents = (own.loads, own.store, common.blobs, own.texts, own.queues, prefix, common.scratch)
     return (
-        CaseNotes(own.store, own.runs),
+        CaseBacklog(own.store, own.runs),
         BatchValidation(own.store, own.runs, lock),
-        BatchPlanning(own.store, own.plan),
+        BatchPlans(own.store, own.plan),
         BatchProvisioning(*cloud),
-        BatchDraining(own.queues, own.runs, own.store),
-        BatchEnding(own.store, own.topic),
+        BatchDrain(own.queues, own.runs, own.store),
+        BatchCompletion(own.store, own.topic),
         BatchTeardown(*cloud),
-        BatchSweeping(*cloud, own.runs, own.plan),
-        DocumentLoading(*documents),
+        BatchOrphans(*cloud, own.runs, own.plan),
+        DocumentLoads(*documents),
     )
 
 

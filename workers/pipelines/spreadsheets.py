@@ -50,10 +50,10 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
     from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
     from activities.spreadsheets.notices import SpreadsheetNotices
     from activities.spreadsheets.reports import SpreadsheetReports
-    from activities.spreadsheets.retention import SpreadsheetRetaining
+    from activities.spreadsheets.retention import SpreadsheetRetentionSteps
     from activities.spreadsheets.rows import SpreadsheetRows
     from activities.spreadsheets.staging import SpreadsheetStaging
-    from activities.spreadsheets.undo import SpreadsheetUndoing
+    from activities.spreadsheets.undo import SpreadsheetUndoSteps
     from activities.spreadsheets.values import SpreadsheetValues
 
     store, types, blobs, scratch = own.store, own.types, common.blobs, common.scratch
@@ -64,8 +64,8 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
         SpreadsheetValues(store, blobs, types, scratch),
         SpreadsheetRows(store, blobs, types, scratch),
         SpreadsheetReports(store, blobs, common.reports, scratch),
-        SpreadsheetUndoing(store),
-        SpreadsheetRetaining(store, blobs),
+        SpreadsheetUndoSteps(store),
+        SpreadsheetRetentionSteps(store, blobs),
         SpreadsheetNotices(common.notices),
     )
 
@@ -142,6 +142,7 @@ SPREADSHEETS = Pipeline(
     passthrough=(
         "workflows.spreadsheets.answers",
         "workflows.spreadsheets.pauses",
+        "workflows.spreadsheets.refusals",
         "workflows.spreadsheets.staging",
         "workflows.spreadsheets.state",
         "workflows.spreadsheets.steps",

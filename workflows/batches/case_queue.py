@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
-from activities.batches.case_backlog import CaseNotes
+from activities.batches.case_backlog import CaseBacklog
 from contracts.batches import (
     BatchKey,
     BatchOrder,
@@ -98,7 +98,7 @@ class CaseQueue:
         events = tuple(self._inbox[:INBOX])
         adopted = self._running if self._batch is None else None
         self._line = await workflow.execute_local_activity_method(
-            CaseNotes.note,
+            CaseBacklog.record_events,
             NoteEvents(case_id=self._order.case_id, events=events, running=adopted),
             summary=f"note {len(events)} events",
             **policies.SHORT,
@@ -145,7 +145,7 @@ class CaseQueue:
 
     async def _skip(self, batch: WaitingBatch) -> None:
         await workflow.execute_local_activity_method(
-            CaseNotes.skip,
+            CaseBacklog.skip,
             SkipBatch(
                 key=BatchKey(case_id=self._order.case_id, batch_id=batch.batch_id),
                 reason=f"not started within {self._order.timings.stuck_after} s "

@@ -7,7 +7,7 @@ from typing import Any, Final
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
-from activities.batches.document_load import DocumentLoading
+from activities.batches.document_load import DocumentLoads
 from contracts.batches import (
     STEPS,
     DocumentId,
@@ -29,14 +29,14 @@ from workflows.failures import explain, reraise_cancellation, retried
 Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
 
 _LONG: Final[Mapping[LoadStep, Step]] = {
-    LoadStep.DEDUPE: DocumentLoading.dedupe,
-    LoadStep.EXTRACT: DocumentLoading.extract,
+    LoadStep.DEDUPE: DocumentLoads.dedupe,
+    LoadStep.EXTRACT: DocumentLoads.extract,
 }
 """They move the document's bytes."""
 _SHORT: Final[Mapping[LoadStep, Step]] = {
-    LoadStep.TAGS: DocumentLoading.tags,
-    LoadStep.RELATIONS: DocumentLoading.relations,
-    LoadStep.ATTACHMENTS: DocumentLoading.attachments,
+    LoadStep.TAGS: DocumentLoads.tags,
+    LoadStep.RELATIONS: DocumentLoads.relations,
+    LoadStep.ATTACHMENTS: DocumentLoads.attachments,
 }
 """They write some rows."""
 PAUSE: Final = timedelta(minutes=1)
@@ -116,7 +116,7 @@ class DocumentLoad:
 
         async def record() -> GivenUp:
             return await workflow.execute_local_activity_method(
-                DocumentLoading.give_up, lost, summary="give up", **policies.SHORT
+                DocumentLoads.give_up, lost, summary="give up", **policies.SHORT
             )
 
         given_up = await retried(record, self._pause)

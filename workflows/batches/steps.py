@@ -3,10 +3,10 @@
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.batches.case_backlog import CaseNotes
-from activities.batches.completion import BatchEnding
-from activities.batches.drain import BatchDraining
-from activities.batches.plans import BatchPlanning
+from activities.batches.case_backlog import CaseBacklog
+from activities.batches.completion import BatchCompletion
+from activities.batches.drain import BatchDrain
+from activities.batches.plans import BatchPlans
 from activities.batches.validation import BatchValidation
 from contracts.batches import (
     Announce,
@@ -45,13 +45,13 @@ class BatchSteps:
     async def plan(self) -> BatchPlan:
         """What it is built from."""
         return await workflow.execute_local_activity_method(
-            BatchPlanning.plan, self._key, summary="read the plan", **policies.SHORT
+            BatchPlans.plan, self._key, summary="read the plan", **policies.SHORT
         )
 
     async def announce(self, plan: BatchPlan, event: Announcement, status: str = "SUCCESS") -> None:
         """Publish an event for other services."""
         await workflow.execute_activity_method(
-            BatchEnding.announce,
+            BatchCompletion.announce,
             Announce(key=self._key, plan=plan, event_type=event, status=status),
             summary=f"publish {event}",
             **policies.LONG,
@@ -60,7 +60,7 @@ class BatchSteps:
     async def look(self, plan: BatchPlan) -> PolledDepth:
         """Count messages and open loads."""
         return await workflow.execute_activity_method(
-            BatchDraining.look,
+            BatchDrain.look,
             StepInput(key=self._key, plan=plan),
             summary="count messages",
             **policies.LONG,
@@ -69,7 +69,7 @@ class BatchSteps:
     async def redrive(self, plan: BatchPlan, number: int, *, final: bool) -> Redriven:
         """Move the dead letters back."""
         return await workflow.execute_activity_method(
-            BatchDraining.redrive,
+            BatchDrain.redrive,
             RedriveOrder(key=self._key, plan=plan, number=number, final=final),
             summary=f"pass {number}{' (final)' if final else ''}",
             **policies.LONG,
@@ -78,19 +78,19 @@ class BatchSteps:
     async def cancel_loads(self) -> None:
         """Ask every open load of the batch to stop."""
         await workflow.execute_activity_method(
-            BatchDraining.cancel_loads, self._key, summary="stop open loads", **policies.LONG
+            BatchDrain.cancel_loads, self._key, summary="stop open loads", **policies.LONG
         )
 
     async def close(self, closing: Closing) -> DocumentCounts:
         """Record how the batch ends."""
         return await workflow.execute_local_activity_method(
-            BatchEnding.close, closing, summary=f"record {closing.status}", **policies.SHORT
+            BatchCompletion.close, closing, summary=f"record {closing.status}", **policies.SHORT
         )
 
     async def skip(self, reason: str) -> None:
         """Record that the batch is left alone."""
         await workflow.execute_local_activity_method(
-            CaseNotes.skip,
+            CaseBacklog.skip,
             SkipBatch(key=self._key, reason=reason),
             summary="record why it is left alone",
             **policies.SHORT,
@@ -99,7 +99,7 @@ class BatchSteps:
     async def truncate(self) -> None:
         """Empty the temporary tables of the batch."""
         await workflow.execute_local_activity_method(
-            BatchEnding.truncate, self._key, summary="empty temporary tables", **policies.SHORT
+            BatchCompletion.truncate, self._key, summary="empty temporary tables", **policies.SHORT
         )
 
     async def notify_case(self) -> None:

@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
-from activities.batches.orphans import BatchSweeping
+from activities.batches.orphans import BatchOrphans
 from contracts.batches import BatchKey, BatchOrder, Purpose, SweepOrder, Swept
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
@@ -29,7 +29,7 @@ class BatchSweeper:
     async def run(self, order: SweepOrder) -> Swept:
         """Sweep up to `order.most` batches."""
         orphans = await workflow.execute_activity_method(
-            BatchSweeping.orphans, order, summary="find orphaned resources", **policies.LONG
+            BatchOrphans.orphans, order, summary="find orphaned resources", **policies.LONG
         )
         workflow.set_current_details(
             "Sweeping\n\n" + "\n".join(f"- {key}" for key in orphans.keys) if orphans.keys else ""

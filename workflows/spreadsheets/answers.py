@@ -34,9 +34,9 @@ from contracts.spreadsheets import (
     SaveColumns,
     SpreadsheetState,
 )
-from domain.spreadsheets import decisions as spreadsheet_rules
 from workflows import attributes, policies
 from workflows.failures import explain, failure_type, reraise_cancellation
+from workflows.spreadsheets import refusals
 from workflows.spreadsheets.pauses import HOPELESS
 from workflows.spreadsheets.staging import Staging
 from workflows.spreadsheets.state import SpreadsheetRun
@@ -69,16 +69,16 @@ class SpreadsheetAnswers:
     ) -> tuple[tuple[ColumnMapping, ...], tuple[DecisionRecord, ...]]:
         """The columns as the answer leaves them, and the trail."""
         self.check_columns_open(answer.expected_version)
-        return spreadsheet_rules.decide_columns(
+        return refusals.decide_columns(
             self._run.now.columns, self._run.now.fields, answer.decisions, answer.by, workflow.now()
         )
 
     def check_columns_open(self, expected_version: int | None) -> None:
         """Refuse an answer about columns that comes at the wrong time."""
-        spreadsheet_rules.refuse_other_state(self._run.now.state, _COLUMNS)
+        refusals.refuse_other_state(self._run.now.state, _COLUMNS)
         if self._run.now.columns_confirmed:
-            raise spreadsheet_rules.wrong_state("the columns are confirmed already")
-        spreadsheet_rules.refuse_other_version(expected_version, self._run.now.version)
+            raise refusals.wrong_state("the columns are confirmed already")
+        refusals.refuse_other_version(expected_version, self._run.now.version)
 
     async def _save_columns(
         self,
@@ -161,7 +161,7 @@ class SpreadsheetAnswers:
     def check_confirm_columns(self, answer: Confirmation) -> None:
         """Refuse to confirm columns while required fields are missing."""
         self.check_columns_open(answer.expected_version)
-        spreadsheet_rules.refuse_open_fields(self._run.mappings())
+        refusals.refuse_open_fields(self._run.mappings())
 
     def _has_moved_on(self) -> bool:
         state = self._run.now.state
@@ -179,17 +179,17 @@ class SpreadsheetAnswers:
     def check_values(self, answer: CellDecisions) -> None:
         """Refuse decisions about values that come at the wrong time or are malformed."""
         self._check_values_open(answer.expected_version)
-        spreadsheet_rules.refuse_malformed_values(answer.decisions)
+        refusals.refuse_malformed_values(answer.decisions)
 
     def _check_values_open(self, expected_version: int | None) -> None:
-        spreadsheet_rules.refuse_other_state(self._run.now.state, _VALUES)
+        refusals.refuse_other_state(self._run.now.state, _VALUES)
         if not self._run.now.collected:
-            raise spreadsheet_rules.wrong_state(
+            raise refusals.wrong_state(
                 "the values are still being collected; try again in a moment"
             )
         if self._run.now.values_confirmed:
-            raise spreadsheet_rules.wrong_state("the values are confirmed already")
-        spreadsheet_rules.refuse_other_version(expected_version, self._run.now.version)
+            raise refusals.wrong_state("the values are confirmed already")
+        refusals.refuse_other_version(expected_version, self._run.now.version)
 
     async def _decide_values(
         self, decisions: tuple[CellDecision, ...], by: str, *, confirm: bool = False
@@ -231,7 +231,7 @@ class SpreadsheetAnswers:
     def check_confirm_values(self, answer: Confirmation) -> None:
         """Refuse to confirm values while some are open."""
         self._check_values_open(answer.expected_version)
-        spreadsheet_rules.refuse_open_values(self._run.mappings())
+        refusals.refuse_open_values(self._run.mappings())
 
     async def start(self, answer: Confirmation) -> MappingsAnswer:
         """Confirm what is being mapped, and skip what comes before the rows."""
@@ -242,7 +242,7 @@ class SpreadsheetAnswers:
 
     def check_start(self, answer: Confirmation) -> None:
         """Refuse what neither columns nor values can be confirmed by."""
-        spreadsheet_rules.refuse_other_state(self._run.now.state, _COLUMNS + _VALUES)
+        refusals.refuse_other_state(self._run.now.state, _COLUMNS + _VALUES)
         if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
             self.check_confirm_columns(answer)
         else:
@@ -251,7 +251,7 @@ class SpreadsheetAnswers:
     def check_not_over(self) -> None:
         """Refuse an answer to an import that has ended."""
         if self._run.now.state in FINAL:
-            raise spreadsheet_rules.wrong_state("too late: the import has ended")
+            raise refusals.wrong_state("too late: the import has ended")
 
     async def reassign(self, answer: Reassignment) -> MappingsAnswer:
         """Wait for another person."""

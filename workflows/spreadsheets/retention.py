@@ -3,7 +3,7 @@
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.spreadsheets.retention import SpreadsheetRetaining
+from activities.spreadsheets.retention import SpreadsheetRetentionSteps
 from contracts.spreadsheets import (
     Answer,
     ExpiredInput,
@@ -27,14 +27,14 @@ class SpreadsheetRetention:
         purged = 0
         while purged < order.most:
             page = await workflow.execute_activity_method(
-                SpreadsheetRetaining.expired, due, summary="what is due", **policies.LONG
+                SpreadsheetRetentionSteps.expired, due, summary="what is due", **policies.LONG
             )
             if not page.uuids:
                 break
             for uuid in page.waiting:
                 await self._cancel_waiting(uuid)
             done = await workflow.execute_activity_method(
-                SpreadsheetRetaining.purge,
+                SpreadsheetRetentionSteps.purge,
                 PurgeInput(uuids=page.uuids, now=due.now),
                 summary=f"purge {len(page.uuids)} imports",
                 **policies.LONG,
@@ -43,7 +43,7 @@ class SpreadsheetRetention:
             if not done.purged:
                 break
         leftovers = await workflow.execute_activity_method(
-            SpreadsheetRetaining.purge_leftovers, due, summary="leftovers", **policies.LONG
+            SpreadsheetRetentionSteps.purge_leftovers, due, summary="leftovers", **policies.LONG
         )
         return leftovers.model_copy(update={"purged": purged})
 

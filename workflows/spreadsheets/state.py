@@ -17,7 +17,7 @@ from contracts.spreadsheets import (
     SpreadsheetStatus,
     StatusRecord,
 )
-from domain.spreadsheets import decisions as spreadsheet_rules
+from domain.spreadsheets import decisions
 from workflows import policies
 from workflows.cancellation import Cancellation
 from workflows.parking import Parking
@@ -66,7 +66,7 @@ class SpreadsheetRun:
     @property
     def missing_fields(self) -> tuple[str, ...]:
         """Required fields that no column has."""
-        return spreadsheet_rules.missing_fields(self.now.columns, self.now.fields)
+        return decisions.missing_fields(self.now.columns, self.now.fields)
 
     def mappings(self) -> MappingsAnswer:
         """What an accepted update returns."""

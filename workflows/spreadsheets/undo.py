@@ -6,7 +6,7 @@ from typing import Final
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.spreadsheets.undo import SpreadsheetUndoing
+from activities.spreadsheets.undo import SpreadsheetUndoSteps
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import Answer, UndoOrder, UndoResult
 from workflows import attributes, policies
@@ -38,7 +38,7 @@ class SpreadsheetUndo(Parkable, retry=Answer):
 
     async def _undo(self) -> UndoResult:
         return await workflow.execute_activity_method(
-            SpreadsheetUndoing.undo,
+            SpreadsheetUndoSteps.undo,
             self._order,
             summary=f"undo {self._order.filename}"[:200],
             **policies.LONG,

@@ -260,7 +260,7 @@ async def _line(connection: AsyncConnection, case_id: int) -> Line:
     query = (
         select(batches)
         .where(batches.c.case_id == case_id, batches.c.loader_status.in_(_OPEN))
-        # Those that hold nobody up must not fill the line.
+        # Those that block no other batch must not fill the backlog.
         .order_by(batches.c.skipped, batches.c.batch_id)
         .limit(OPEN_BATCHES)
     )

@@ -39,7 +39,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
-from adapters.database.bulk.protocol import Batch, KeySource, Stamp
+from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.base import UtcDateTime
 
@@ -93,7 +93,7 @@ class PostgresWriter:
         return column == any_(bindparam(None, list(values), ARRAY(Text)))
 
     async def merge(
-        self, connection: AsyncConnection, batch: Batch, stamp: Stamp
+        self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp
     ) -> tuple[int, int]:
         """COPY, then INSERT ... ON CONFLICT DO UPDATE of the rows that differ."""
         if len(batch) >= _LARGE and await self._copy_new(connection, batch, stamp):
@@ -115,7 +115,7 @@ class PostgresWriter:
         statement = _merge_from_staged(table.name, columns)
         return await _run_merge(connection, statement, {"load_id": load_id}, stamp)
 
-    async def insert_new(self, connection: AsyncConnection, batch: Batch, stamp: Stamp) -> int:
+    async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """COPY, then INSERT ... ON CONFLICT DO NOTHING."""
         await self._copy_incoming(connection, batch)
         statement = _insert_from_incoming(batch.table.name, batch.columns)
@@ -134,7 +134,7 @@ class PostgresWriter:
         driver: Any = raw.driver_connection
         await driver.copy_records_to_table(table.name, records=rows, columns=columns)
 
-    async def _copy_new(self, connection: AsyncConnection, batch: Batch, stamp: Stamp) -> bool:
+    async def _copy_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> bool:
         """COPY rows straight into their table; False, and nothing done, when a key is known."""
         keys = batch.keys()
         places = sorted(range(len(keys)), key=keys.__getitem__)
@@ -159,7 +159,7 @@ class PostgresWriter:
         known = select(sent.place).select_from(sent.source).where(exists().where(*same)).limit(1)
         return (await connection.execute(known, sent.parameters)).first() is not None
 
-    async def _copy_incoming(self, connection: AsyncConnection, batch: Batch) -> None:
+    async def _copy_incoming(self, connection: AsyncConnection, batch: RowBatch) -> None:
         incoming, create = _incoming(batch.table.name)
         # Begins the transaction that COPY, which goes past SQLAlchemy, is to be part of. As plain
         # text, because SQLAlchemy forgets every prepared statement when it sees DDL.

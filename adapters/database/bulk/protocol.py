@@ -17,7 +17,7 @@ AnyInsert = postgresql.Insert | sqlite.Insert
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Rows of one table, unique by natural key.
 
     Attributes:
@@ -54,7 +54,7 @@ class Batch:
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
-    def with_column(self, name: str, values: Sequence[Any]) -> "Batch":
+    def with_column(self, name: str, values: Sequence[Any]) -> "RowBatch":
         """The same rows with one column replaced or added."""
         if name in self.columns:
             place = self.columns.index(name)
@@ -62,9 +62,9 @@ class Batch:
                 (*row[:place], value, *row[place + 1 :])
                 for row, value in zip(self.rows, values, strict=True)
             ]
-            return Batch(self.table, self.columns, rows, self.lines, self.origin)
+            return RowBatch(self.table, self.columns, rows, self.lines, self.origin)
         rows = [(*row, value) for row, value in zip(self.rows, values, strict=True)]
-        return Batch(self.table, (*self.columns, name), rows, self.lines, self.origin)
+        return RowBatch(self.table, (*self.columns, name), rows, self.lines, self.origin)
 
     def keys(self, names: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
         """Each row's natural key, or these columns of it."""
@@ -126,7 +126,7 @@ class BulkWriter(Protocol):
         ...
 
     async def merge(
-        self, connection: AsyncConnection, batch: Batch, stamp: Stamp
+        self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp
     ) -> tuple[int, int]:
         """Upsert by natural key; how many rows were created and how many updated."""
         ...
@@ -142,7 +142,7 @@ class BulkWriter(Protocol):
         """Upsert the rows a load has staged; how many were created and how many updated."""
         ...
 
-    async def insert_new(self, connection: AsyncConnection, batch: Batch, stamp: Stamp) -> int:
+    async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """Insert the rows whose key is unknown; how many these were."""
         ...
 
@@ -157,14 +157,14 @@ class BulkWriter(Protocol):
         ...
 
 
-def turn_number(name: str) -> int:
+def advisory_lock_key(name: str) -> int:
     """A signed 64-bit number for a name, the same in every process."""
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     return int.from_bytes(digest, signed=True)
 
 
-async def take_turn(connection: AsyncConnection, writer: BulkWriter, name: str) -> None:
-    """Wait until nobody else has a turn on `name`, and keep it until the transaction ends."""
+async def acquire_advisory_lock(connection: AsyncConnection, writer: BulkWriter, name: str) -> None:
+    """Take the advisory lock of `name` until the transaction ends, waiting for its holder."""
     turn = writer.turn(alone=True)
     if turn is not None:
-        await connection.execute(select(turn), {"turn": turn_number(name)})
+        await connection.execute(select(turn), {"turn": advisory_lock_key(name)})

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import Batch, KeySource, Stamp
+from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.base import UtcDateTime
 
@@ -72,7 +72,7 @@ class SqliteWriter:
         return column.in_(select(sent.table_valued("value").c["value"]))
 
     async def merge(
-        self, connection: AsyncConnection, batch: Batch, stamp: Stamp
+        self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp
     ) -> tuple[int, int]:
         """Insert what is new; when that was not everything, update what differs."""
         rows = list(self._stamped(batch, stamp))
@@ -127,7 +127,7 @@ class SqliteWriter:
         )
         return created, (await connection.execute(change)).rowcount
 
-    async def insert_new(self, connection: AsyncConnection, batch: Batch, stamp: Stamp) -> int:
+    async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """INSERT ... ON CONFLICT DO NOTHING."""
         rows = list(self._stamped(batch, stamp))
         return await _execute_many(connection, _insert_sql(batch.table.name, batch.columns), rows)
@@ -143,7 +143,7 @@ class SqliteWriter:
         stored = zip(*self._stored(table, columns, rows), strict=True)
         await _execute_many(connection, _fill_sql(table.name, tuple(columns)), list(stored))
 
-    def _stamped(self, batch: Batch, stamp: Stamp) -> Iterable[tuple[Any, ...]]:
+    def _stamped(self, batch: RowBatch, stamp: Stamp) -> Iterable[tuple[Any, ...]]:
         """Rows as SQLite stores them, followed by their bookkeeping in the order of `_STAMPS`."""
         (now,) = self._stored(batch.table, ("updated_at",), [(stamp.now,)])
         return zip(

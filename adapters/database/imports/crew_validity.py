@@ -1,51 +1,22 @@
-"""Crew members come and go: no assignment of a person lasts into the next one.
+"""Assignments of crew members as they are stored; the rule is in `domain.imports`."""
 
-Whenever a row of an employee has a later `valid_from`, the earlier row ends the day before at
-the latest. That holds after every chunk, whichever rows came first.
-"""
-
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, timedelta
+from collections.abc import Mapping
+from datetime import date
 from typing import Any, Final
 
 from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
+from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.models import STAGED
 from adapters.database.models.tables import crew_members
+from domain.imports.crew_assignments import Assignments, Term, end_before_next
 
-_DAY: Final = timedelta(days=1)
 _PERSON: Final = ("project_id", "employee_no")
-
-Person = tuple[str, str]
-"""Project and employee number."""
-Term = tuple[str, str, date]
-"""Natural key: project, employee number and first day."""
-
-
-@dataclass
-class Assignments:
-    """What is stored about the employees of a batch: first day to last day."""
-
-    ends: dict[Term, date | None] = field(default_factory=dict[Term, date | None])
-
-    def starts(self, more: Sequence[Term]) -> Mapping[Person, list[date]]:
-        """First days by person, in order; assignments that never began do not count."""
-        starts: defaultdict[Person, set[date]] = defaultdict(set)
-        for project, person, start in more:
-            starts[project, person].add(start)
-        for (project, person, start), end in self.ends.items():
-            if end is None or end >= start:
-                starts[project, person].add(start)
-        return {person: sorted(days) for person, days in starts.items()}
 
 
 async def stored_assignments(
-    connection: AsyncConnection, writer: BulkWriter, batch: Batch
+    connection: AsyncConnection, writer: BulkWriter, batch: RowBatch
 ) -> Assignments:
     """Read the assignments of the batch's employees."""
     people = sorted(set(batch.keys(_PERSON)))
@@ -60,7 +31,7 @@ async def stored_assignments(
     return Assignments({(row[0], row[1], row[2]): row[3] for row in rows})
 
 
-def without_overlaps(batch: Batch, stored: Assignments) -> tuple[Batch, dict[Term, date]]:
+def without_overlaps(batch: RowBatch, stored: Assignments) -> tuple[RowBatch, dict[Term, date]]:
     """End each assignment before the next.
 
     Returns:
@@ -72,25 +43,8 @@ def without_overlaps(batch: Batch, stored: Assignments) -> tuple[Batch, dict[Ter
         ends: list[date | None] = batch.column("valid_to")
     else:
         ends = [stored.ends.get(key) for key in keys]
-    starts = stored.starts(keys)
-    bounded = [_bounded(key, end, starts) for key, end in zip(keys, ends, strict=True)]
-    new = set(keys)
-    closed: dict[Term, date] = {}
-    for key, end in stored.ends.items():
-        bound = _bounded(key, end, starts)
-        if key not in new and bound is not None and bound != end:
-            closed[key] = bound
+    bounded, closed = end_before_next(keys, ends, stored)
     return batch.with_column("valid_to", bounded), closed
-
-
-def _bounded(key: Term, end: date | None, starts: Mapping[Person, list[date]]) -> date | None:
-    project, person, start = key
-    days = starts.get((project, person), [])
-    later = bisect_right(days, start)
-    if later == len(days):
-        return end
-    last = days[later] - _DAY
-    return last if end is None or end > last else end
 
 
 async def close_assignments(

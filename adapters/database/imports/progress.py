@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, turn_number
+from adapters.database.bulk.protocol import BulkWriter, advisory_lock_key
 from adapters.database.codec import dump_cells, dump_problems, load_cells, load_problems
 from adapters.database.engine import Database
 from adapters.database.models import metadata
@@ -87,12 +87,12 @@ async def open_load(
         key: The task.
         now: Time of the transaction.
         turn: What to wait one's turn for as well, in the same round trip.
-        alone: Whether nobody else may have a turn on it.
+        alone: Whether it is locked exclusively.
     """
     statement = _opening(writer, turn is not None, alone)
     parameters: dict[str, Any] = {"project": key.project_id, "task": key.task_id, "now": now}
     if turn is not None:
-        parameters["turn"] = turn_number(turn)
+        parameters["turn"] = advisory_lock_key(turn)
     row = (await connection.execute(statement, parameters)).one_or_none()
     return None if row is None else load_of(row)
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
+from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.codec import clean
 from adapters.database.imports.progress import Load, forget_aside
 from adapters.database.models import key_of
@@ -51,7 +51,7 @@ SEEN_TABLES: Final = frozenset({schedule_activities.name, *(table.name for table
 
 
 async def remember_seen(
-    connection: AsyncConnection, writer: BulkWriter, load: Load, batch: Batch
+    connection: AsyncConnection, writer: BulkWriter, load: Load, batch: RowBatch
 ) -> str:
     """Note which keys the file holds, also of rows that it did not change; in which table."""
     name = batch.table.name

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import and_, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
+from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.codec import dump_cells, load_cells
 from adapters.database.imports.crew_validity import close_absent
 from adapters.database.imports.progress import Load, add_rejects
@@ -34,7 +34,7 @@ async def stage_batch(
     connection: AsyncConnection,
     writer: BulkWriter,
     load: Load,
-    batch: Batch,
+    batch: RowBatch,
     cells: Sequence[Sequence[Cell]],
 ) -> dict[str, str]:
     """Put rows aside; what to remember about it in the load's row."""
@@ -129,7 +129,7 @@ async def _write_pages(
 
 async def _pages(
     connection: AsyncConnection, load: Load, table_name: str
-) -> AsyncIterator[tuple[Batch, list[list[Cell]]]]:
+) -> AsyncIterator[tuple[RowBatch, list[list[Cell]]]]:
     """Staged rows in the order of the file, with their cells as read."""
     staged, columns = STAGED[table_name], load.staged_columns
     after = -1
@@ -144,7 +144,7 @@ async def _pages(
         if not rows:
             return
         lines = [row[-2] for row in rows]
-        batch = Batch(
+        batch = RowBatch(
             DOMAIN[table_name], columns, [row[:-2] for row in rows], lines, range(len(rows))
         )
         yield batch, [load_cells(row[-1] or "[]") for row in rows]

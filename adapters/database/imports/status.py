@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Executable, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, take_turn
+from adapters.database.bulk.protocol import BulkWriter, acquire_advisory_lock
 from adapters.database.codec import clean, dump_problems, load_problems
 from adapters.database.imports.progress import counts_of, end_load, first_problems, lock_existing
 from adapters.database.models.imports import FINAL, HOLDING, import_tasks
@@ -45,7 +45,7 @@ async def begin(
     """
     if guard is not None:
         name = f"guard/{message.project_id}/{message.document_type}/{guard}"
-        await take_turn(connection, writer, name)
+        await acquire_advisory_lock(connection, writer, name)
         holder = await _holder(connection, message, guard)
         if holder is not None:
             return holder

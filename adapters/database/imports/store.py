@@ -11,7 +11,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.postgresql import PostgresWriter
-from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp, take_turn
+from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp, acquire_advisory_lock
 from adapters.database.bulk.sqlite import SqliteWriter
 from adapters.database.codec import clean
 from adapters.database.engine import Database
@@ -49,7 +49,7 @@ _NOT_OF_FILES = frozenset({*PEOPLES_COLUMNS, "missing_since"})
 class SqlImportStore:
     """Tables of the imports pipeline; see `adapters.ports.ImportStore` for the promises.
 
-    Every method raises `Unavailable` when the database is away or busy; nothing is written then.
+    Every method raises `Unavailable` when the database is unavailable or busy, and writes nothing.
     """
 
     def __init__(self, database: Database) -> None:
@@ -217,7 +217,7 @@ class SqlImportStore:
     async def change_activities(self, message: BulkMessage) -> Counts:
         """Apply a bulk operation; `unchanged` are selected rows that had the value already."""
         async with self._database.transaction() as connection:
-            await take_turn(
+            await acquire_advisory_lock(
                 connection, self._writer, _turn_name(schedule_activities.name, message.project_id)
             )
             return await schedules.change_activities(connection, self._writer, message, _now())
@@ -226,7 +226,7 @@ class SqlImportStore:
         """Delete a service's rows; how many."""
         target = DOMAIN[table]
         async with self._database.transaction() as connection:
-            await take_turn(connection, self._writer, _turn_name(table, project_id))
+            await acquire_advisory_lock(connection, self._writer, _turn_name(table, project_id))
             gone = delete(target).where(
                 target.c.project_id == project_id, target.c.service_id == service_id
             )
@@ -276,9 +276,9 @@ class SqlImportStore:
     async def _register(
         self, key: TaskKey, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
     ) -> Counts:
-        batch = Batch(DOMAIN[table], columns, rows, [0] * len(rows), range(len(rows)))
+        batch = RowBatch(DOMAIN[table], columns, rows, [0] * len(rows), range(len(rows)))
         async with self._database.transaction() as connection:
-            await take_turn(connection, self._writer, _turn_name(table, key.project_id))
+            await acquire_advisory_lock(connection, self._writer, _turn_name(table, key.project_id))
             written = await write_batch(
                 connection, self._writer, batch, Strategy.MERGE, Stamp(key.task_id, _now())
             )
@@ -298,7 +298,7 @@ def _left_alone(load: Load | None) -> LoadMark:
     return LoadMark(finished=True) if load is None else load.mark
 
 
-def _batch(chunk: RowChunk) -> Batch:
+def _batch(chunk: RowChunk) -> RowBatch:
     """The chunk's rows, once its columns are known to be those of its table.
 
     Raises:
@@ -314,4 +314,4 @@ def _batch(chunk: RowChunk) -> Batch:
     missing = set(key_of(table)) - columns
     if missing:
         raise ValueError(f"key columns {sorted(missing)} of {chunk.table} are missing")
-    return Batch(table, chunk.columns, chunk.rows, chunk.lines, range(len(chunk.rows)))
+    return RowBatch(table, chunk.columns, chunk.rows, chunk.lines, range(len(chunk.rows)))

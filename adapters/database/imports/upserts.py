@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import Batch, BulkWriter, Stamp
+from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.imports.crew_validity import (
     close_assignments,
     stored_assignments,
@@ -37,7 +37,7 @@ class Written:
     refused: dict[int, Problem]
 
 
-def needs_table_alone(batch: Batch, strategy: Strategy) -> bool:
+def needs_table_alone(batch: RowBatch, strategy: Strategy) -> bool:
     """Whether the outcome rests on reading first what others must not change meanwhile."""
     return strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or batch.table is crew_members
 
@@ -45,7 +45,7 @@ def needs_table_alone(batch: Batch, strategy: Strategy) -> bool:
 async def write_batch(
     connection: AsyncConnection,
     writer: BulkWriter,
-    batch: Batch,
+    batch: RowBatch,
     strategy: Strategy,
     stamp: Stamp,
 ) -> Written:
@@ -78,7 +78,7 @@ async def write_batch(
 async def _put(
     connection: AsyncConnection,
     writer: BulkWriter,
-    batch: Batch,
+    batch: RowBatch,
     strategy: Strategy,
     stamp: Stamp,
 ) -> Counts:
@@ -97,7 +97,7 @@ async def _put(
     return Counts(created=created, updated=updated + closed, unchanged=unchanged)
 
 
-async def _known(connection: AsyncConnection, writer: BulkWriter, batch: Batch) -> set[int]:
+async def _known(connection: AsyncConnection, writer: BulkWriter, batch: RowBatch) -> set[int]:
     """Places of the rows whose key is in the table already."""
     if not batch.rows:
         return set()
@@ -109,8 +109,8 @@ async def _known(connection: AsyncConnection, writer: BulkWriter, batch: Batch) 
 
 
 def _turn_away(
-    batch: Batch, known: set[int], strategy: Strategy
-) -> tuple[Batch, dict[int, Problem]]:
+    batch: RowBatch, known: set[int], strategy: Strategy
+) -> tuple[RowBatch, dict[int, Problem]]:
     wanted = strategy is Strategy.UPDATE_ONLY
     names = [name for name in key_of(batch.table) if name not in _SCOPE]
     keys = batch.keys(names)
@@ -131,8 +131,8 @@ def _turn_away(
 
 
 async def _renumbered(
-    connection: AsyncConnection, writer: BulkWriter, batch: Batch, known: set[int]
-) -> Batch:
+    connection: AsyncConnection, writer: BulkWriter, batch: RowBatch, known: set[int]
+) -> RowBatch:
     """Give rows of known keys the numbers after the highest of the same prefix, in file order."""
     if not known:
         return batch
@@ -152,7 +152,7 @@ async def _renumbered(
 async def _highest(
     connection: AsyncConnection,
     writer: BulkWriter,
-    batch: Batch,
+    batch: RowBatch,
     prefixes: Sequence[tuple[Any, ...]],
 ) -> dict[tuple[Any, ...], int]:
     table, names = batch.table, key_of(batch.table)[:-1]

@@ -47,7 +47,7 @@ class ImportTaskRow:
 
 
 class SqlImportTasks:
-    """Status rows, for people; every method raises `Unavailable` when the database is away."""
+    """Status rows, for people; every method raises `Unavailable` without the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -52,7 +52,7 @@ batches = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "updated_at"),
 )
-"""`purpose` is what somebody asked for and nobody has begun; None: nothing."""
+"""`purpose` is what was requested and is not begun; None: nothing."""
 
 documents = Table(
     "documents",

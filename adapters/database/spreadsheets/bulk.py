@@ -64,7 +64,7 @@ class Bulk(Protocol):
         ...
 
     async def reserve(self, connection: AsyncConnection, table: Table, count: int) -> Sequence[int]:
-        """Ids that nobody else gets, in ascending order."""
+        """Reserved ids, in ascending order."""
         ...
 
     async def insert(

@@ -48,7 +48,7 @@ class SqliteBulk:
     async def existing(
         self, connection: AsyncConnection, table: Table, ids: Sequence[int]
     ) -> set[int]:
-        """Nobody can delete them before the transaction ends."""
+        """They cannot be deleted before the transaction ends."""
         sql = f'SELECT id FROM "{table.name}" WHERE id IN (SELECT value FROM json_each(?))'  # noqa: S608
         return {row[0] for row in await _fetch(connection, sql, json.dumps(list(ids)))}
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 from sqlalchemy import Text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import Batch
+from adapters.database.bulk.protocol import RowBatch
 from adapters.database.spreadsheets.bulk import Bulk, parents_of, target_table
 from adapters.database.storable import unstorable
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.spreadsheets.records import SheetChunk, TargetRows
 
 _KEY_BYTES: Final = 2_000
@@ -38,11 +38,11 @@ async def find_faults(
 def _unstorable(chunk: SheetChunk, target: TargetRows) -> Mapping[int, Problem]:
     table = target_table(target.table)
     lines = [chunk.lines[place] for place in target.origin]
-    batch = Batch(table, target.columns, target.rows, lines, target.origin)
+    batch = RowBatch(table, target.columns, target.rows, lines, target.origin)
     return unstorable(batch) | _bad_required(batch)
 
 
-def _bad_required(batch: Batch) -> dict[int, Problem]:
+def _bad_required(batch: RowBatch) -> dict[int, Problem]:
     """Values that must not be absent, and keys that are longer than an index holds."""
     found: dict[int, Problem] = {}
     for name in batch.columns:
@@ -63,7 +63,7 @@ def _bad_required(batch: Batch) -> dict[int, Problem]:
     return found
 
 
-def _long_keys(batch: Batch, name: str, values: Sequence[Any]) -> dict[int, Problem]:
+def _long_keys(batch: RowBatch, name: str, values: Sequence[Any]) -> dict[int, Problem]:
     reason = f"what tells this row from others is longer than {_KEY_BYTES:,} bytes; shorten it"
     return {
         place: Problem(line=batch.lines[place], column=name, reason=reason)

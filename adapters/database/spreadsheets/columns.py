@@ -13,10 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheets import remembered_columns, spreadsheet_columns
 from adapters.database.spreadsheets import audit_trail
-from adapters.database.spreadsheets.locked_import import Opened, Tools, lock_known, save
-from adapters.database.spreadsheets.spelling import header_key
+from adapters.database.spreadsheets.locked_import import LockedImport, Tools, lock_known, save
 from contracts.spreadsheets import Analysis, ColumnMapping, MappingStatus, SaveColumns
 from domain.spreadsheets.records import Preview
+from domain.spreadsheets.spelling import header_key
 
 
 async def save_analysis(
@@ -72,24 +72,28 @@ async def remembered(
     connection: AsyncConnection, organisation_id: int, import_type: str, headers: Sequence[str]
 ) -> Mapping[str, str]:
     """Field of each of these headers that people decided about, under the header as it is asked
-    for."""
+    for.
+
+    Rows of older releases are spelled in another way; of two for one key the later one counts.
+    """
     memory = remembered_columns
-    keys = {header: header_key(header) for header in headers}
     rows = await connection.execute(
-        select(memory.c.header, memory.c.target).where(
+        select(memory.c.header, memory.c.target)
+        .where(
             memory.c.organisation_id == organisation_id,
             memory.c.import_type == import_type,
-            memory.c.header.in_(sorted(set(keys.values()))),
         )
+        .order_by(memory.c.decided_at, memory.c.header)
     )
-    targets = {row.header: row.target for row in rows}
+    targets = {header_key(row.header): row.target for row in rows}
+    keys = {header: header_key(header) for header in headers}
     return {header: targets[key] for header, key in keys.items() if key in targets}
 
 
 async def _remember(
     connection: AsyncConnection,
     tools: Tools,
-    opened: Opened,
+    opened: LockedImport,
     columns: Sequence[ColumnMapping],
     at: datetime,
 ) -> None:
@@ -138,7 +142,7 @@ def _values(column: ColumnMapping) -> dict[str, Any]:
     }
 
 
-def _versions(opened: Opened, version: int) -> dict[str, int]:
+def _versions(opened: LockedImport, version: int) -> dict[str, int]:
     return {"columns_version": version, "version": max(opened.row.version, version)}
 
 

@@ -19,7 +19,7 @@ from adapters.database.models.people import (
     membership_types,
     races,
 )
-from adapters.database.spreadsheets.locked_import import Tools, take_organisations_turn
+from adapters.database.spreadsheets.locked_import import Tools, acquire_organisation_lock
 from domain.spreadsheets.records import CustomList, Entity, EntityScope
 
 MOST: Final = 100_000
@@ -92,7 +92,7 @@ async def create_entity(
     name = " ".join(clean(name).split())
     if not name:
         raise ValueError("a row to choose from needs a name")
-    await take_organisations_turn(connection, tools, scope.organisation_id)
+    await acquire_organisation_lock(connection, tools, scope.organisation_id)
     rows = (await connection.execute(_selected(kind).order_by(kind.table.c.id))).all()
     # SQLite knows the case of ASCII letters only.
     same = [row for row in rows if row.name.casefold() == name.casefold()]

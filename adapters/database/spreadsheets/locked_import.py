@@ -15,7 +15,7 @@ from sqlalchemy import Executable, Select, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.postgresql import PostgresWriter
-from adapters.database.bulk.protocol import BulkWriter, take_turn
+from adapters.database.bulk.protocol import BulkWriter, acquire_advisory_lock
 from adapters.database.bulk.sqlite import SqliteWriter
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
@@ -47,7 +47,7 @@ def tools_of(database: Database) -> Tools:
 
 
 @dataclass(frozen=True)
-class Opened:
+class LockedImport:
     """A status row, locked until the transaction ends.
 
     Attributes:
@@ -79,13 +79,13 @@ class Opened:
         return mark_of(self.row)
 
 
-async def lock(connection: AsyncConnection, uuid: str) -> Opened | None:
+async def lock(connection: AsyncConnection, uuid: str) -> LockedImport | None:
     """Lock an import; None when there is none."""
     row = (await connection.execute(_locking(), {"uuid": uuid})).one_or_none()
-    return None if row is None else Opened(row.id, row)
+    return None if row is None else LockedImport(row.id, row)
 
 
-async def lock_known(connection: AsyncConnection, uuid: str) -> Opened:
+async def lock_known(connection: AsyncConnection, uuid: str) -> LockedImport:
     """Lock an import that must be there.
 
     Raises:
@@ -97,20 +97,22 @@ async def lock_known(connection: AsyncConnection, uuid: str) -> Opened:
     return opened
 
 
-async def take_organisations_turn(
+async def acquire_organisation_lock(
     connection: AsyncConnection, tools: Tools, organisation_id: int
 ) -> None:
     """Wait until no other import writes rows of the organisation."""
-    await take_turn(connection, tools.writer, f"spreadsheets/{organisation_id}")
+    await acquire_advisory_lock(connection, tools.writer, f"spreadsheets/{organisation_id}")
 
 
-async def save(connection: AsyncConnection, opened: Opened, values: Mapping[str, Any]) -> None:
+async def save(
+    connection: AsyncConnection, opened: LockedImport, values: Mapping[str, Any]
+) -> None:
     """Change columns of the status row; its revision rises."""
     parameters = {"own_id": opened.id, "updated_at": datetime.now(UTC), **values}
     await connection.execute(_saving(tuple(values)), parameters)
 
 
-async def counted_values(connection: AsyncConnection, opened: Opened) -> dict[str, int]:
+async def counted_values(connection: AsyncConnection, opened: LockedImport) -> dict[str, int]:
     """Figures of the import's values as the status row has them."""
     row = (
         await connection.execute(

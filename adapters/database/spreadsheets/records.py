@@ -52,7 +52,7 @@ class SpreadsheetRow:
     """Why it waits beside mappings, or why it failed."""
     assignee: str
     waiting_since: datetime | None
-    """Since when a person is waited for; None: nobody is."""
+    """Since when a person is waited for; None: none is."""
     version: int
     """Of the mappings: what an ETag says."""
     revision: int
@@ -157,4 +157,4 @@ class UndoConflict:
     table: str
     row_id: int
     reason: str
-    """Goes on after the row: `was changed since`."""
+    """Follows the row: `was changed since`."""

@@ -23,7 +23,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_parked,
     spreadsheet_results,
 )
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import Outcome
 from domain.spreadsheets.records import ParkedRow
 

@@ -22,15 +22,15 @@ from adapters.database.spreadsheets import before_images, values
 from adapters.database.spreadsheets.before_images import TableImages
 from adapters.database.spreadsheets.checks import find_faults
 from adapters.database.spreadsheets.locked_import import (
-    Opened,
+    LockedImport,
     Tools,
+    acquire_organisation_lock,
     counted_values,
     lock_known,
     save,
-    take_organisations_turn,
 )
 from adapters.database.spreadsheets.targets import Met, incoming_rows, meet
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import Outcome, RowCounts
 from domain.spreadsheets.records import SheetChunk, SheetMark
 
@@ -50,7 +50,7 @@ async def write_chunk(
     if opened.ended or opened.purged or not _is_next(chunk, mark):
         return mark
     if not dry_run:
-        await take_organisations_turn(connection, tools, opened.row.organisation_id)
+        await acquire_organisation_lock(connection, tools, opened.row.organisation_id)
     await tools.bulk.prepare(connection)
     faults = await find_faults(connection, tools.bulk, chunk)
     done = await _write_targets(connection, tools, chunk, faults, dry_run=dry_run)
@@ -125,7 +125,7 @@ async def _write_targets(
 async def _keep_images(
     connection: AsyncConnection,
     tools: Tools,
-    opened: Opened,
+    opened: LockedImport,
     chunk: SheetChunk,
     changed: Sequence[TableImages],
 ) -> None:
@@ -139,7 +139,7 @@ async def _keep_images(
 
 
 async def _tell_differences(
-    connection: AsyncConnection, opened: Opened, changed: Sequence[TableImages]
+    connection: AsyncConnection, opened: LockedImport, changed: Sequence[TableImages]
 ) -> None:
     """Keep the first differences to rows that are there."""
     mine = spreadsheet_differences.c.import_id == opened.id
@@ -178,7 +178,7 @@ def _shown(value: Any) -> str | None:
 async def _keep_results(
     connection: AsyncConnection,
     tools: Tools,
-    opened: Opened,
+    opened: LockedImport,
     chunk: SheetChunk,
     faults: Mapping[int, Sequence[Problem]],
     done: _Done,
@@ -227,7 +227,7 @@ def _told(problems: Sequence[Problem]) -> tuple[str, str]:
 
 
 async def _park(
-    connection: AsyncConnection, tools: Tools, opened: Opened, chunk: SheetChunk
+    connection: AsyncConnection, tools: Tools, opened: LockedImport, chunk: SheetChunk
 ) -> int:
     """Put rows aside that wait for a value, take out those that waited; how many wait now."""
     parked = spreadsheet_parked
@@ -248,7 +248,7 @@ async def _park(
 
 async def _advance(
     connection: AsyncConnection,
-    opened: Opened,
+    opened: LockedImport,
     chunk: SheetChunk,
     counts: RowCounts,
     more: Mapping[str, Any],

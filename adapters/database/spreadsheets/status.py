@@ -14,7 +14,7 @@ from adapters.database.models.spreadsheets import (
 )
 from adapters.database.spreadsheets import audit_trail, values
 from adapters.database.spreadsheets.locked_import import (
-    Opened,
+    LockedImport,
     Tools,
     counted_values,
     counts_of,
@@ -100,7 +100,7 @@ async def finish(
 async def _write(
     connection: AsyncConnection,
     tools: Tools,
-    opened: Opened,
+    opened: LockedImport,
     record: StatusRecord,
     **more: Any,
 ) -> None:

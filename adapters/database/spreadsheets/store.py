@@ -21,7 +21,7 @@ from adapters.database.spreadsheets import (
 from adapters.database.spreadsheets import values as store_values
 from adapters.database.spreadsheets.locked_import import mark_of, tools_of
 from contracts.blobs import BlobRef
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import (
     Analysis,
     CellMapping,

@@ -92,7 +92,7 @@ async def meet(
     found = await _find(connection, bulk, incoming.take(known), lock=False) if known else {}
     sorted_ = _compare(incoming, lines, found)
     if sorted_.changes and bulk.locks and not dry_run:
-        # Somebody may change them while they are looked at.
+        # They may be changed meanwhile.
         again = [place for place, _ in sorted_.changes]
         found |= dict.fromkeys((incoming.keys[place] for place in again), None)
         found |= await _find(connection, bulk, incoming.take(again), lock=True)

@@ -1,7 +1,7 @@
 """Taking the rows of an import back, newest chunk first.
 
 A row is taken back only when it still is as the import left it, in the columns that the import
-wrote. One that somebody changed since, or that others refer to, is left alone and reported.
+wrote. One that was changed since, or that others refer to, is left alone and reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ from adapters.database.models.spreadsheets import (
 from adapters.database.spreadsheets.before_images import TableImages, UpdatedImage, unpack
 from adapters.database.spreadsheets.bulk import Bulk, children_of, target_table
 from adapters.database.spreadsheets.locked_import import (
-    Opened,
+    LockedImport,
     Tools,
+    acquire_organisation_lock,
     lock,
     lock_known,
     save,
-    take_organisations_turn,
 )
 from contracts.spreadsheets import (
     PROBLEMS_NAMED,
@@ -96,7 +96,7 @@ async def undo_chunk(connection: AsyncConnection, tools: Tools, uuid: str) -> bo
     chunk = (await connection.execute(newest)).one_or_none()
     if chunk is None:
         return False
-    await take_organisations_turn(connection, tools, opened.row.organisation_id)
+    await acquire_organisation_lock(connection, tools, opened.row.organisation_id)
     await tools.bulk.prepare(connection)
     deleted = restored = 0
     conflicts: list[Conflict] = []
@@ -212,7 +212,7 @@ async def _delete(
         for name, values in zip(images.columns, columns, strict=True)
     ]
     written = dict(zip(ids, zip(lines, zip(*columns, strict=True), strict=True), strict=True))
-    # What the import left blank is somebody's work too, once it is filled.
+    # What the import left blank is a person's work too, once it is filled.
     blank = [name for name in table.c.keys() if name not in {"id", *images.columns}]  # noqa: SIM118
     wanted: list[int] = []
     for row in await bulk.rows(connection, table, ids, (*images.columns, *blank)):
@@ -235,7 +235,7 @@ async def _delete(
 
 
 async def _report(
-    connection: AsyncConnection, opened: Opened, conflicts: Sequence[Conflict]
+    connection: AsyncConnection, opened: LockedImport, conflicts: Sequence[Conflict]
 ) -> None:
     rows = [
         {
@@ -251,7 +251,7 @@ async def _report(
         await connection.execute(spreadsheet_undo_conflicts.insert(), rows)
 
 
-async def _first_problems(connection: AsyncConnection, opened: Opened) -> tuple[str, ...]:
+async def _first_problems(connection: AsyncConnection, opened: LockedImport) -> tuple[str, ...]:
     conflicts = spreadsheet_undo_conflicts
     rows = await connection.execute(
         select(conflicts)

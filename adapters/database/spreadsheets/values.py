@@ -17,13 +17,12 @@ from adapters.database.models.spreadsheets import (
 )
 from adapters.database.spreadsheets import audit_trail
 from adapters.database.spreadsheets.locked_import import (
-    Opened,
+    LockedImport,
     Tools,
     counted_values,
     lock_known,
     save,
 )
-from adapters.database.spreadsheets.spelling import value_key
 from contracts.spreadsheets import (
     OPEN_VALUES,
     Alternative,
@@ -36,6 +35,7 @@ from contracts.spreadsheets import (
     OpenValue,
 )
 from domain.spreadsheets.records import Entity, FoundValue
+from domain.spreadsheets.spelling import value_key
 
 PAGE: Final = 1_000
 _SHOWN: Final = 200
@@ -47,7 +47,7 @@ _ASKED: Final = 500
 async def add_values(
     connection: AsyncConnection,
     tools: Tools,
-    opened: Opened,
+    opened: LockedImport,
     found: Sequence[FoundValue],
     *,
     count: str,
@@ -208,7 +208,7 @@ def _line(
 
 
 async def _remember(
-    connection: AsyncConnection, tools: Tools, opened: Opened, at: datetime
+    connection: AsyncConnection, tools: Tools, opened: LockedImport, at: datetime
 ) -> None:
     """What people chose holds for the next file as well; of two spellings the later one wins."""
     values = spreadsheet_values
@@ -247,16 +247,21 @@ async def _remember(
 async def remembered(
     connection: AsyncConnection, organisation_id: int, import_type: str, field: str
 ) -> Mapping[str, int]:
-    """Values without case and needless spaces, and what people chose for them."""
+    """Key of each value to what people chose for it.
+
+    Rows of older releases are spelled in another way; of two for one key the later one counts.
+    """
     memory = remembered_values
     rows = await connection.execute(
-        select(memory.c.value, memory.c.target_id).where(
+        select(memory.c.value, memory.c.target_id)
+        .where(
             memory.c.organisation_id == organisation_id,
             memory.c.import_type == import_type,
             memory.c.field == field,
         )
+        .order_by(memory.c.decided_at, memory.c.value)
     )
-    return {row.value: row.target_id for row in rows}
+    return {value_key(row.value): row.target_id for row in rows}
 
 
 async def some_mappings(

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 
-from contracts.imports import Problem
+from contracts.problems import Problem
 
 CODE_LENGTH = 255
 """Characters of a code; Primavera itself allows 120 at most."""

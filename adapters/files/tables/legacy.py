@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from adapters.files import limits, sandbox
-from adapters.files.tables.sniff import Kind
+from adapters.files.tables.formats import TableFormat
 from adapters.files.tables.table import Row, Table
 from adapters.ports import UnreadableDocument
 from domain.tabular.rows import Cell
@@ -24,7 +24,7 @@ _MOST_FRAME_BYTES = 64 * limits.MB
 
 
 @contextmanager
-def open_legacy(path: Path, kind: Kind, sheet: str | None = None) -> Generator[Table]:
+def open_legacy(path: Path, kind: TableFormat, sheet: str | None = None) -> Generator[Table]:
     """Open one sheet of an XLS or ODS file.
 
     Args:
@@ -40,7 +40,7 @@ def open_legacy(path: Path, kind: Kind, sheet: str | None = None) -> Generator[T
         yield Table(kind.value, name, None, _rows(frames))
 
 
-def legacy_sheets(path: Path, kind: Kind) -> list[str]:
+def legacy_sheets(path: Path, kind: TableFormat) -> list[str]:
     """Names of the sheets of an XLS or ODS file in its order.
 
     Raises:
@@ -51,7 +51,9 @@ def legacy_sheets(path: Path, kind: Kind) -> list[str]:
 
 
 @contextmanager
-def _child(path: Path, kind: Kind, task: str, sheet: str = "") -> Generator[Iterator[list[Any]]]:
+def _child(
+    path: Path, kind: TableFormat, task: str, sheet: str = ""
+) -> Generator[Iterator[list[Any]]]:
     size = path.stat().st_size
     if size > limits.LEGACY_FILE_BYTES:
         raise UnreadableDocument(
@@ -81,7 +83,9 @@ def _cell(value: Any) -> Cell:
     return datetime(*parts) if len(parts) > 3 else date(*parts)  # type: ignore[arg-type]
 
 
-def _frames(child: subprocess.Popen[bytes], pipe: IO[bytes], kind: Kind) -> Iterator[list[Any]]:
+def _frames(
+    child: subprocess.Popen[bytes], pipe: IO[bytes], kind: TableFormat
+) -> Iterator[list[Any]]:
     """What the child says: names of sheets, then rows, then nothing."""
     try:
         while body := sandbox.read_frame(pipe, _MOST_FRAME_BYTES):
@@ -96,10 +100,10 @@ def _frames(child: subprocess.Popen[bytes], pipe: IO[bytes], kind: Kind) -> Iter
             f"some rows of the {kind.value.upper()} file hold more than"
             f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"
         ) from None
-    raise UnreadableDocument(_epitaph(child.wait(), kind))
+    raise UnreadableDocument(_exit_reason(child.wait(), kind))
 
 
-def _epitaph(code: int, kind: Kind) -> str:
+def _exit_reason(code: int, kind: TableFormat) -> str:
     advice = f"open the {kind.value.upper()} file, save it as XLSX and send that"
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"reading the file took more than {limits.LEGACY_CPU_SECONDS} s; {advice}"

@@ -9,7 +9,7 @@ import xlsxwriter
 from xlsxwriter.worksheet import Worksheet
 
 from adapters.files import limits
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.tabular.rows import Cell, RejectedRow
 
 WHAT_IS_WRONG: Final = "what is wrong"

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from adapters.files.tables.delimited import open_delimited
+from adapters.files.tables.formats import TableFormat, table_format
 from adapters.files.tables.legacy import legacy_sheets, open_legacy
-from adapters.files.tables.sniff import Kind, sniff
 from adapters.files.tables.xlsx.reader import open_xlsx, xlsx_sheets
 from adapters.ports import TableSource
 
@@ -32,13 +32,13 @@ def open_table(
     Raises:
         UnreadableDocument: No table can be read from it; the message says why.
     """
-    kind = sniff(path, filename)
+    kind = table_format(path, filename)
     match kind:
-        case Kind.XLSX:
+        case TableFormat.XLSX:
             opened = open_xlsx(path, sheet)
-        case Kind.XLS | Kind.ODS:
+        case TableFormat.XLS | TableFormat.ODS:
             opened = open_legacy(path, kind, sheet)
-        case Kind.TEXT:
+        case TableFormat.TEXT:
             opened = open_delimited(path, encoding, delimiter)
     with opened as table:
         yield table
@@ -54,11 +54,11 @@ def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:
     Raises:
         UnreadableDocument: No table can be read from it; the message says why.
     """
-    kind = sniff(path, filename)
+    kind = table_format(path, filename)
     match kind:
-        case Kind.XLSX:
+        case TableFormat.XLSX:
             return xlsx_sheets(path)
-        case Kind.XLS | Kind.ODS:
+        case TableFormat.XLS | TableFormat.ODS:
             return legacy_sheets(path, kind)
-        case Kind.TEXT:
+        case TableFormat.TEXT:
             return ()

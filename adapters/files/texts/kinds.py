@@ -6,15 +6,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-import olefile
-
 from adapters.files.encodings import find_encoding
-from adapters.files.package import open_package
-from adapters.files.tables.sniff import COMPOUND_HEAD, ZIP_HEADS, named_by_head
+from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of
+from adapters.files.package import damaged
 from adapters.ports import UnreadableDocument
 
 
-class Kind(Enum):
+class TextKind(Enum):
     """Documents that text is read from; the value is the media type."""
 
     PDF = "application/pdf"
@@ -27,7 +25,15 @@ class Kind(Enum):
 
 ADVICE: Final = "send it as PDF, DOCX, EML, MSG or plain text"
 LOCKED: Final = "is protected by a password; remove it and send the document again"
-BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_READ: Final = {Format.DOCX: TextKind.DOCX, Format.MSG: TextKind.MSG}
+_ZIP: Final = "the document is a zip archive; send each file inside it as a document of its own"
+_REASONS: Final = {
+    Format.ZIP: _ZIP,
+    Format.OFFICE_PACKAGE: _ZIP,
+    Format.LOCKED_OFFICE: f"the document {LOCKED}",
+    Format.LOCKED_ODS: f"the document {LOCKED}",
+    Format.DAMAGED_COMPOUND: damaged("document"),
+}
 _HEAD_BYTES = 1 << 16
 """Mails may begin with many fields about the way they came."""
 _PDF_WITHIN = 1024
@@ -42,7 +48,7 @@ _HEADERS = frozenset(
 )
 
 
-def kind_of(path: Path, filename: str | None) -> Kind:
+def kind_of(path: Path, filename: str | None) -> TextKind:
     """Find out what a document is.
 
     Args:
@@ -57,54 +63,25 @@ def kind_of(path: Path, filename: str | None) -> Kind:
     if not head:
         raise UnreadableDocument("the document is empty; send it again")
     if b"%PDF-" in head[:_PDF_WITHIN]:
-        return Kind.PDF
-    if head.startswith(ZIP_HEADS):
-        return _package_kind(path)
-    if head.startswith(COMPOUND_HEAD):
-        return _compound_kind(path)
-    if what := named_by_head(head):
-        raise UnreadableDocument(f"the document is {what}; {ADVICE}")
+        return TextKind.PDF
+    found = format_of(path, "document")
+    if found in _READ:
+        return _READ[found]
+    if found is not Format.PLAIN:
+        raise UnreadableDocument(_REASONS.get(found, f"the document is {found.value}; {ADVICE}"))
     start = head.removeprefix(BYTE_ORDER_MARK)
     # The last line may be cut off in the middle of a field's name.
     if _is_mail(start.splitlines()[: -1 if len(head) == _HEAD_BYTES else None], filename):
-        return Kind.MAIL
+        return TextKind.MAIL
     encoding = find_encoding(path)
     if encoding is None or (not encoding.startswith("utf-16") and _is_binary(head)):
         raise UnreadableDocument(f"the document is of no kind that is known; {ADVICE}")
     is_page = re.match(rb"\s*<(!doctype\s+html|html)\b", start, re.IGNORECASE)
-    return Kind.HTML if is_page else Kind.TEXT
+    return TextKind.HTML if is_page else TextKind.TEXT
 
 
 def _is_binary(head: bytes) -> bool:
     return len(head.translate(None, _TEXT_BYTES)) > _CONTROLS_AT_MOST * len(head)
-
-
-def _package_kind(path: Path) -> Kind:
-    with open_package(path, "document") as package:
-        for prefix, what in {
-            "xl/": "a workbook",
-            "ppt/": "a presentation",
-            "mimetype": "an OpenDocument file",
-        }.items():
-            if package.has(prefix):
-                raise UnreadableDocument(f"the document is {what}; {ADVICE}")
-        if "[Content_Types].xml" not in package or not package.has("word/"):
-            raise UnreadableDocument(
-                "the document is a zip archive; send each file inside it as a document of its own"
-            )
-    return Kind.DOCX
-
-
-def _compound_kind(path: Path) -> Kind:
-    """Tell old Office files apart by the names at the top of their directory."""
-    with olefile.OleFileIO(str(path)) as compound:
-        names = {path[0].casefold() for path in compound.listdir()}
-    if names & {"encryptedpackage", "encryptioninfo"}:
-        raise UnreadableDocument(f"the document {LOCKED}")
-    if "__properties_version1.0" in names:
-        return Kind.MSG
-    what = "an old Word document" if "worddocument" in names else "an old Office file"
-    raise UnreadableDocument(f"the document is {what}; {ADVICE}")
 
 
 def _is_mail(lines: Iterable[bytes], filename: str | None) -> bool:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
+from adapters.files.formats import BYTE_ORDER_MARK
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
-from adapters.files.texts.kinds import BYTE_ORDER_MARK
 from adapters.ports import UnreadableDocument
 
 _AS_IT_CAME: Final = email.policy.default.clone(refold_source="none", max_line_length=0)

@@ -125,7 +125,8 @@ def _understood(code: int, body: bytes, bounds: Bounds) -> Extracted:
         answer = Answer.model_validate_json(body)
     except ValidationError as error:
         raise UnreadableDocument(
-            "the document makes its reader say what makes no sense; it was not taken in"
+            "the document could not be read: its reader process returned invalid data;"
+            " save it again and send the new file"
         ) from error
     if answer.unavailable is not None:
         raise Unavailable(answer.unavailable)
@@ -139,7 +140,8 @@ def _checked(extracted: Extracted, folder: Path) -> Extracted:
     for found in extracted.files:
         if found.path.parent != folder or found.path.is_symlink() or not found.path.is_file():
             raise UnreadableDocument(
-                "the document makes its reader name files that are not its own; it was not taken in"
+                "the document could not be read: its reader process named files of others;"
+                " it was rejected"
             )
     return extracted
 

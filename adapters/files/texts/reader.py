@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.files import limits
 from adapters.files.texts.findings import Findings
-from adapters.files.texts.kinds import Kind, kind_of
+from adapters.files.texts.kinds import TextKind, kind_of
 from adapters.files.texts.mail import read_mail
 from adapters.files.texts.outlook import read_outlook
 from adapters.files.texts.pdf import read_pdf
@@ -15,13 +15,13 @@ from adapters.files.texts.protocol import Answer, ReadOrder
 from adapters.files.texts.word import read_word
 from adapters.ports import Unavailable, UnreadableDocument
 
-_READERS: Final[Mapping[Kind, Callable[[Path, Findings], None]]] = {
-    Kind.PDF: read_pdf,
-    Kind.DOCX: read_word,
-    Kind.MSG: read_outlook,
-    Kind.MAIL: read_mail,
-    Kind.HTML: read_page,
-    Kind.TEXT: read_plain,
+_READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
+    TextKind.PDF: read_pdf,
+    TextKind.DOCX: read_word,
+    TextKind.MSG: read_outlook,
+    TextKind.MAIL: read_mail,
+    TextKind.HTML: read_page,
+    TextKind.TEXT: read_plain,
 }
 _ENDS_AFTER: Final = 0.75
 """Part of the processor time after which no further page is begun."""

@@ -66,7 +66,7 @@ class Fault:
     """Place in the rows that were checked."""
     field: str
     reason: str
-    """Goes on after the field's title: `is in the future`."""
+    """Follows the field's title: `is in the future`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ def of_person(table: str, context: str) -> Target:
 
 
 def check_person(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
-    """Nobody was born in the future."""
+    """A birth date lies in the past."""
     for row, day in enumerate(rows[BIRTHDATE.name]):
         if day is not None and day > context.today:
             yield Fault(row, BIRTHDATE.name, "is in the future")

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.database import Database
-from adapters.database.bulk.protocol import Batch
-from adapters.database.imports.crew_validity import Assignments, without_overlaps
+from adapters.database.bulk.protocol import RowBatch
+from adapters.database.imports.crew_validity import without_overlaps
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.tables import crew_members
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import TaskKey
+from domain.imports.crew_assignments import Assignments
 from tests.support.database import chunk, stored
 
 COLUMNS = "project_id employee_no valid_from crew valid_to"
@@ -146,7 +147,7 @@ def test_no_assignment_lasts_into_the_next(
     table = {("p1", *term): end for term, end in before.items()}
     rows = [("p1", person, start, end) for (person, start), end in file.items()]
     columns = ("project_id", "employee_no", "valid_from", "valid_to")
-    batch = Batch(crew_members, columns, rows, range(len(rows)), range(len(rows)))
+    batch = RowBatch(crew_members, columns, rows, range(len(rows)), range(len(rows)))
     bounded, closed = without_overlaps(batch, Assignments(dict(table)))
     after = table | closed | dict(zip(bounded.keys(), bounded.column("valid_to"), strict=True))
     began = {term: end for term, end in after.items() if end is None or end >= term[2]}

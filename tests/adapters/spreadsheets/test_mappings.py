@@ -4,8 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from adapters.database import Database
+from adapters.database.models.spreadsheets import remembered_columns, remembered_values
 from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
 from contracts.spreadsheets import (
     Alternative,
@@ -145,6 +147,23 @@ async def test_columns_that_people_chose_are_remembered(
     assert await sheets.remembered_columns(1, "EVENT_PARTICIPANT", ["Größe"]) == {"Größe": "BIB"}
 
 
+async def test_columns_remembered_under_an_older_spelling_are_found(
+    sheets: SqlSpreadsheetStore, database: Database
+) -> None:
+    memory = {"organisation_id": 1, "import_type": "EVENT_PARTICIPANT", "decided_at": NOW}
+    later = {"decided_at": NOW + timedelta(days=1)}
+    rows = [
+        {**memory, "header": "GR\xd6SSE", "target": "CLUB", **later},
+        {**memory, "header": "grosse", "target": "BIB"},
+        {**memory, "header": "#  #", "target": "ROW"},
+    ]
+    async with database.transaction() as connection:
+        await connection.execute(remembered_columns.insert(), rows)
+    asked = ["Größe", "# #", "#"]
+    found = await sheets.remembered_columns(1, "EVENT_PARTICIPANT", asked)
+    assert found == {"Größe": "CLUB", "# #": "ROW"}
+
+
 def value(text: str, rows: int = 1, target: Entity | None = None, **more: Any) -> FoundValue:
     if target is None:
         return FoundValue(FIELD, text, rows, **more)
@@ -270,6 +289,40 @@ async def test_values_that_people_chose_are_remembered(
     assert await sheets.remembered_values(2, "EVENT_PARTICIPANT", FIELD) == {}
     assert await sheets.remembered_values(1, "MEMBERSHIP", FIELD) == {}
     assert await sheets.remembered_values(1, "EVENT_PARTICIPANT", "OTHER") == {}
+
+
+async def test_values_remembered_under_an_older_spelling_are_found(
+    sheets: SqlSpreadsheetStore, database: Database
+) -> None:
+    memory = {"organisation_id": 1, "import_type": "EVENT_PARTICIPANT", "field": FIELD}
+    rows = [
+        {**memory, "value": "u 18", "target_id": 1, "decided_at": NOW + timedelta(days=1)},
+        {**memory, "value": "u18", "target_id": 2, "decided_at": NOW},
+        {**memory, "value": "blood group a+", "target_id": 3, "decided_at": NOW},
+        {**memory, "value": "blood group a-", "target_id": 4, "decided_at": NOW},
+    ]
+    async with database.transaction() as connection:
+        await connection.execute(remembered_values.insert(), rows)
+    found = await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD)
+    assert found == {"u18": 1, "blood group a+": 3, "blood group a-": 4}
+
+
+async def test_a_value_spelled_in_another_way_replaces_what_is_remembered(
+    sheets: SqlSpreadsheetStore, club: SampleClub, database: Database
+) -> None:
+    for number, (spelling, target) in enumerate([("U 18", 1), ("u18", 2)]):
+        sheet = await opened(sheets, club)
+        await sheets.save_values(sheet.uuid, [value(spelling)])
+        ids = [mapping.id for mapping in (await all_mappings(sheets, sheet)).values()]
+        chosen_row = Entity(target, "Youth")
+        decision = CellDecision(id=ids[0], target_id=target)
+        await sheets.decide_cells(decide(sheet, 1, decision), {ids[0]: chosen_row})
+        await sheets.decide_cells(decide(sheet, 2, confirm=True), {})
+        found = await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD)
+        assert found == {"u18": number + 1}
+    async with database.reading() as connection:
+        stored = (await connection.execute(select(remembered_values.c.value))).scalars().all()
+    assert stored == ["u18"]
 
 
 async def test_values_are_paged_and_filtered(

@@ -10,7 +10,7 @@ from sqlalchemy import delete, text
 from adapters.database import Database
 from adapters.database.models.people import event_categories
 from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
-from contracts.imports import Problem
+from contracts.problems import Problem
 from contracts.spreadsheets import CellSummary, RowCounts, SpreadsheetState
 from domain.spreadsheets.records import FoundValue, ParkedRow, SheetMark, TargetRows
 from stack.sample_club import SampleClub

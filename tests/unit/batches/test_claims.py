@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.batches.case_backlog import CaseNotes
-from activities.batches.completion import BatchEnding
-from activities.batches.plans import BatchPlanning
+from activities.batches.case_backlog import CaseBacklog
+from activities.batches.completion import BatchCompletion
+from activities.batches.plans import BatchPlans
 from activities.batches.validation import BatchValidation, function_lock
 from adapters.database import open_database
 from adapters.database.batches import SqlBatchStore
@@ -50,7 +50,7 @@ class Case:
 
     async def note(self, *events: CaseEvent, running: int | None = None) -> Line:
         notes = NoteEvents(case_id=CASE, events=events, running=running)
-        return await environment().run(CaseNotes(self.store, self).note, notes)
+        return await environment().run(CaseBacklog(self.store, self).record_events, notes)
 
     async def validate(
         self, key: BatchKey, purpose: Purpose = Purpose.LOAD, grace: int = 900
@@ -66,7 +66,7 @@ class Case:
 
     async def close(self, key: BatchKey, status: LoaderStatus, dead_letters: int = 0) -> None:
         closing = Closing(key=key, status=status, dead_letters=dead_letters)
-        await environment().run(BatchEnding(self.store, self.cloud.topic).close, closing)
+        await environment().run(BatchCompletion(self.store, self.cloud.topic).close, closing)
 
     async def status(self, key: BatchKey) -> LoaderStatus | None:
         facts = await self.store.facts(key)
@@ -145,12 +145,12 @@ async def test_the_line_shows_who_runs_and_who_holds_nobody_up(case: Case) -> No
     assert [(each.batch_id, each.open_run) for each in line.batches] == [(1, True), (2, False)]
     assert line.running_open
     skipped = SkipBatch(key=SECOND, reason="not started in time")
-    await environment().run(CaseNotes(case.store, case).skip, skipped)
+    await environment().run(CaseBacklog(case.store, case).skip, skipped)
     assert [each.skipped for each in (await case.note()).batches] == [False, True]
 
 
 async def test_the_plan_has_the_concurrency_of_its_case(case: Case) -> None:
-    planning = BatchPlanning(case.store, PLAN)
+    planning = BatchPlans(case.store, PLAN)
     assert await environment().run(planning.plan, FIRST) == PLAN
     await case.note(started(FIRST))
     await case.store.set_concurrency(CASE, 25)

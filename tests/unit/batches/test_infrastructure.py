@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.orphans import BatchSweeping
+from activities.batches.orphans import BatchOrphans
 from activities.batches.provisioning import BatchProvisioning, Pace
 from activities.batches.teardown import BatchTeardown
 from activities.batches.validation import function_lock
@@ -52,7 +52,7 @@ class Site:
 
     async def orphans(self) -> Orphans:
         cloud = self.cloud
-        sweeping = BatchSweeping(
+        sweeping = BatchOrphans(
             *(cloud.queues, cloud.topic, cloud.functions, cloud.grants),
             Scripted(is_open=False),
             self.plan,

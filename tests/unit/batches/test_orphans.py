@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.batches.orphans import BatchSweeping
+from activities.batches.orphans import BatchOrphans
 from adapters.ports import SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Orphans, QueueDepth, Resource, SweepOrder
 from domain.batches.resources import FoundResource
@@ -53,7 +53,7 @@ class Cloud:
     async def orphans(self, **order: Any) -> Orphans:
         for name, port in self.ports.items():
             port.lists("found", *self.found[name])
-        sweeping = BatchSweeping(**self.ports, runs=self, plan_defaults=self.plan)
+        sweeping = BatchOrphans(**self.ports, runs=self, plan_defaults=self.plan)
         return await environment().run(sweeping.orphans, SweepOrder(**order))
 
 

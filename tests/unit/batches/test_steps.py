@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.batches.case_backlog import CaseNotes
-from activities.batches.completion import BatchEnding
-from activities.batches.drain import BatchDraining
-from activities.batches.plans import BatchPlanning
+from activities.batches.case_backlog import CaseBacklog
+from activities.batches.completion import BatchCompletion
+from activities.batches.drain import BatchDrain
+from activities.batches.plans import BatchPlans
 from adapters.ports import BatchFacts, NotYet, Unavailable
 from contracts.batches import (
     Announce,
@@ -47,7 +47,7 @@ NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)
 
 async def plan(facts: BatchFacts | None, key: BatchKey = KEY, prefix: str = "p") -> BatchPlan:
     defaults = PLAN.model_copy(update={"prefix": prefix})
-    return await environment().run(BatchPlanning(Scripted(facts=facts), defaults).plan, key)
+    return await environment().run(BatchPlans(Scripted(facts=facts), defaults).plan, key)
 
 
 @pytest.mark.parametrize("facts", [None, BatchFacts(LoaderStatus.WAITING)])
@@ -96,7 +96,7 @@ async def test_noting_writes_events_and_says_which_batches_have_a_run() -> None:
     store, runs = Scripted(note=line), Runs("batch/7/2", "batch/7/4", "batch/7/9")
     events = (JobStarted(case_id=7, batch_id=4),)
     notes = NoteEvents(case_id=7, events=events, running=9)
-    noted = await environment().run(CaseNotes(store, runs).note, notes)
+    noted = await environment().run(CaseBacklog(store, runs).record_events, notes)
     assert store.made("note") == [[7, events]]
     assert [(each.batch_id, each.open_run) for each in noted.batches] == [
         (1, False),
@@ -115,23 +115,23 @@ async def test_the_run_that_is_asked_after_is_asked_once(
     line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
     runs = Runs("batch/7/1")
     notes = NoteEvents(case_id=7, running=running)
-    noted = await environment().run(CaseNotes(Scripted(note=line), runs).note, notes)
+    noted = await environment().run(CaseBacklog(Scripted(note=line), runs).record_events, notes)
     assert (noted.running_open, noted.batches[0].open_run) == (is_open, True)
     assert len(runs.asked) == len({1, running} - {None})
 
 
 async def test_noting_without_temporal_fails_although_the_events_are_written() -> None:
     line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
-    notes = CaseNotes(Scripted(note=line), Scripted(is_open=Unavailable("away")))
+    notes = CaseBacklog(Scripted(note=line), Scripted(is_open=Unavailable("away")))
     with pytest.raises(ApplicationError) as caught:
-        await environment().run(notes.note, NoteEvents(case_id=7))
+        await environment().run(notes.record_events, NoteEvents(case_id=7))
     assert (caught.value.type, caught.value.non_retryable) == (TRANSIENT, False)
 
 
 async def test_a_skip_reaches_the_tables() -> None:
     store = Scripted()
     skipped = SkipBatch(key=KEY, reason="stuck")
-    await environment().run(CaseNotes(store, Scripted()).skip, skipped)
+    await environment().run(CaseBacklog(store, Scripted()).skip, skipped)
     assert store.asked == [("skip", KEY, "stuck")]
 
 
@@ -158,12 +158,12 @@ class Journey:
 async def test_a_message_that_moves_while_it_is_looked_for_is_seen(moves_after: int) -> None:
     journey = Journey(moves_after=moves_after)
     work = StepInput(key=KEY, plan=PLAN)
-    seen = await environment().run(BatchDraining(journey, journey, Scripted()).look, work)
+    seen = await environment().run(BatchDrain(journey, journey, Scripted()).look, work)
     assert seen.queue.total + seen.loads + seen.dead_letters.total > 0
 
 
 async def test_queues_that_are_gone_hold_nothing() -> None:
-    draining = BatchDraining(Scripted(), Scripted(open_loads=4), Scripted())
+    draining = BatchDrain(Scripted(), Scripted(open_loads=4), Scripted())
     before = datetime.now(UTC)
     seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
     assert (seen.queue, seen.dead_letters, seen.loads) == (QueueDepth(), QueueDepth(), 4)
@@ -172,7 +172,7 @@ async def test_queues_that_are_gone_hold_nothing() -> None:
 
 async def redrive(queues: Scripted, store: Scripted) -> Redriven:
     order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True)
-    return await environment().run(BatchDraining(queues, Scripted(), store).redrive, order)
+    return await environment().run(BatchDrain(queues, Scripted(), store).redrive, order)
 
 
 async def test_a_pass_is_noted_before_the_first_dead_letter_moves() -> None:
@@ -194,14 +194,14 @@ async def test_a_move_that_is_under_way_is_waited_for() -> None:
 
 async def test_loads_are_asked_to_stop() -> None:
     runs = Scripted(cancel_loads=3)
-    await environment().run(BatchDraining(Scripted(), runs, Scripted()).cancel_loads, KEY)
+    await environment().run(BatchDrain(Scripted(), runs, Scripted()).cancel_loads, KEY)
     assert runs.asked == [("cancel_loads", KEY)]
 
 
 async def announce(topic: Scripted, event: str, **info: Any) -> None:
     order = Announce(key=KEY, plan=PLAN, event_type=event, status="CANCELLED")
     env = environment(workflow_id="batch/7/3", **info)
-    await env.run(BatchEnding(Scripted(), topic).announce, order)
+    await env.run(BatchCompletion(Scripted(), topic).announce, order)
 
 
 @pytest.mark.parametrize("event", Announcement)
@@ -234,12 +234,12 @@ async def test_what_is_no_announcement_is_not_published() -> None:
 async def test_the_end_is_recorded_and_counted() -> None:
     store = Scripted(counts=DocumentCounts(loaded=38, failed=2))
     closing = Closing(key=KEY, status=LoaderStatus.COMPLETE, dead_letters=1)
-    counts = await environment().run(BatchEnding(store, Scripted()).close, closing)
+    counts = await environment().run(BatchCompletion(store, Scripted()).close, closing)
     assert counts == DocumentCounts(loaded=38, failed=2)
     assert store.made("close") == [[closing]]
 
 
 async def test_temporary_rows_are_removed() -> None:
     store = Scripted(truncate=12)
-    await environment().run(BatchEnding(store, Scripted()).truncate, KEY)
+    await environment().run(BatchCompletion(store, Scripted()).truncate, KEY)
     assert store.asked == [("truncate", KEY)]

@@ -15,7 +15,7 @@ from adapters.files.schedules.pmxml import open_pmxml
 from adapters.files.schedules.records import ActivityRecord
 from adapters.files.schedules.source import open_schedule
 from adapters.ports import UnreadableDocument
-from contracts.imports import Problem
+from contracts.problems import Problem
 from tests.support.chaos import examples
 from tests.support.schedules import read_project
 

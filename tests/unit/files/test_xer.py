@@ -12,7 +12,7 @@ from adapters.files.schedules.records import ActivityRecord, RelationshipRecord,
 from adapters.files.schedules.source import open_schedule
 from adapters.files.schedules.xer import open_xer
 from adapters.ports import UnreadableDocument
-from contracts.imports import Problem
+from contracts.problems import Problem
 from tests.support.chaos import examples
 from tests.support.schedules import read_project
 

@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from activities.seen_keys import SeenKeys
 from adapters.database.models import DOMAIN, key_of
 from adapters.database.models.schedules import SCOPE
-from contracts.imports import Problem
+from contracts.problems import Problem
 from domain.imports.chunks import RowChunk
 from domain.imports.schedule_chunks import KEYS, ScheduleChunks
 from domain.imports.schedule_items import ScheduleItem
@@ -49,7 +50,7 @@ def consume(
     items: Sequence[ScheduleItem], resume_at: int, chunk_rows: int
 ) -> tuple[list[Any], int]:
     """Every row behind the cursor with its place, and how many remarks there are."""
-    chunks = ScheduleChunks(iter(items), "P1", resume_at, chunk_rows)
+    chunks = ScheduleChunks(iter(items), "P1", SeenKeys, resume_at, chunk_rows)
     rows: list[Any] = []
 
     def all_chunks() -> Iterator[RowChunk]:
@@ -99,7 +100,7 @@ def test_a_row_for_the_report_names_its_values() -> None:
         "total_float_hours": Decimal("-8.5"),
     }
     items: list[ScheduleItem] = [(n, "schedule_activities", values) for n in (1, 2)]
-    chunk = ScheduleChunks(iter(items), "P1").next()
+    chunk = ScheduleChunks(iter(items), "P1", SeenKeys).next()
     assert chunk is not None
     ((row, rejected),) = zip(chunk.rows, chunk.rejected, strict=True)
     assert row == ("P1", *values.values())
@@ -126,7 +127,7 @@ def relationship(line: int, predecessor_project: str) -> ScheduleItem:
 
 def test_the_same_code_in_another_project_is_another_activity() -> None:
     items = [relationship(1, ""), relationship(2, "V"), relationship(3, "V")]
-    chunk = ScheduleChunks(iter(items), "P1").next()
+    chunk = ScheduleChunks(iter(items), "P1", SeenKeys).next()
     assert chunk is not None
     assert list(chunk.lines) == [1, 2]
     assert [row.line for row in chunk.rejected] == [3]
@@ -135,7 +136,7 @@ def test_the_same_code_in_another_project_is_another_activity() -> None:
 def test_remarks_are_bounded_and_their_number_exact() -> None:
     remarks = [Problem(line=line, reason="no number") for line in range(250)]
     items: list[ScheduleItem] = [item_of("schedule_activities", 1, "A"), *remarks]
-    chunks = ScheduleChunks(iter(items), "P1")
+    chunks = ScheduleChunks(iter(items), "P1", SeenKeys)
     while chunks.next() is not None:
         pass
     assert chunks.remarks == remarks[:5]

@@ -1,6 +1,7 @@
 """A type of one's own, from its headers to the rows that are written."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import date
 
 from activities.seen_keys import SeenKeys
@@ -19,7 +20,7 @@ from domain.spreadsheets.types.base import (
     Target,
     organisation,
 )
-from domain.spreadsheets.validation import Sieve, SourceRow
+from domain.spreadsheets.validation import RowValidator, SourceRow
 from domain.spreadsheets.value_book import ValueBook
 from domain.tabular.rows import Cell
 
@@ -88,18 +89,18 @@ def test_from_headers_to_rows() -> None:
     context = ImportContext(9, None, date(2026, 6, 1), shifts)
     assert scope_of(fields[2], context) == EntityScope("shifts", 9, None)
     rows = [SourceRow(line, 10 * line, cells) for line, cells in below]
-    with SeenKeys() as seen:
-        sifted = Sieve(mine, fields, columns, context, ValueBook(fields, context), seen, rows).sift(
-            rows
-        )
+    with closing(SeenKeys()) as seen:
+        validated = RowValidator(
+            mine, fields, columns, context, ValueBook(fields, context), seen, rows
+        ).validate(rows)
 
-    assert sifted.lines == [4, 8]
-    assert sifted.parked == [ParkedRow(6, 60)]
-    assert [(line, problem.reason) for line, (problem,) in sifted.errors] == [
+    assert validated.lines == [4, 8]
+    assert validated.parked == [ParkedRow(6, 60)]
+    assert [(line, problem.reason) for line, (problem,) in validated.errors] == [
         (5, "is more than a day's work"),
         (7, "duplicate of row 4"),
     ]
-    volunteers, assignments = sifted.targets
+    volunteers, assignments = validated.targets
     assert volunteers == TargetRows(
         "volunteers",
         ("organisation_id", "badge", "hours"),

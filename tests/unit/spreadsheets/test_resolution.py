@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from contracts.spreadsheets import CellDecision
 from domain.spreadsheets import entities
 from domain.spreadsheets.countries import country_spellings
-from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness, value_key
+from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness
 from domain.spreadsheets.records import Entity, EntityScope
 from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
+from domain.spreadsheets.spelling import value_key
 from domain.spreadsheets.types import SheetTypes
 from tests.support.sheets import CATEGORIES, JUNIOR, MASTERS, SENIOR, SHIRTS, TODAY, surroundings
 
@@ -198,6 +199,7 @@ def test_decisions_are_checked(field: str, decision: CellDecision, refusal: str 
 def test_value_keys_are_stable(text: str) -> None:
     key = value_key(text)
     assert value_key(f"  {text} ") == key
+    assert value_key(key) == key
     assert bool(key) == bool(text.strip())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.spreadsheets.retention import UPLOAD_AGE, SpreadsheetRetaining
+from activities.spreadsheets.retention import UPLOAD_AGE, SpreadsheetRetentionSteps
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports import BlobNotFound
 from contracts.spreadsheets import (
@@ -26,7 +26,7 @@ def due(days: float, **order: Any) -> ExpiredInput:
 async def test_what_is_due_is_purged_with_its_files(club: SheetWorld) -> None:
     prepared = await club.finished()
     waiting = await club.prepare(table(*MIXED))
-    retaining = SpreadsheetRetaining(club.store, club.blobs)
+    retaining = SpreadsheetRetentionSteps(club.store, club.blobs)
     assert (await environment().run(retaining.expired, due(6))).uuids == ()
     page = await environment().run(retaining.expired, due(8))
     assert page.uuids == (prepared.order.uuid,)
@@ -56,8 +56,8 @@ async def test_a_purge_goes_on_where_a_worker_died(club: SheetWorld) -> None:
 
     dying: Any = Failing(club.store, "purge", before=die)
     with pytest.raises(Killed):
-        await environment().run(SpreadsheetRetaining(dying, club.blobs).purge, purge)
-    retaining = SpreadsheetRetaining(club.store, club.blobs)
+        await environment().run(SpreadsheetRetentionSteps(dying, club.blobs).purge, purge)
+    retaining = SpreadsheetRetentionSteps(club.store, club.blobs)
     assert await environment().run(retaining.purge, purge) == PurgeResult(purged=1)
     assert {row[0] for row in await club.select("spreadsheet_imports", "filename")} == {""}
 
@@ -66,7 +66,7 @@ async def test_rows_that_are_being_processed_are_never_purged(club: SheetWorld) 
     prepared = await club.prepare(table(*MIXED))
     under_way = prepared.record(SpreadsheetState.PROCESSING)
     await environment().run(club.lifecycle.record, under_way)
-    retaining = SpreadsheetRetaining(club.store, club.blobs)
+    retaining = SpreadsheetRetentionSteps(club.store, club.blobs)
     assert (await environment().run(retaining.expired, due(1000))).uuids == ()
     purge = PurgeInput(uuids=(prepared.order.uuid,), now=NOW + timedelta(days=1000))
     assert await environment().run(retaining.purge, purge) == PurgeResult()
@@ -83,7 +83,7 @@ async def test_leftovers_go_bounded(club: SheetWorld) -> None:
         name = f"spreadsheets/left-{i}/file"
         await club.blobs.upload(path, name)
         await views.note_upload(f"left-{i}", name, "anna", NOW - UPLOAD_AGE * (2 - i))
-    leftovers = SpreadsheetRetaining(club.store, club.blobs).purge_leftovers
+    leftovers = SpreadsheetRetentionSteps(club.store, club.blobs).purge_leftovers
     bounds = {"page": 1, "most": 1}
     assert await environment().run(leftovers, due(29.5, **bounds)) == PurgeResult(uploads=1)
     assert await environment().run(leftovers, due(31, **bounds)) == PurgeResult(
@@ -99,5 +99,5 @@ async def test_leftovers_go_bounded(club: SheetWorld) -> None:
 async def test_a_fresh_upload_stays(club: SheetWorld) -> None:
     views = SqlSpreadsheetViews(club.database)
     await views.note_upload("fresh", "spreadsheets/fresh/file", "anna", NOW)
-    leftovers = SpreadsheetRetaining(club.store, club.blobs).purge_leftovers
+    leftovers = SpreadsheetRetentionSteps(club.store, club.blobs).purge_leftovers
     assert await environment().run(leftovers, due(0.9)) == PurgeResult()

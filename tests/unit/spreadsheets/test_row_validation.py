@@ -1,6 +1,7 @@
 """What goes in, what waits, and what does not go in and why."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -13,10 +14,10 @@ from activities.seen_keys import SeenKeys
 from contracts.spreadsheets import CellMapping, MappingStatus
 from domain.spreadsheets.records import ParkedRow
 from domain.spreadsheets.types import SheetTypes
-from domain.spreadsheets.validation import NOTHING_MAPPED, Sifted, SourceRow
+from domain.spreadsheets.validation import NOTHING_MAPPED, SourceRow, ValidatedRows
 from domain.tabular.rows import Cell
 from tests.support.chaos import examples
-from tests.support.sheets import JUNIOR, SENIOR, sieve, source
+from tests.support.sheets import JUNIOR, SENIOR, source, validator
 
 TYPES = SheetTypes()
 PARTICIPANT, MEMBERSHIP, RESULT = map(TYPES.get, ("EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"))
@@ -24,27 +25,27 @@ HEADERS = ("Vorname", "Nachname", "E-Mail", "Geb.Datum", "Land", "Category", "T-
 ANNA = ["Anna", "Schmidt", "anna@example.org", "31.05.1990", "GER", "Junior", "XL", "?"]
 
 
-def sift(
+def validate(
     rows: Sequence[Sequence[Cell]],
     headers: Sequence[str] = HEADERS,
     sheet_type: Any = PARTICIPANT,
     decided: Sequence[CellMapping] = (),
-) -> Sifted:
-    with SeenKeys() as seen:
-        return sieve(sheet_type, headers, source(rows), seen=seen, decided=decided).sift(
+) -> ValidatedRows:
+    with closing(SeenKeys()) as seen:
+        return validator(sheet_type, headers, source(rows), seen=seen, decided=decided).validate(
             source(rows)
         )
 
 
-def written(sifted: Sifted, table: str) -> list[dict[str, Any]]:
-    (target,) = [each for each in sifted.targets if each.table == table]
+def written(validated: ValidatedRows, table: str) -> list[dict[str, Any]]:
+    (target,) = [each for each in validated.targets if each.table == table]
     return [dict(zip(target.columns, row, strict=True)) for row in target.rows]
 
 
-def reasons(sifted: Sifted) -> dict[int, list[tuple[str | None, str | None, str]]]:
+def reasons(validated: ValidatedRows) -> dict[int, list[tuple[str | None, str | None, str]]]:
     return {
         line: [(each.column, each.value, each.reason) for each in problems]
-        for line, problems in sifted.errors
+        for line, problems in validated.errors
     }
 
 
@@ -53,9 +54,9 @@ def decision(field: str, value: str, status: MappingStatus, **more: Any) -> Cell
 
 
 def test_a_row_becomes_a_person_a_participant_and_choices() -> None:
-    sifted = sift([ANNA])
-    assert (sifted.lines, sifted.main, sifted.errors) == ([2], "event_participants", [])
-    assert written(sifted, "persons") == [
+    validated = validate([ANNA])
+    assert (validated.lines, validated.main, validated.errors) == ([2], "event_participants", [])
+    assert written(validated, "persons") == [
         {
             "organisation_id": 1,
             "person_key": "email:anna@example.org",
@@ -66,34 +67,34 @@ def test_a_row_becomes_a_person_a_participant_and_choices() -> None:
             "country_id": 276,
         }
     ]
-    participants = sifted.targets[1]
+    participants = validated.targets[1]
     assert (participants.columns, participants.rows, list(participants.origin)) == (
         ("event_id", "category_id"),
         [(5, JUNIOR)],
         [0],
     )
     assert participants.references == {"person_id": "persons"}
-    choices = sifted.targets[2]
+    choices = validated.targets[2]
     assert (choices.table, choices.columns, choices.rows, choices.origin) == (
         *("custom_list_values", ("custom_list_id", "custom_list_item_id"), [(7, 73)], [0]),
     )
     assert choices.references == {"participant_id": "event_participants"}
-    assert {each.value for each in sifted.found} == {"GER", "Junior", "XL"}
+    assert {each.value for each in validated.found} == {"GER", "Junior", "XL"}
 
 
 def test_blank_cells_are_absent_and_short_rows_too() -> None:
-    sifted = sift([["Anna", "Schmidt", " "], ["Bert", "Maier", "b@example.org", None, "CH"]])
-    anna, bert = written(sifted, "persons")
+    validated = validate([["Anna", "Schmidt", " "], ["Bert", "Maier", "b@example.org", None, "CH"]])
+    anna, bert = written(validated, "persons")
     assert (anna["email"], anna["country_id"], bert["country_id"]) == (None, None, 756)
-    assert [each.rows for each in sifted.targets if each.table == "custom_list_values"] == [[]]
+    assert [each.rows for each in validated.targets if each.table == "custom_list_values"] == [[]]
 
 
 def test_every_fault_of_a_row_is_named() -> None:
-    sifted = sift(
+    validated = validate(
         [["", "Schmidt", "anna", "31.02.1990", "GER"], ANNA, [*ANNA[:2], None, "2040-01-01"]]
     )
-    assert sifted.lines == [3]
-    assert reasons(sifted) == {
+    assert validated.lines == [3]
+    assert reasons(validated) == {
         2: [
             ("Vorname", None, "is missing"),
             ("E-Mail", "anna", "is not a mail address; write one like name@example.org"),
@@ -104,23 +105,23 @@ def test_every_fault_of_a_row_is_named() -> None:
 
 
 def test_problems_hold_no_more_than_they_may() -> None:
-    sifted = sift([["x" * 9000, "Schmidt"], ["a\u0000b", "Schmidt"]])
-    (long,), (forbidden,) = (problems for _, problems in sifted.errors)
+    validated = validate([["x" * 9000, "Schmidt"], ["a\u0000b", "Schmidt"]])
+    (long,), (forbidden,) = (problems for _, problems in validated.errors)
     assert long.value is not None and len(long.value) == 200
     assert long.reason == "has 9000 characters, at most 255 are allowed"
     assert (forbidden.value, "control character" in forbidden.reason) == ("a\ufffdb", True)
 
 
 def test_formulas_are_text() -> None:
-    (anna,) = written(sift([["=1+1", "@SUM(A1)", None]]), "persons")
+    (anna,) = written(validate([["=1+1", "@SUM(A1)", None]]), "persons")
     assert (anna["first_name"], anna["last_name"]) == ("=1+1", "@SUM(A1)")
 
 
 def test_the_second_row_of_a_key_is_a_duplicate() -> None:
     again = ["Other", "Name", "ANNA@example.org"]
-    sifted = sift([ANNA, again, ["Bert", "Maier"], ["bert", "MAIER"], again])
-    assert sifted.lines == [2, 4]
-    assert reasons(sifted) == {
+    validated = validate([ANNA, again, ["Bert", "Maier"], ["bert", "MAIER"], again])
+    assert validated.lines == [2, 4]
+    assert reasons(validated) == {
         3: [(None, None, "duplicate of row 2")],
         5: [(None, None, "duplicate of row 4")],
         6: [(None, None, "duplicate of row 2")],
@@ -128,19 +129,19 @@ def test_the_second_row_of_a_key_is_a_duplicate() -> None:
 
 
 def test_a_wrong_row_does_not_keep_the_right_one_out() -> None:
-    sifted = sift([["", *ANNA[1:]], ANNA])
-    assert (sifted.lines, list(reasons(sifted))) == ([3], [2])
+    validated = validate([["", *ANNA[1:]], ANNA])
+    assert (validated.lines, list(reasons(validated))) == ([3], [2])
 
 
 def test_rows_with_open_values_wait_and_the_others_go_in() -> None:
     kids = [*ANNA[:5], "Kidz"]
     bert = ["Bert", "Maier", None, None, None, "Senior"]
-    sifted = sift([kids, ANNA, bert, ["", *kids[1:]]])
-    assert sifted.parked == [ParkedRow(2, 1020)]
-    assert sifted.lines == [4]
-    assert list(reasons(sifted)) == [3, 5]
-    assert reasons(sifted)[3] == [(None, None, "duplicate of row 2")]
-    assert [(each.value, each.rows) for each in sifted.found if each.target_id is None] == [
+    validated = validate([kids, ANNA, bert, ["", *kids[1:]]])
+    assert validated.parked == [ParkedRow(2, 1020)]
+    assert validated.lines == [4]
+    assert list(reasons(validated)) == [3, 5]
+    assert reasons(validated)[3] == [(None, None, "duplicate of row 2")]
+    assert [(each.value, each.rows) for each in validated.found if each.target_id is None] == [
         ("Kidz", 2)
     ]
 
@@ -149,22 +150,25 @@ def test_parked_rows_go_in_once_their_values_are_known() -> None:
     kids = [*ANNA[:5], "Kidz"]
     answered = [decision("EVENT_CATEGORY_NAME", "Kidz", MappingStatus.MANUAL_MATCHED, target_id=42)]
     rows = source([kids])
-    sifted = sieve(PARTICIPANT, HEADERS, rows, seen=None, decided=answered).sift(rows)
-    assert (sifted.lines, written(sifted, "event_participants")[0]["category_id"]) == ([2], 42)
+    validated = validator(PARTICIPANT, HEADERS, rows, seen=None, decided=answered).validate(rows)
+    assert (validated.lines, written(validated, "event_participants")[0]["category_id"]) == (
+        [2],
+        42,
+    )
 
 
 def test_ignored_values_count_as_blank_and_new_ones_as_known() -> None:
     kids = [*ANNA[:5], "Kidz", "Cape"]
-    sifted = sift(
+    validated = validate(
         [kids],
         decided=[
             decision("EVENT_CATEGORY_NAME", "Kidz", MappingStatus.IGNORED),
             decision("CUSTOM_LIST_T_SHIRT", "Cape", MappingStatus.MANUAL_MATCHED, create=True),
         ],
     )
-    assert (sifted.lines, sifted.parked) == ([2], [])
-    assert written(sifted, "event_participants") == [{"event_id": 5, "category_id": None}]
-    assert written(sifted, "custom_list_values") == []
+    assert (validated.lines, validated.parked) == ([2], [])
+    assert written(validated, "event_participants") == [{"event_id": 5, "category_id": None}]
+    assert written(validated, "custom_list_values") == []
 
 
 MEMBER_HEADERS = ("Vorname", "Nachname", "Mitgliedsart", "Eintritt", "Austritt", "Beitrag")
@@ -174,17 +178,17 @@ def test_required_values_can_not_be_ignored_away() -> None:
     rows = [["A", "B", "Adult"], ["C", "D", "Guest"], ["E", "F", None], ["G", "H", "New"]]
     ignored = decision("MEMBERSHIP_TYPE_ID", "Guest", MappingStatus.IGNORED)
     to_create = decision("MEMBERSHIP_TYPE_ID", "New", MappingStatus.MANUAL_MATCHED, create=True)
-    sifted = sift(rows, MEMBER_HEADERS, MEMBERSHIP, [ignored, to_create])
-    assert sifted.lines == [2, 5]
+    validated = validate(rows, MEMBER_HEADERS, MEMBERSHIP, [ignored, to_create])
+    assert validated.lines == [2, 5]
     reason = "is required, but its value is ignored; choose one or correct the cell"
-    assert reasons(sifted) == {
+    assert reasons(validated) == {
         3: [("Mitgliedsart", "Guest", reason)],
         4: [("Mitgliedsart", None, "is missing")],
     }
 
 
 def test_memberships_end_after_they_begin() -> None:
-    sifted = sift(
+    validated = validate(
         [
             ["A", "B", "Adult", "01.02.2025", "31.12.2025", "1.200,50 "],
             ["C", "D", "Adult", "01.02.2025", "31.01.2025", "-1"],
@@ -193,15 +197,15 @@ def test_memberships_end_after_they_begin() -> None:
         MEMBER_HEADERS,
         MEMBERSHIP,
     )
-    assert sifted.lines == [2, 4]
-    assert written(sifted, "memberships")[0] == {
+    assert validated.lines == [2, 4]
+    assert written(validated, "memberships")[0] == {
         "membership_period_id": 5,
         "membership_type_id": 1,
         "joined_on": date(2025, 2, 1),
         "left_on": date(2025, 12, 31),
         "fee": Decimal("1200.50"),
     }
-    assert reasons(sifted)[3] == [
+    assert reasons(validated)[3] == [
         ("Beitrag", "-1", "is negative"),
         ("Austritt", "31.01.2025", "is before Joined on 2025-02-01"),
     ]
@@ -221,8 +225,8 @@ RESULT_HEADERS = ("First name", "Last name", "Time", "Status", "Place", "AK")
     ],
 )
 def test_results(cells: list[Cell], outcome: tuple[Any, ...]) -> None:
-    sifted = sift([["A", "B", *cells]], RESULT_HEADERS, RESULT)
-    (result,) = written(sifted, "race_results")
+    validated = validate([["A", "B", *cells]], RESULT_HEADERS, RESULT)
+    (result,) = written(validated, "race_results")
     assert tuple(result[each] for each in ("finish_time_ms", "status", "rank", "category_id")) == (
         outcome
     )
@@ -231,43 +235,43 @@ def test_results(cells: list[Cell], outcome: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("status", [None, "finished"])
 def test_who_finished_has_a_time(status: str | None) -> None:
-    sifted = sift([["A", "B", None, status, 0]], RESULT_HEADERS, RESULT)
-    assert reasons(sifted)[2] == [
+    validated = validate([["A", "B", None, status, 0]], RESULT_HEADERS, RESULT)
+    assert reasons(validated)[2] == [
         ("Place", "0", "is less than 1"),
         ("Time", None, "is missing; without a time the status has to be DNF, DNS or DSQ"),
     ]
 
 
 def test_one_reproach_a_cell() -> None:
-    sifted = sift([["A", "B", "soon"]], RESULT_HEADERS, RESULT)
-    assert reasons(sifted)[2] == [("Time", "soon", "is not a time; write it as 01:23:45")]
+    validated = validate([["A", "B", "soon"]], RESULT_HEADERS, RESULT)
+    assert reasons(validated)[2] == [("Time", "soon", "is not a time; write it as 01:23:45")]
 
 
 def test_rows_without_anything_in_mapped_columns_are_skipped() -> None:
-    sifted = sift([[None] * 7 + ["only here"], ["", " "], ANNA])
-    assert sifted.skipped == [(2, NOTHING_MAPPED), (3, NOTHING_MAPPED)]
-    assert (sifted.lines, sifted.errors, sifted.parked) == ([4], [], [])
+    validated = validate([[None] * 7 + ["only here"], ["", " "], ANNA])
+    assert validated.skipped == [(2, NOTHING_MAPPED), (3, NOTHING_MAPPED)]
+    assert (validated.lines, validated.errors, validated.parked) == ([4], [], [])
 
 
 def test_ignored_columns_are_not_read() -> None:
-    sifted = sift([["Anna", "Schmidt", "x"]], ("Vorname", "Nachname", "Unknown"))
-    assert sifted.targets[0].columns == (
+    validated = validate([["Anna", "Schmidt", "x"]], ("Vorname", "Nachname", "Unknown"))
+    assert validated.targets[0].columns == (
         *("organisation_id", "person_key", "first_name", "last_name"),
     )
 
 
 def test_the_head_settles_dates_for_the_whole_file() -> None:
     rows = source([["A", "B", None, "25/12/1990"], ["C", "D", None, "03/04/1991"]])
-    with SeenKeys() as seen:
-        made = sieve(PARTICIPANT, HEADERS, rows, seen=seen)
-        made.sift(rows[:1])
-        assert written(made.sift(rows[1:]), "persons")[0]["birthdate"] == date(1991, 4, 3)
+    with closing(SeenKeys()) as seen:
+        made = validator(PARTICIPANT, HEADERS, rows, seen=seen)
+        made.validate(rows[:1])
+        assert written(made.validate(rows[1:]), "persons")[0]["birthdate"] == date(1991, 4, 3)
 
 
 def test_no_rows_at_all() -> None:
-    sifted = sift([])
-    assert (sifted.lines, sifted.errors, sifted.found) == ([], [], [])
-    assert all(not target.rows for target in sifted.targets)
+    validated = validate([])
+    assert (validated.lines, validated.errors, validated.found) == ([], [], [])
+    assert all(not target.rows for target in validated.targets)
 
 
 NAMES = st.sampled_from(["Anna", "Bert", "ANNA", "", " ", "=1", "a\u0000"])
@@ -298,7 +302,7 @@ def chunks(rows: Sequence[SourceRow], sizes: Sequence[int]) -> list[Sequence[Sou
     return [*pieces, rows[start:]]
 
 
-def joined(parts: Sequence[Sifted]) -> dict[str, Any]:
+def joined(parts: Sequence[ValidatedRows]) -> dict[str, Any]:
     """Parts as one; values that were found are merged with their rows."""
     targets: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
     found: dict[tuple[str, str], int] = {}
@@ -325,12 +329,12 @@ def joined(parts: Sequence[Sifted]) -> dict[str, Any]:
 @given(ROWS, st.lists(st.integers(1, 9), max_size=6))
 def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[int]) -> None:
     lines = source(rows)
-    with SeenKeys() as seen:
-        whole = sieve(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
-        at_once = joined([whole.sift(lines)])
-    with SeenKeys(keys_in_memory=3) as seen:
-        again = sieve(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
-        assert joined([again.sift(part) for part in chunks(lines, sizes)]) == at_once
+    with closing(SeenKeys()) as seen:
+        whole = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
+        at_once = joined([whole.validate(lines)])
+    with closing(SeenKeys(keys_in_memory=3)) as seen:
+        again = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
+        assert joined([again.validate(part) for part in chunks(lines, sizes)]) == at_once
     outcomes = [
         *at_once["lines"],
         *(line for line, _ in at_once["errors"]),
@@ -344,11 +348,11 @@ def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[in
 @given(ROWS, st.integers(0, 25))
 def test_passing_over_is_as_good_as_having_sifted(rows: list[list[Cell]], done: int) -> None:
     lines = source(rows)
-    with SeenKeys() as seen:
-        made = sieve(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
-        made.sift(lines[:done])
-        expected = joined([made.sift(lines[done:])])
-    with SeenKeys() as seen:
-        resumed = sieve(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
+    with closing(SeenKeys()) as seen:
+        made = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
+        made.validate(lines[:done])
+        expected = joined([made.validate(lines[done:])])
+    with closing(SeenKeys()) as seen:
+        resumed = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         resumed.pass_over(lines[:done])
-        assert joined([resumed.sift(lines[done:])]) == expected
+        assert joined([resumed.validate(lines[done:])]) == expected

@@ -1,5 +1,6 @@
 """Rows put aside and read back."""
 
+from contextlib import closing
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def exactly(cells: Any) -> list[tuple[type, str]]:
 
 
 def test_every_cell_comes_back_as_it_was_read(tmp_path: Path) -> None:
-    with StagedRows(staged(tmp_path, {7: CELLS})) as rows:
+    with closing(StagedRows(staged(tmp_path, {7: CELLS}))) as rows:
         (row,) = rows.read()
     assert row.line == 7
     assert exactly(row.cells) == exactly(CELLS)
@@ -52,18 +53,20 @@ def test_every_cell_comes_back_as_it_was_read(tmp_path: Path) -> None:
     )
 )
 def test_any_cell_comes_back(tmp_path_factory: pytest.TempPathFactory, cells: list[Cell]) -> None:
-    with StagedRows(staged(tmp_path_factory.mktemp("staged"), {1: cells})) as rows:
+    with closing(StagedRows(staged(tmp_path_factory.mktemp("staged"), {1: cells}))) as rows:
         assert [exactly(row.cells) for row in rows.read()] == [exactly(cells)]
 
 
 def test_half_a_surrogate_pair_is_replaced_and_a_whole_one_is_a_letter(tmp_path: Path) -> None:
-    with StagedRows(staged(tmp_path, {2: ["a\ud800b", "\ud83d\ude00", date(2024, 1, 1)]})) as rows:
+    with closing(
+        StagedRows(staged(tmp_path, {2: ["a\ud800b", "\ud83d\ude00", date(2024, 1, 1)]}))
+    ) as rows:
         assert [row.cells for row in rows.read()] == [["a\ufffdb", "😀", date(2024, 1, 1)]]
 
 
 def test_reading_begins_at_any_row(tmp_path: Path) -> None:
     path = staged(tmp_path, {line: [f"Ä{line}", line] for line in range(2, 9)})
-    with StagedRows(path) as rows:
+    with closing(StagedRows(path)) as rows:
         everything = list(rows.read())
         assert rows.position == path.stat().st_size
         for place, row in enumerate(everything):
@@ -73,7 +76,7 @@ def test_reading_begins_at_any_row(tmp_path: Path) -> None:
 
 
 def test_position_is_where_the_next_row_begins(tmp_path: Path) -> None:
-    with StagedRows(staged(tmp_path, {2: ["a"], 3: ["b"], 9: ["c"]})) as rows:
+    with closing(StagedRows(staged(tmp_path, {2: ["a"], 3: ["b"], 9: ["c"]}))) as rows:
         reading = rows.read()
         next(reading)
         behind = rows.position
@@ -83,7 +86,7 @@ def test_position_is_where_the_next_row_begins(tmp_path: Path) -> None:
 def test_rows_are_picked_by_their_numbers(tmp_path: Path) -> None:
     path = staged(tmp_path, {2: ["a"], 4: ["b"], 5: ["c"], 9: ["d"]})
     wanted = [(1, "none"), (4, "four"), (6, "none"), (9, "nine"), (12, "none")]
-    with StagedRows(path) as rows:
+    with closing(StagedRows(path)) as rows:
         picked = [(row.line, row.cells, given) for row, given in rows.pick(wanted)]
         assert picked == [(4, ["b"], "four"), (9, ["d"], "nine")]
         by_offset = {row.line: row for row in rows.read()}

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import count
@@ -28,7 +28,7 @@ from tests.support.sheet_world import SheetWorld, table
 async def staged_rows(club: SheetWorld, staged: Staged) -> list[tuple[int, list[Cell]]]:
     path = club.folder / "fetched"
     await club.blobs.download(staged.rows.name, path)
-    with StagedRows(path) as rows:
+    with closing(StagedRows(path)) as rows:
         return [(row.line, list(row.cells)) for row in rows.read()]
 
 

@@ -16,7 +16,7 @@ from domain.spreadsheets.records import CustomList
 from domain.spreadsheets.types import SheetTypes, discover
 from domain.spreadsheets.types.base import SheetType, Target
 from domain.spreadsheets.types.people import EMAIL, PERSONS
-from tests.support.sheets import SHIRTS, sieve, source
+from tests.support.sheets import SHIRTS, source, validator
 
 TYPES = tuple(SheetTypes())
 every_type = pytest.mark.parametrize("sheet_type", TYPES, ids=lambda each: each.name)
@@ -150,8 +150,8 @@ HEADERS = ("First name", "Last name", "Email", "Date of birth")
 
 
 def keys_of(*rows: tuple[str | None, ...]) -> list[str]:
-    sifted = sieve(SheetTypes().get("RESULT"), (*HEADERS, "Status"), source(rows), seen=None)
-    persons = sifted.sift(source([(*row, "DNF") for row in rows])).targets[0]
+    validated = validator(SheetTypes().get("RESULT"), (*HEADERS, "Status"), source(rows), seen=None)
+    persons = validated.validate(source([(*row, "DNF") for row in rows])).targets[0]
     assert persons.table == PERSONS.table
     return [row[persons.columns.index("person_key")] for row in persons.rows]
 

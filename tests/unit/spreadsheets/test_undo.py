@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.undo import SpreadsheetUndoing
+from activities.spreadsheets.undo import SpreadsheetUndoSteps
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import (
     UndoCounts,
@@ -32,7 +32,7 @@ def undo_of(prepared: Prepared, **fields: Any) -> UndoOrder:
 async def test_undo_takes_everything_back(club: SheetWorld) -> None:
     club.chunk_rows = 2
     prepared = await club.finished()
-    undo = SpreadsheetUndoing(club.store).undo
+    undo = SpreadsheetUndoSteps(club.store).undo
     result = await environment().run(undo, undo_of(prepared))
     # A registration and a person for each row that went in.
     assert result == UndoResult(
@@ -55,8 +55,8 @@ async def test_undo_goes_on_where_a_worker_died(club: SheetWorld, method: str, c
 
     dying: Any = Failing(club.store, method, after=die)
     with pytest.raises(Killed):
-        await environment().run(SpreadsheetUndoing(dying).undo, undo_of(prepared))
-    result = await environment().run(SpreadsheetUndoing(club.store).undo, undo_of(prepared))
+        await environment().run(SpreadsheetUndoSteps(dying).undo, undo_of(prepared))
+    result = await environment().run(SpreadsheetUndoSteps(club.store).undo, undo_of(prepared))
     assert (result.state, result.counts) == (UndoState.UNDONE, UndoCounts(deleted=6))
 
 
@@ -72,14 +72,14 @@ async def test_what_cannot_be_undone_is_refused(
 ) -> None:
     prepared = await club.finished()
     with pytest.raises(ApplicationError, match=reason) as caught:
-        await environment().run(SpreadsheetUndoing(club.store).undo, undo_of(prepared, **fields))
+        await environment().run(SpreadsheetUndoSteps(club.store).undo, undo_of(prepared, **fields))
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
     assert await club.count("persons") == 3
 
 
 async def test_nothing_is_undone_twice(club: SheetWorld) -> None:
     prepared = await club.finished()
-    undo = SpreadsheetUndoing(club.store).undo
+    undo = SpreadsheetUndoSteps(club.store).undo
     await environment().run(undo, undo_of(prepared))
     later = undo_of(prepared, requested_at=NOW + timedelta(days=2))
     with pytest.raises(ApplicationError, match="was undone") as caught:

@@ -1,6 +1,7 @@
 """Columns and rows of cells become values or problems; nothing raises, nothing is guessed."""
 
 import math
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,18 +13,18 @@ from hypothesis import strategies as st
 from activities.seen_keys import SeenKeys
 from domain.imports.matching import match_header
 from domain.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
-from domain.imports.validation import VALUE_CHARACTERS, Sieve, Sifted
+from domain.imports.validation import VALUE_CHARACTERS, RowValidator, ValidatedRows
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
-from domain.tabular.fields import DECIMAL_DIGITS, FieldSpec, Kind
+from domain.tabular.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
 from domain.tabular.notations import Notation
 from domain.tabular.rows import Cell
 from domain.tabular.values import CELL_CHARACTERS, FORBIDDEN
 
-CODE = FieldSpec("code", Kind.CODE, max_length=10)
-TEXT = FieldSpec("description", Kind.TEXT, max_length=20)
-NUMBER = FieldSpec("rate", Kind.DECIMAL, minimum=0)
-WHOLE = FieldSpec("lead_time_days", Kind.INTEGER, minimum=0)
-DAY = FieldSpec("valid_from", Kind.DATE)
+CODE = FieldSpec("code", ColumnKind.CODE, max_length=10)
+TEXT = FieldSpec("description", ColumnKind.TEXT, max_length=20)
+NUMBER = FieldSpec("rate", ColumnKind.DECIMAL, minimum=0)
+WHOLE = FieldSpec("lead_time_days", ColumnKind.INTEGER, minimum=0)
+DAY = FieldSpec("valid_from", ColumnKind.DATE)
 OWNED = TABLES["equipment"].by_name["ownership"]  # type: ignore[index]
 
 
@@ -135,8 +136,8 @@ def test_choices_by_synonym() -> None:
 def test_a_column_without_evidence_follows_the_document() -> None:
     columns = {
         "rate": (NUMBER, ["1,234", "2,000"]),
-        "price": (FieldSpec("price", Kind.DECIMAL), ["1,5"]),
-        "mixed": (FieldSpec("mixed", Kind.DECIMAL), ["1,5", "1.5"]),
+        "price": (FieldSpec("price", ColumnKind.DECIMAL), ["1,5"]),
+        "mixed": (FieldSpec("mixed", ColumnKind.DECIMAL), ["1,5", "1.5"]),
         "valid_from": (DAY, ["03/04/2025"]),
     }
     notations = settle_notations({name: columns[name] for name in ("rate", "price")})
@@ -153,13 +154,17 @@ def test_rows_of_any_length_have_the_same_columns() -> None:
     assert transpose([], 2) == [(), ()]
 
 
-def sift(spec: TableSpec, header: list[Cell], *rows: list[Cell], size: int = 1000) -> Sifted:
+def validate(
+    spec: TableSpec, header: list[Cell], *rows: list[Cell], size: int = 1000
+) -> ValidatedRows:
     numbered = list(enumerate(rows, start=2))
     scope = {"project_id": "P1", "service_id": "S1"}
-    with SeenKeys() as seen:
-        sieve = Sieve(spec, scope, match_header(1, header, spec), numbered[:1000], seen)
-        parts = [sieve.sift(numbered[at : at + size]) for at in range(0, len(numbered), size)]
-    return Sifted(
+    with closing(SeenKeys()) as seen:
+        validator = RowValidator(spec, scope, match_header(1, header, spec), numbered[:1000], seen)
+        parts = [
+            validator.validate(numbered[at : at + size]) for at in range(0, len(numbered), size)
+        ]
+    return ValidatedRows(
         [row for part in parts for row in part.rows],
         [line for part in parts for line in part.lines],
         [cells for part in parts for cells in part.cells],
@@ -167,14 +172,15 @@ def sift(spec: TableSpec, header: list[Cell], *rows: list[Cell], size: int = 100
     )
 
 
-def reasons(sifted: Sifted) -> dict[int, list[tuple[str | None, str | None, str]]]:
+def reasons(validated: ValidatedRows) -> dict[int, list[tuple[str | None, str | None, str]]]:
     return {
-        row.line: [(p.column, p.value, p.reason) for p in row.problems] for row in sifted.rejected
+        row.line: [(p.column, p.value, p.reason) for p in row.problems]
+        for row in validated.rejected
     }
 
 
 def test_problems_name_line_column_value_and_reason() -> None:
-    found = sift(
+    found = validate(
         EQUIPMENT,
         ["Asset No.", "Rate", "Besitz"],
         ["E-1", "12.5", "owned"],
@@ -193,7 +199,7 @@ def test_problems_name_line_column_value_and_reason() -> None:
 
 
 def test_the_second_of_two_rows_with_one_key_is_rejected_even_when_the_first_is_bad() -> None:
-    found = sift(
+    found = validate(
         EQUIPMENT, ["Code", "Rate"], ["E-1", "bad"], ["E-2", 1], ["E-1", 2], ["E-2", 3], size=2
     )
     assert [row[1] for row in found.rows] == ["E-2"]
@@ -205,7 +211,7 @@ MTO_HEADER: list[Cell] = ["Drawing", "Commodity", "Size", "Qty"]
 
 
 def test_take_off_lines_are_numbered_by_their_key_and_blank_sizes_are_a_size() -> None:
-    found = sift(
+    found = validate(
         MTO,
         MTO_HEADER,
         ["D-1", "P", 2, 1],
@@ -219,7 +225,7 @@ def test_take_off_lines_are_numbered_by_their_key_and_blank_sizes_are_a_size() -
 
 
 def test_a_sequence_column_is_taken_at_its_word() -> None:
-    found = sift(
+    found = validate(
         MTO,
         [*MTO_HEADER, "Seq"],
         ["D-1", "P", 2, 1, 7],
@@ -236,12 +242,12 @@ def test_a_sequence_column_is_taken_at_its_word() -> None:
 
 
 def test_a_take_off_without_sizes_has_blank_ones() -> None:
-    found = sift(MTO, ["Drawing", "Commodity", "Qty"], ["D-1", "P", 1])
+    found = validate(MTO, ["Drawing", "Commodity", "Qty"], ["D-1", "P", 1])
     assert found.rows == [("P1", "S1", "D-1", "P", Decimal(1), "", 1)]
 
 
 def test_a_member_does_not_leave_before_coming() -> None:
-    found = sift(
+    found = validate(
         CREW_MEMBER,
         ["Employee", "From", "To"],
         ["7", "2025-03-04", "2025-03-03"],
@@ -252,7 +258,7 @@ def test_a_member_does_not_leave_before_coming() -> None:
 
 
 def test_rows_that_hold_nothing_for_the_table_are_passed_over() -> None:
-    found = sift(EQUIPMENT, ["Code", "Rate", "Own notes"], ["E-1"], [" ", None, "page 2"], [])
+    found = validate(EQUIPMENT, ["Code", "Rate", "Own notes"], ["E-1"], [" ", None, "page 2"], [])
     assert (found.lines, found.rejected) == ([2], [])
 
 
@@ -278,7 +284,7 @@ def test_any_cells_are_taken_or_reported(
     spec: TableSpec, rows: list[list[Cell]], size: int
 ) -> None:
     header: list[Cell] = [field.name for field in spec.fields]
-    found = sift(spec, header, *rows, size=size)
+    found = validate(spec, header, *rows, size=size)
     reported = [row.line for row in found.rejected]
     assert not set(found.lines) & set(reported)
     assert reported == sorted(reported)
@@ -297,7 +303,7 @@ def test_any_cells_are_taken_or_reported(
 @settings(deadline=None)
 @given(st.lists(st.lists(CELLS, max_size=4), max_size=12), st.integers(1, 5))
 def test_chunks_do_not_show(rows: list[list[Cell]], size: int) -> None:
-    whole = sift(MTO, MTO_HEADER, *rows)
-    parts = sift(MTO, MTO_HEADER, *rows, size=size)
+    whole = validate(MTO, MTO_HEADER, *rows)
+    parts = validate(MTO, MTO_HEADER, *rows, size=size)
     assert (whole.rows, whole.lines) == (parts.rows, parts.lines)
     assert reasons(whole) == reasons(parts)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.tabular.fields import FieldSpec, Kind, normalise
+from domain.tabular.fields import ColumnKind, FieldSpec, normalise
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,9 @@ def test_normalising_twice_changes_nothing_more(text: str) -> None:
 
 def test_choices_are_found_by_any_spelling() -> None:
     field = FieldSpec(
-        "ownership", Kind.CHOICE, choices={"owned": ("own", "Eigengerät"), "rented": ("Miete",)}
+        "ownership",
+        ColumnKind.CHOICE,
+        choices={"owned": ("own", "Eigengerät"), "rented": ("Miete",)},
     )
     assert field.choice_of["eigengerat"] == "owned"
     assert field.choice_of["miete"] == "rented"

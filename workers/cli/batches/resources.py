@@ -32,10 +32,10 @@ def resources(
 
 
 async def _resources(world: Surroundings, key: BatchKey, *, as_json: bool) -> None:
-    from activities.batches.orphans import BatchSweeping
+    from activities.batches.orphans import BatchOrphans
 
     async with open_cloud(world) as cloud:
-        sweeping = BatchSweeping(
+        sweeping = BatchOrphans(
             cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
         )
         found = [one async for one in sweeping.everything() if one.key == key]

@@ -10,7 +10,8 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
-from adapters.files.tables.sniff import HEAD_BYTES, refuse_head
+from adapters.files.formats import HEAD_BYTES
+from adapters.files.tables.formats import refuse_head
 from adapters.ports import UnreadableDocument
 from workers.services.bodies import printable
 from workers.services.errors import Refused, TooLarge, UnsupportedFile

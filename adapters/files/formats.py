@@ -1,0 +1,136 @@
+"""What a file is, by its structure; names and extensions prove nothing.
+
+The one place where formats are told apart. Which of them are read, and what is said about the
+others, is up to the readers of tables, texts and schedules.
+"""
+
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from adapters.files.compound import COMPOUND_HEAD, DamagedCompound, top_level_names
+from adapters.files.package import Package, open_package
+
+HEAD_BYTES: Final = 4096
+"""The first bytes of a file, which tell most formats apart."""
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_ZIP_HEADS: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_ODS: Final = b"application/vnd.oasis.opendocument.spreadsheet"
+
+
+class Format(Enum):
+    """Formats that are told apart; the value is what a person calls them."""
+
+    PDF = "a PDF document"
+    PNG = "a PNG image"
+    JPEG = "a JPEG image"
+    GIF = "a GIF image"
+    TIFF = "a TIFF image"
+    RTF = "an RTF document"
+    GZIP = "a gzip archive"
+    SEVEN_ZIP = "a 7z archive"
+    RAR = "a RAR archive"
+    WINDOWS_PROGRAM = "a Windows program"
+    LINUX_PROGRAM = "a Linux program"
+    SQLITE = "an SQLite database"
+    XER = "a Primavera schedule (XER)"
+    ZIP = "a zip archive"
+    XLSX = "a workbook"
+    XLSB = "a binary workbook (XLSB)"
+    DOCX = "a Word document"
+    PPTX = "a presentation"
+    OFFICE_PACKAGE = "an Office file"
+    """With the directory of one, but none of the folders that say which."""
+    ODS = "an OpenDocument spreadsheet"
+    LOCKED_ODS = "a protected OpenDocument spreadsheet"
+    OPEN_DOCUMENT = "an OpenDocument file"
+    XLS = "an old Office file with a workbook"
+    DOC = "an old Word document"
+    MSG = "an Outlook message"
+    LOCKED_OFFICE = "a protected Office file"
+    COMPOUND = "an old Office file"
+    DAMAGED_COMPOUND = "a damaged old Office file"
+    PLAIN = "a text"
+    """Nothing at its beginning says otherwise: a text, or of no kind that is known."""
+
+
+_HEADS: Final = {
+    b"%PDF": Format.PDF,
+    b"\x89PNG": Format.PNG,
+    b"\xff\xd8\xff": Format.JPEG,
+    b"GIF8": Format.GIF,
+    b"II*\x00": Format.TIFF,
+    b"MM\x00*": Format.TIFF,
+    b"{\\rtf": Format.RTF,
+    b"\x1f\x8b": Format.GZIP,
+    b"7z\xbc\xaf": Format.SEVEN_ZIP,
+    b"Rar!": Format.RAR,
+    b"MZ": Format.WINDOWS_PROGRAM,
+    b"\x7fELF": Format.LINUX_PROGRAM,
+    b"SQLite format 3": Format.SQLITE,
+    b"ERMHDR": Format.XER,
+}
+
+
+def format_by_head(head: bytes) -> Format | None:
+    """The format that the first bytes prove.
+
+    Args:
+        head: The first `HEAD_BYTES` of the file, or all of a shorter one.
+
+    Returns:
+        None for packages and compound files: only their directory tells which kind they are.
+    """
+    if head.startswith((*_ZIP_HEADS, COMPOUND_HEAD)):
+        return None
+    return next((kind for magic, kind in _HEADS.items() if head.startswith(magic)), Format.PLAIN)
+
+
+def format_of(path: Path, what: str = "workbook") -> Format:
+    """The format of a file.
+
+    Args:
+        path: The file.
+        what: What people call it, for the message.
+
+    Raises:
+        UnreadableDocument: It is a zip file that is damaged or hostile.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if (known := format_by_head(head)) is not None:
+        return known
+    if head.startswith(COMPOUND_HEAD):
+        return _compound_format(path)
+    with open_package(path, what) as package:
+        return _package_format(package)
+
+
+def _package_format(package: Package) -> Format:
+    if "[Content_Types].xml" in package:
+        if "xl/workbook.bin" in package:
+            return Format.XLSB
+        folders = {"word/": Format.DOCX, "ppt/": Format.PPTX, "xl/": Format.XLSX}
+        found = (kind for folder, kind in folders.items() if package.has(folder))
+        return next(found, Format.OFFICE_PACKAGE)
+    if "mimetype" not in package:
+        return Format.ZIP
+    if not package.read("mimetype", 1024).startswith(_ODS):
+        return Format.OPEN_DOCUMENT
+    manifest = "META-INF/manifest.xml"
+    locked = manifest in package and b"encryption-data" in package.read(manifest)
+    return Format.LOCKED_ODS if locked else Format.ODS
+
+
+def _compound_format(path: Path) -> Format:
+    try:
+        names = top_level_names(path)
+    except DamagedCompound:
+        return Format.DAMAGED_COMPOUND
+    if names & {"encryptedpackage", "encryptioninfo"}:
+        return Format.LOCKED_OFFICE
+    if names & {"workbook", "book"}:
+        return Format.XLS
+    if "__properties_version1.0" in names:
+        return Format.MSG
+    return Format.DOC if "worddocument" in names else Format.COMPOUND

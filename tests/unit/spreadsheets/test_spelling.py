@@ -1,0 +1,63 @@
+"""Keys by which headers and values are matched and remembered."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.spreadsheets.spelling import header_key, value_key
+
+TEXTS = st.text(max_size=12) | st.text(alphabet="aB1 +-#)(\u2212<.é", max_size=8)
+
+
+def older_header_key(header: str) -> str:
+    """The key under which an earlier release stored headers."""
+    plain = unicodedata.normalize("NFKD", header.casefold())
+    return "".join(filter(str.isalnum, plain)) or older_value_key(header)
+
+
+def older_value_key(value: str) -> str:
+    """The key under which an earlier release stored values."""
+    return " ".join(value.split()).casefold()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("First-Name *", "first name"), ("GRÖSSE", "größe"), ("Größe:", "gro\u0308ße"), ("#", " # ")],
+)
+def test_headers_that_are_the_same(one: str, other: str) -> None:
+    assert header_key(one) == header_key(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("Name", "Names"), ("#", "##"), ("T1", "T2")])
+def test_headers_that_are_different(one: str, other: str) -> None:
+    assert header_key(one) != header_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("A+", "a+"), ("U 18", "U18"), ("Côte", "cote"), ("Senior.", "SENIOR")]
+)
+def test_values_that_are_the_same(one: str, other: str) -> None:
+    assert value_key(one) == value_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("A+", "A-"), ("<18", ">18"), ("5", "-5"), ("-", "--"), ("1 1", "11")]
+)
+def test_values_that_are_different(one: str, other: str) -> None:
+    assert value_key(one) != value_key(other)
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_a_key_is_its_own_key(text: str) -> None:
+    assert header_key(header_key(text)) == header_key(text)
+    assert value_key(value_key(text)) == value_key(text)
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_keys_of_earlier_releases_lead_to_the_key_of_today(text: str) -> None:
+    assert header_key(older_header_key(text)) == header_key(text)
+    assert value_key(older_value_key(text)) == value_key(text)
