@@ -40,7 +40,7 @@ from tests.support.case_world import shuffled
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
 from workers.batch_settings import BatchSettings
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 from workers.connect import connect
 from workers.resources import open_resources
 
@@ -72,7 +72,7 @@ class Site:
 
     async def docflow(self, *arguments: str) -> Any:
         """What `docflow batches ... --json` prints."""
-        surroundings = Surroundings(self.stack.settings)
+        surroundings = CliContext(self.stack.settings)
         done = await run_docflow_aside("batches", *arguments, "--json", surroundings=surroundings)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
@@ -94,7 +94,7 @@ class Site:
         """Where the run of a batch stands; None: nobody knows."""
         shown = await run_docflow_aside(
             *("batches", "show", str(key.case_id), str(key.batch_id), "--json"),
-            surroundings=Surroundings(self.stack.settings),
+            surroundings=CliContext(self.stack.settings),
         )
         run = json.loads(shown.stdout)["run"] if shown.exit_code == 0 else None
         return None if run is None else BatchStatus.model_validate(run)

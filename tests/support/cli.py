@@ -26,7 +26,7 @@ from contracts.imports import (
 )
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.app import app
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 from workers.cli.errors import CommandError
 from workers.cli.imports.ports import PipelineView, QueueDepth, RunView
 from workers.connect import TemporalUnreachable
@@ -42,14 +42,14 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-def run_docflow(*arguments: str, surroundings: Surroundings | None = None) -> Result:
+def run_docflow(*arguments: str, surroundings: CliContext | None = None) -> Result:
     """Run a command whose output goes to a pipe, whatever terminal the tests were started from."""
     # readline sets both for every process that it is loaded into, and the next one inherits them.
     runner = CliRunner(env={"COLUMNS": None, "LINES": None})
     return runner.invoke(app, arguments, obj=surroundings, prog_name="docflow")
 
 
-async def run_docflow_aside(*arguments: str, surroundings: Surroundings | None = None) -> Result:
+async def run_docflow_aside(*arguments: str, surroundings: CliContext | None = None) -> Result:
     """Run a command beside the event loop of a test that serves it.
 
     It changes stdout of the whole process until it ends, so its end is waited for even when the
@@ -73,7 +73,7 @@ class Terminal:
 
     async def try_docflow(self, *arguments: str) -> Result:
         """Run `docflow PIPELINE ...`."""
-        surroundings = Surroundings(self.environment)
+        surroundings = CliContext(self.environment)
         return await run_docflow_aside(self.pipeline, *arguments, surroundings=surroundings)
 
     async def docflow(self, *arguments: str) -> str:
@@ -283,5 +283,5 @@ class World:
 
     def docflow(self, *arguments: str) -> Result:
         """Run a command."""
-        surroundings = Surroundings(self.environment, self._resources, self._queue, self._runs)
+        surroundings = CliContext(self.environment, self._resources, self._queue, self._runs)
         return run_docflow(*arguments, surroundings=surroundings)

@@ -26,7 +26,7 @@ from workers.gateway.process import serve
 from workers.gateway.settings import GatewaySettings, TokenSettings
 from workers.process import build_worker
 from workers.resources import Resources
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"
@@ -93,7 +93,7 @@ class Stack:
     client: Client
     resources: Resources
     app: FastAPI
-    desk: Desk
+    service: SpreadsheetService
 
     def gateway(self, *, stopping: Callable[[], bool] = lambda: False, **changes: Any) -> FastAPI:
         """Another gateway over the same database, with other settings."""
@@ -134,10 +134,10 @@ def build_app(
     resources: Resources,
     stopping: Callable[[], bool] = lambda: False,
     **changes: Any,
-) -> tuple[FastAPI, Desk]:
+) -> tuple[FastAPI, SpreadsheetService]:
     """A gateway over some resources."""
     settings = GatewaySettings(tokens=TOKENS, **{"create_per_minute": 100_000, **changes})
-    desk = Desk(
+    service = SpreadsheetService(
         client,
         SqlSpreadsheetViews(resources.database),
         resources.spreadsheets,
@@ -146,14 +146,14 @@ def build_app(
         settings,
         resources.scratch,
     )
-    return create_app(desk, Tokens(settings.tokens), settings, stopping=stopping), desk
+    return create_app(service, Tokens(settings.tokens), settings, stopping=stopping), service
 
 
 async def open_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> Stack:
     """A gateway with a worker behind it."""
     await exits.enter_async_context(build_worker(client, CATALOGUE["spreadsheets"], resources))
-    app, desk = build_app(client, resources)
-    return Stack(client, resources, app, desk)
+    app, service = build_app(client, resources)
+    return Stack(client, resources, app, service)
 
 
 async def upload(

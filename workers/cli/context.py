@@ -1,4 +1,4 @@
-"""Where commands get the world from; everything heavy is imported when it is opened."""
+"""The context of a command; everything heavy is imported when it is opened."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,7 +30,7 @@ async def _open_runs(environment: Mapping[str, str]) -> Runs:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class CliContext:
     """Settings, and how to reach everything they name."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -72,6 +72,6 @@ class Surroundings:
         return next((name[:200] for name in names if name), None)
 
 
-def surroundings(context: typer.Context) -> Surroundings:
-    """The surroundings of this invocation; tests pass their own as `obj`."""
-    return context.ensure_object(Surroundings)
+def cli_context(context: typer.Context) -> CliContext:
+    """The context of this invocation; tests pass their own as `obj`."""
+    return context.ensure_object(CliContext)

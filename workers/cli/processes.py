@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.context import surroundings
+from workers.cli.context import cli_context
 from workers.cli.errors import run
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def worker_all(
     from workers.catalogue import CATALOGUE
 
     pipelines = list(CATALOGUE)
-    if not BatchSettings.given(surroundings(context).environment):
+    if not BatchSettings.given(cli_context(context).environment):
         pipelines.remove("batches")
     _run_worker(context, pipelines, with_bridge, health_port, metrics_port)
 
@@ -115,7 +115,7 @@ def _run_worker(
     run(
         run_worker(
             pipelines,
-            surroundings(context).environment,
+            cli_context(context).environment,
             with_bridge=with_bridge,
             health_port=health_port,
             metrics_port=metrics_port,
@@ -135,7 +135,7 @@ def bridge_service_bus(context: typer.Context, drain: Drain = False) -> None:
     from workers.process import run_bridge
 
     log_to_stderr()
-    _tell(run(run_bridge(surroundings(context).environment, drain=drain)))
+    _tell(run(run_bridge(cli_context(context).environment, drain=drain)))
 
 
 @bridge.command("jobs", hidden=True)
@@ -166,7 +166,7 @@ def bridge_case_events(context: typer.Context, drain: Drain = False) -> None:
     from workers.process import run_case_events
 
     log_to_stderr()
-    _tell(run(run_case_events(surroundings(context).environment, drain=drain)))
+    _tell(run(run_case_events(cli_context(context).environment, drain=drain)))
 
 
 @bridge.command("batch-loader")
@@ -181,7 +181,7 @@ def bridge_batch_loader(context: typer.Context, drain: Drain = False) -> None:
     from workers.process import run_loader
 
     log_to_stderr()
-    _tell(run(run_loader(surroundings(context).environment, drain=drain)))
+    _tell(run(run_loader(cli_context(context).environment, drain=drain)))
 
 
 def _tell(totals: "BridgeTotals") -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from adapters.ports import RejectedMessage
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.imports.message_files import read_body
 from workers.cli.imports.messages import read_message
@@ -36,11 +36,11 @@ def list_rejected(
     Example:
       docflow rejected list --limit 10
     """
-    run(_list(surroundings(context), limit, as_json=as_json))
+    run(_list(cli_context(context), limit, as_json=as_json))
 
 
-async def _list(world: Surroundings, limit: int, *, as_json: bool) -> None:
-    async with world.resources() as resources:
+async def _list(cli: CliContext, limit: int, *, as_json: bool) -> None:
+    async with cli.resources() as resources:
         found = await resources.rejected.list(limit)
     if as_json:
         print_json([_as_json(message) for message in found])
@@ -71,11 +71,11 @@ def show(context: typer.Context, number: NumberArgument, as_json: JsonOption = F
     Example:
       docflow rejected show 7
     """
-    run(_show(surroundings(context), number, as_json=as_json))
+    run(_show(cli_context(context), number, as_json=as_json))
 
 
-async def _show(world: Surroundings, number: int, *, as_json: bool) -> None:
-    async with world.resources() as resources:
+async def _show(cli: CliContext, number: int, *, as_json: bool) -> None:
+    async with cli.resources() as resources:
         message = await _get(resources, number)
     if as_json:
         print_json(_as_json(message))
@@ -122,13 +122,13 @@ def resubmit(
       docflow rejected show 7 --json
       docflow rejected resubmit 7 --body corrected.json
     """
-    run(_resubmit(surroundings(context), number, body, force=force))
+    run(_resubmit(cli_context(context), number, body, force=force))
 
 
-async def _resubmit(world: Surroundings, number: int, file: Path | None, *, force: bool) -> None:
-    async with world.resources() as resources, world.queue() as queue:
+async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: bool) -> None:
+    async with cli.resources() as resources, cli.queue() as queue:
         message = await _get(resources, number)
-        _refuse_other_queue(message, world)
+        _refuse_other_queue(message, cli)
         body = _body(message, file)
         if not force:
             _refuse_in_vain(message, body)
@@ -148,8 +148,8 @@ async def _get(resources: Resources, number: int) -> RejectedMessage:
     return message
 
 
-def _refuse_other_queue(message: RejectedMessage, world: Surroundings) -> None:
-    queue_name = QueueSettings.read(world.environment).queue_name
+def _refuse_other_queue(message: RejectedMessage, cli: CliContext) -> None:
+    queue_name = QueueSettings.read(cli.environment).queue_name
     if message.queue != queue_name:
         raise CommandError(
             f"message {message.id} came from queue {message.queue!r} and this is {queue_name!r}; "

@@ -9,7 +9,7 @@ import typer
 
 from contracts import batches, spreadsheets
 from contracts.imports import ImportState
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import ExitCode, Failure, attempt, run
 from workers.cli.imports.ids import name_of
 from workers.cli.imports.ports import Runs
@@ -64,7 +64,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
       docflow status
       docflow status --json
     """
-    run(_status(surroundings(context), as_json=as_json))
+    run(_status(cli_context(context), as_json=as_json))
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class _Database:
     parked: "list[ImportTaskRow]"
 
 
-async def _status(world: Surroundings, *, as_json: bool) -> None:
+async def _status(cli: CliContext, *, as_json: bool) -> None:
     temporal, database, queue = await asyncio.gather(
-        _ask_temporal(world), _ask_database(world), _ask_queue(world)
+        _ask_temporal(cli), _ask_database(cli), _ask_queue(cli)
     )
     checks = [*temporal.checks, database.check, queue]
     if as_json:
@@ -98,8 +98,8 @@ async def _status(world: Surroundings, *, as_json: bool) -> None:
         raise typer.Exit(ExitCode.FAILED)
 
 
-async def _ask_temporal(world: Surroundings) -> _Temporal:
-    runs = await attempt(world.runs())
+async def _ask_temporal(cli: CliContext) -> _Temporal:
+    runs = await attempt(cli.runs())
     if isinstance(runs, Failure):
         return _Temporal([Check("Temporal", False, runs.reason)], {})
     up = Check("Temporal", True, runs.place)
@@ -139,9 +139,9 @@ async def _counts(runs: Runs) -> dict[ImportState, int]:
     return dict(zip(STATES, numbers, strict=True))
 
 
-async def _ask_database(world: Surroundings) -> _Database:
+async def _ask_database(cli: CliContext) -> _Database:
     async def ask() -> "list[ImportTaskRow]":
-        async with world.resources() as resources:
+        async with cli.resources() as resources:
             return list(await resources.tasks.list(PARKED_SHOWN, ImportState.PARKED))
 
     parked = await attempt(ask())
@@ -150,10 +150,10 @@ async def _ask_database(world: Surroundings) -> _Database:
     return _Database(Check("database", True, "schema is current"), parked)
 
 
-async def _ask_queue(world: Surroundings) -> Check:
+async def _ask_queue(cli: CliContext) -> Check:
     async def ask() -> str:
         async with AsyncExitStack() as stack:
-            queue = await stack.enter_async_context(world.queue())
+            queue = await stack.enter_async_context(cli.queue())
             depth = await queue.depth(MESSAGES_PEEKED)
         waiting, dead = (
             f"{number}{' or more' if number == depth.at_most else ''}"

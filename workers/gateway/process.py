@@ -17,7 +17,7 @@ from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.settings import GatewaySettings
 from workers.resources import open_resources
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings import SettingsError
 from workers.signals import stop_on_signals
 
@@ -97,7 +97,7 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect()
-        desk = Desk(
+        service = SpreadsheetService(
             client,
             SqlSpreadsheetViews(resources.database),
             resources.spreadsheets,
@@ -108,10 +108,10 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         )
         tokens = Tokens(settings.tokens)
         app = create_app(
-            desk,
+            service,
             tokens,
             settings,
-            pages=pages_router(desk, tokens, namespace=client.namespace),
+            pages=pages_router(service, tokens, namespace=client.namespace),
             stopping=stop.is_set,
         )
         await serve(app, stop, host=host, port=port)

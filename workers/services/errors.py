@@ -1,6 +1,6 @@
 """Why the gateway cannot do what it is asked to; the pages show the same sentences as the API.
 
-DeskError
+ServiceError
   NotFound            404  unknown, or another organisation's
   Forbidden           403  the token's roles do not allow it
   StillOpen           406  required fields or values have no mapping yet
@@ -11,7 +11,7 @@ DeskError
   UnsupportedFile     415  no spreadsheet, or no form upload
   Refused             422  the request makes no sense; the message says what does
   TooManyRequests     429  more uploads than one person may send in a minute
-  TemporalAway        503  Temporal or the database does not answer
+  TemporalUnavailable        503  Temporal or the database does not answer
 """
 
 from typing import ClassVar
@@ -19,7 +19,7 @@ from typing import ClassVar
 from contracts.spreadsheets import MappingsAnswer
 
 
-class DeskError(Exception):
+class ServiceError(Exception):
     """A refusal; its message is one sentence for the person who asked.
 
     Attributes:
@@ -33,7 +33,7 @@ class DeskError(Exception):
     title: ClassVar[str] = "Something went wrong"
 
 
-class NotFound(DeskError):
+class NotFound(ServiceError):
     """There is no such thing, or it is none of the asker's business."""
 
     status = 404
@@ -41,7 +41,7 @@ class NotFound(DeskError):
     title = "Not found"
 
 
-class Forbidden(DeskError):
+class Forbidden(ServiceError):
     """The roles of the token do not allow it."""
 
     status = 403
@@ -49,7 +49,7 @@ class Forbidden(DeskError):
     title = "Not allowed"
 
 
-class StillOpen(DeskError):
+class StillOpen(ServiceError):
     """Required fields or values have no mapping yet.
 
     Attributes:
@@ -67,7 +67,7 @@ class StillOpen(DeskError):
         self.saved = saved
 
 
-class WrongState(DeskError):
+class WrongState(ServiceError):
     """Not in this state of the import."""
 
     status = 409
@@ -75,7 +75,7 @@ class WrongState(DeskError):
     title = "Not in this state"
 
 
-class Gone(DeskError):
+class Gone(ServiceError):
     """What was asked for has been removed after its retention."""
 
     status = 410
@@ -83,7 +83,7 @@ class Gone(DeskError):
     title = "Removed after its retention"
 
 
-class Conflict(DeskError):
+class Conflict(ServiceError):
     """Somebody changed the mappings meanwhile.
 
     Attributes:
@@ -99,7 +99,7 @@ class Conflict(DeskError):
         self.version = version
 
 
-class TooLarge(DeskError):
+class TooLarge(ServiceError):
     """More bytes than an upload may have."""
 
     status = 413
@@ -107,7 +107,7 @@ class TooLarge(DeskError):
     title = "The file is too large"
 
 
-class UnsupportedFile(DeskError):
+class UnsupportedFile(ServiceError):
     """No spreadsheet, or no form upload."""
 
     status = 415
@@ -115,7 +115,7 @@ class UnsupportedFile(DeskError):
     title = "Not a spreadsheet"
 
 
-class Refused(DeskError):
+class Refused(ServiceError):
     """The request makes no sense."""
 
     status = 422
@@ -123,7 +123,7 @@ class Refused(DeskError):
     title = "The request cannot be taken"
 
 
-class TooManyRequests(DeskError):
+class TooManyRequests(ServiceError):
     """More uploads than one person may send in a minute.
 
     Attributes:
@@ -139,7 +139,7 @@ class TooManyRequests(DeskError):
         self.retry_after = retry_after
 
 
-class TemporalAway(DeskError):
+class TemporalUnavailable(ServiceError):
     """What the gateway stands on does not answer; trying again in a moment helps."""
 
     status = 503

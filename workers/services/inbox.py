@@ -12,7 +12,7 @@ from temporalio.service import RPCError
 
 from contracts.batches import LARGEST_ID, BatchKey
 from contracts.spreadsheets import workflow_id
-from workers.services.errors import TemporalAway
+from workers.services.errors import TemporalUnavailable
 from workers.services.identity import Identity
 from workflows import attributes
 
@@ -61,7 +61,7 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
     """What waits, as far as it is this person's business; the longest wait first.
 
     Raises:
-        TemporalAway: Temporal does not answer.
+        TemporalUnavailable: Temporal does not answer.
     """
     scope = _scope(who)
     if scope is None:
@@ -75,7 +75,7 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
         last = await _last_runs(client, [entry.batch for entry in found if entry.ended])
     # A client that was never connected says so with a RuntimeError.
     except (RPCError, RuntimeError) as error:
-        raise TemporalAway("the inbox cannot be read at the moment; try again") from error
+        raise TemporalUnavailable("the inbox cannot be read at the moment; try again") from error
     waiting = [entry for entry in found if not entry.ended or entry.run_id in last]
     return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contracts.batches import LARGEST_ID, BatchKey
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 
 if TYPE_CHECKING:
     from adapters.database import Database
@@ -34,7 +34,7 @@ def name_of(key: BatchKey) -> str:
 
 
 @asynccontextmanager
-async def open_tables(world: Surroundings) -> AsyncGenerator["Database"]:
+async def open_tables(cli: CliContext) -> AsyncGenerator["Database"]:
     """The database.
 
     Raises:
@@ -44,13 +44,13 @@ async def open_tables(world: Surroundings) -> AsyncGenerator["Database"]:
     from adapters.database import open_database, require_current
     from workers.settings import DatabaseSettings
 
-    async with open_database(DatabaseSettings.read(world.environment).url) as database:
+    async with open_database(DatabaseSettings.read(cli.environment).url) as database:
         await require_current(database)
         yield database
 
 
 @asynccontextmanager
-async def open_store(world: Surroundings) -> AsyncGenerator["SqlBatchStore"]:
+async def open_store(cli: CliContext) -> AsyncGenerator["SqlBatchStore"]:
     """The tables of batches.
 
     Raises:
@@ -59,11 +59,11 @@ async def open_store(world: Surroundings) -> AsyncGenerator["SqlBatchStore"]:
     """
     from adapters.database.batches import SqlBatchStore
 
-    async with open_tables(world) as database:
+    async with open_tables(cli) as database:
         yield SqlBatchStore(database)
 
 
-async def open_runs(world: Surroundings) -> "BatchRuns":
+async def open_runs(cli: CliContext) -> "BatchRuns":
     """Temporal.
 
     Raises:
@@ -74,11 +74,11 @@ async def open_runs(world: Surroundings) -> "BatchRuns":
     from workers.services.imports.runs import TemporalRuns
 
     client = await connect()
-    return BatchRuns(client, TemporalRuns(client, world.environment))
+    return BatchRuns(client, TemporalRuns(client, cli.environment))
 
 
 @asynccontextmanager
-async def open_cloud(world: Surroundings) -> AsyncGenerator["BatchResources"]:
+async def open_cloud(cli: CliContext) -> AsyncGenerator["BatchResources"]:
     """Tables, Temporal and AWS.
 
     Raises:
@@ -90,9 +90,9 @@ async def open_cloud(world: Surroundings) -> AsyncGenerator["BatchResources"]:
     from workers.batch_settings import BatchSettings
     from workers.connect import connect
 
-    settings = BatchSettings.read(world.environment)
+    settings = BatchSettings.read(cli.environment)
     async with (
-        open_tables(world) as database,
+        open_tables(cli) as database,
         open_batches(settings, database, await connect()) as (opened, _),
     ):
         yield opened

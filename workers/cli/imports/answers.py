@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from contracts.imports import Answer, Retry, workflow_id
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, run
 from workers.cli.imports.ids import name_of, resolve
 from workers.cli.imports.message_files import read_body
@@ -42,17 +42,17 @@ def retry(
       docflow retry P1/T1
       docflow retry P1/T1 --message corrected.json
     """
-    run(_retry(surroundings(context), id, message, as_json=as_json))
+    run(_retry(cli_context(context), id, message, as_json=as_json))
 
 
-async def _retry(world: Surroundings, id: str, file: Path | None, *, as_json: bool) -> None:
+async def _retry(cli: CliContext, id: str, file: Path | None, *, as_json: bool) -> None:
     corrected = None
     if file is not None:
         try:
             corrected = read_message(read_body(file))
         except UsageError as error:
             raise UsageError(f"{file}: {error}") from error
-    await _answer(world, id, "retry", Retry(message=corrected, by=world.user), as_json=as_json)
+    await _answer(cli, id, "retry", Retry(message=corrected, by=cli.user), as_json=as_json)
 
 
 @app.command()
@@ -68,7 +68,7 @@ def skip(
     Example:
       docflow skip P1/T1 --reason "sent again as T2"
     """
-    run(_decide(surroundings(context), id, "skip", reason, as_json=as_json))
+    run(_decide(cli_context(context), id, "skip", reason, as_json=as_json))
 
 
 @app.command()
@@ -84,7 +84,7 @@ def fail(
     Example:
       docflow fail P1/T1 --reason "the supplier withdrew the list"
     """
-    run(_decide(surroundings(context), id, "fail", reason, as_json=as_json))
+    run(_decide(cli_context(context), id, "fail", reason, as_json=as_json))
 
 
 @app.command()
@@ -102,22 +102,22 @@ def cancel(
     Example:
       docflow cancel P1/T1 --reason "wrong project"
     """
-    run(_decide(surroundings(context), id, "cancel", reason, as_json=as_json))
+    run(_decide(cli_context(context), id, "cancel", reason, as_json=as_json))
 
 
 async def _decide(
-    world: Surroundings, id: str, update: str, reason: str | None, *, as_json: bool
+    cli: CliContext, id: str, update: str, reason: str | None, *, as_json: bool
 ) -> None:
     if reason is not None and len(reason) > REASON_LENGTH:
         raise UsageError(f"--reason has {len(reason)} characters; at most {REASON_LENGTH}")
-    await _answer(world, id, update, Answer(reason=reason, by=world.user), as_json=as_json)
+    await _answer(cli, id, update, Answer(reason=reason, by=cli.user), as_json=as_json)
 
 
 async def _answer(
-    world: Surroundings, id: str, update: str, answer: Retry | Answer, *, as_json: bool
+    cli: CliContext, id: str, update: str, answer: Retry | Answer, *, as_json: bool
 ) -> None:
-    key = await resolve(world, id)
-    runs = await world.runs()
+    key = await resolve(cli, id)
+    runs = await cli.runs()
     status = await runs.answer(workflow_id(key.project_id, key.task_id), update, answer)
     if as_json:
         print_json(status.model_dump(mode="json"))

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.imports import Key
 from domain.imports.chunks import TaskKey
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, UsageError
 
 _KEY: TypeAdapter[str] = TypeAdapter(Key)
@@ -55,7 +55,7 @@ def parse_id(text: str) -> TaskKey | str:
             )
 
 
-async def resolve(world: Surroundings, text: str) -> TaskKey:
+async def resolve(cli: CliContext, text: str) -> TaskKey:
     """Find the import that a person means; the database is asked only for a bare task id.
 
     Raises:
@@ -65,7 +65,7 @@ async def resolve(world: Surroundings, text: str) -> TaskKey:
     named = parse_id(text)
     if isinstance(named, TaskKey):
         return named
-    async with world.resources() as resources:
+    async with cli.resources() as resources:
         rows = await resources.tasks.find(named)
     if len(rows) > 1:
         full = ", ".join(name_of(row) for row in rows)

@@ -1,4 +1,4 @@
-"""What commands ask of the world, so that tests can put something else in its place."""
+"""What commands ask of the cli, so that tests can put something else in its place."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ from contracts.imports import (
     Strategy,
 )
 from domain.imports.chunks import TaskKey
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
 from workers.cli.imports.follow import Ending, Follower, ProgressScreen, find_rejection
 from workers.cli.imports.ids import name_of
@@ -112,7 +112,7 @@ def imports(
     """
     run(
         _submit(
-            surroundings(context),
+            cli_context(context),
             document_type,
             project,
             task or new_task_id(document_type, datetime.now(UTC)),
@@ -138,7 +138,7 @@ def imports(
 
 
 async def _submit(
-    world: Surroundings,
+    cli: CliContext,
     document_type: DocumentType,
     project: str,
     task: str,
@@ -150,10 +150,10 @@ async def _submit(
 ) -> None:
     message = build_message(document_type, project, task, file, given)
     async with AsyncExitStack() as stack:
-        queue = await stack.enter_async_context(world.queue())
-        resources = await stack.enter_async_context(world.resources())
+        queue = await stack.enter_async_context(cli.queue())
+        resources = await stack.enter_async_context(cli.resources())
         # Before anything is sent: who wants to follow has to be able to.
-        runs = await world.runs() if follow else None
+        runs = await cli.runs() if follow else None
         await _refuse_known_task(resources, message)
         await _upload(resources, message, file)
         await queue.send(to_wire(message), message.workflow_id)

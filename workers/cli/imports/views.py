@@ -15,7 +15,7 @@ from contracts.imports import (
     ImportStatus,
     workflow_id,
 )
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, UsageError, attempt, run
 from workers.cli.imports.ids import name_of, resolve
 from workers.cli.imports.ports import RunView
@@ -67,11 +67,11 @@ def list_imports(
       docflow spreadsheets list
       docflow list --project P1 --type equipment --json
     """
-    run(_list(surroundings(context), state, document_type, project, limit, as_json=as_json))
+    run(_list(cli_context(context), state, document_type, project, limit, as_json=as_json))
 
 
 async def _list(
-    world: Surroundings,
+    cli: CliContext,
     state: ImportState | None,
     document_type: DocumentType | None,
     project: str | None,
@@ -79,7 +79,7 @@ async def _list(
     *,
     as_json: bool,
 ) -> None:
-    async with world.resources() as resources:
+    async with cli.resources() as resources:
         rows = await resources.tasks.list(limit, state, document_type, project)
     if as_json:
         print_json([row_as_json(row) for row in rows])
@@ -114,26 +114,26 @@ def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) ->
       docflow show P1/equipment-20260203-101500-4f1d2a
       docflow show import/P1/T1 --json
     """
-    run(_show(surroundings(context), id, as_json=as_json))
+    run(_show(cli_context(context), id, as_json=as_json))
 
 
-async def _show(world: Surroundings, id: str, *, as_json: bool) -> None:
-    key = await resolve(world, id)
+async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
+    key = await resolve(cli, id)
     name = name_of(key)
-    async with world.resources() as resources:
+    async with cli.resources() as resources:
         row = await resources.tasks.get(key.project_id, key.task_id)
-    sight = await attempt(_look(world, workflow_id(key.project_id, key.task_id)))
-    if isinstance(sight, Failure):
+    snapshot = await attempt(_look(cli, workflow_id(key.project_id, key.task_id)))
+    if isinstance(snapshot, Failure):
         if row is None:
-            raise CommandError(sight.reason)
-        typer.echo(f"docflow: {one_line(sight.reason)}", err=True)
-        sight = _Sight()
-    if row is None and sight.view is None:
+            raise CommandError(snapshot.reason)
+        typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
+        snapshot = RunSnapshot()
+    if row is None and snapshot.view is None:
         raise CommandError(
             f"there is no import {name}: its message may still be in the "
             "queue or was rejected; see `docflow status` and `docflow rejected list`"
         )
-    view, status = sight.view, sight.status
+    view, status = snapshot.view, snapshot.status
     if as_json:
         print_json(
             {
@@ -153,19 +153,19 @@ async def _show(world: Surroundings, id: str, *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True)
-class _Sight:
+class RunSnapshot:
     """What Temporal and the worker tell of a run."""
 
     view: RunView | None = None
     status: ImportStatus | None = None
 
 
-async def _look(world: Surroundings, run: str) -> _Sight:
-    runs = await world.runs()
+async def _look(cli: CliContext, run: str) -> RunSnapshot:
+    runs = await cli.runs()
     view = await runs.look(run)
     if view is None:
-        return _Sight()
-    return _Sight(view, await runs.status(run))
+        return RunSnapshot()
+    return RunSnapshot(view, await runs.status(run))
 
 
 def _row_pairs(row: "ImportTaskRow", name: str) -> list[tuple[str, object]]:
@@ -242,16 +242,16 @@ def report(
       docflow report P1/T1
       docflow report P1/T1 --out to-correct.xlsx --force
     """
-    run(_report(surroundings(context), id, out, force=force))
+    run(_report(cli_context(context), id, out, force=force))
 
 
-async def _report(world: Surroundings, id: str, out: Path | None, *, force: bool) -> None:
-    key = await resolve(world, id)
+async def _report(cli: CliContext, id: str, out: Path | None, *, force: bool) -> None:
+    key = await resolve(cli, id)
     name = name_of(key)
     target = out or Path(f"{key.task_id}-problems.xlsx")
     if target.exists() and not force:
         raise UsageError(f"{target} exists; name another file with --out, or add --force")
-    async with world.resources() as resources:
+    async with cli.resources() as resources:
         row = await resources.tasks.get(key.project_id, key.task_id)
         if row is None:
             raise CommandError(f"there is no import {name}; `docflow list` shows what there is")

@@ -1,4 +1,4 @@
-"""The desk of the gateway, for the person at the terminal.
+"""The service of spreadsheets, for the person at the terminal.
 
 Commands do what the pages do, through the same code. Who has the settings of database and Temporal
 may answer for every organisation.
@@ -15,14 +15,14 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.spreadsheets import Uuid, workflow_id
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from adapters.database import Database
     from workers.gateway.settings import GatewaySettings
     from workers.services.identity import Identity
-    from workers.services.spreadsheets.service import Desk
+    from workers.services.spreadsheets.service import SpreadsheetService
 
 UuidArgument = Annotated[str, typer.Argument(metavar="UUID", help="As `spreadsheets list` says.")]
 
@@ -61,18 +61,18 @@ def parse_uuid(text: str) -> str:
 class Access:
     """What commands about spreadsheets use."""
 
-    desk: "Desk"
+    service: "SpreadsheetService"
     who: "Identity"
 
 
 @asynccontextmanager
 async def open_access(
-    world: Surroundings, *, organisation: int | None = None, email: str | None = None
+    cli: CliContext, *, organisation: int | None = None, email: str | None = None
 ) -> AsyncGenerator[Access]:
     """Connect to database and Temporal.
 
     Args:
-        world: Settings and user.
+        cli: Settings and user.
         organisation: For whom; None: for all that have imports.
         email: Mail address of the user.
 
@@ -80,18 +80,18 @@ async def open_access(
         SettingsError: A setting is missing or makes no sense.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
-        CommandError: The desk refuses what it is asked inside the block.
+        CommandError: The service refuses what it is asked inside the block.
     """
     from adapters.database.spreadsheets import SqlSpreadsheetViews
     from workers.connect import connect
     from workers.resources import open_resources
-    from workers.services.errors import DeskError
+    from workers.services.errors import ServiceError
     from workers.services.identity import OPERATOR, Identity
-    from workers.services.spreadsheets.service import Desk
+    from workers.services.spreadsheets.service import SpreadsheetService
 
-    settings = _settings(world.environment)
-    async with open_resources(world.environment) as resources:
-        desk = Desk(
+    settings = _settings(cli.environment)
+    async with open_resources(cli.environment) as resources:
+        service = SpreadsheetService(
             await connect(),
             SqlSpreadsheetViews(resources.database),
             resources.spreadsheets,
@@ -106,10 +106,10 @@ async def open_access(
             else await _organisations(resources.database)
         )
         roles = frozenset({OPERATOR})
-        who = Identity(world.user or "operator", organisations, roles, email=email)
+        who = Identity(cli.user or "operator", organisations, roles, email=email)
         try:
-            yield Access(desk, who)
-        except DeskError as refusal:
+            yield Access(service, who)
+        except ServiceError as refusal:
             raise CommandError(_in_options(str(refusal))) from refusal
 
 

@@ -1,4 +1,4 @@
-"""A file of this machine, as the desk takes uploads."""
+"""A file of this machine, as the service takes uploads."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping

@@ -13,9 +13,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from adapters.ports import PortError
-from workers.gateway.http.auth import KeysAway, Unauthorised
+from workers.gateway.http.auth import KeysUnavailable, Unauthorised
 from workers.gateway.spreadsheets.schemas import answer_fields
-from workers.services.errors import Conflict, DeskError, StillOpen, TemporalAway, TooManyRequests
+from workers.services.errors import (
+    Conflict,
+    ServiceError,
+    StillOpen,
+    TemporalUnavailable,
+    TooManyRequests,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +34,9 @@ def handle_problems(app: FastAPI) -> None:
     """Answer every error of an application with a problem."""
     handler = ExceptionHandler(
         handlers={
-            DeskError: _of_desk,
+            ServiceError: _of_service,
             Unauthorised: _unauthorised,
-            KeysAway: _away,
+            KeysUnavailable: _away,
             PortError: _away,
             ClientDisconnect: _gone_away,
             RequestValidationError: _malformed,
@@ -43,7 +49,7 @@ def handle_problems(app: FastAPI) -> None:
         app.add_exception_handler(kind, handler)
 
 
-def _of_desk(handler: ExceptionHandler, request: Request, error: DeskError) -> Problem:
+def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError) -> Problem:
     headers: dict[str, str] = {}
     more: dict[str, Any] = {}
     match error:
@@ -55,7 +61,7 @@ def _of_desk(handler: ExceptionHandler, request: Request, error: DeskError) -> P
             more = {"version": version}
         case TooManyRequests(retry_after=seconds):
             headers["retry-after"] = str(seconds)
-        case TemporalAway():
+        case TemporalUnavailable():
             headers["retry-after"] = _AWAY_SECONDS
         case _:
             pass
@@ -93,10 +99,10 @@ def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthoris
 def _away(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
     logger.warning("not available: %s", error)
     return Problem(
-        TemporalAway.title,
-        type_=TemporalAway.kind,
+        TemporalUnavailable.title,
+        type_=TemporalUnavailable.kind,
         detail="something that the gateway needs does not answer; try again in a moment",
-        status=TemporalAway.status,
+        status=TemporalUnavailable.status,
         headers={"retry-after": _AWAY_SECONDS},
     )
 
@@ -135,7 +141,7 @@ def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -
 _KINDS: Final[Mapping[int, str]] = {
     400: "bad-request",
     401: "unauthorised",
-    **{error.status: error.kind for error in DeskError.__subclasses__()},
+    **{error.status: error.kind for error in ServiceError.__subclasses__()},
 }
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
     400: "the body is no text",

@@ -1,4 +1,4 @@
-"""From the desk's answers to what goes over the wire."""
+"""From the service's answers to what goes over the wire."""
 
 from collections.abc import Sequence
 

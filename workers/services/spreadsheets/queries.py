@@ -1,4 +1,4 @@
-"""What can be read of imports; the other half of the desk."""
+"""What can be read of spreadsheet imports."""
 
 import asyncio
 import re
@@ -57,7 +57,7 @@ class ReportFile:
     filename: str
 
 
-class Reading:
+class SpreadsheetQueries:
     """Everything that changes nothing.
 
     Each method is given who asks. An import of an organisation that is not theirs does not exist

@@ -38,10 +38,10 @@ from contracts.spreadsheets import (
 )
 from workers.services.errors import (
     Conflict,
-    DeskError,
     Refused,
+    ServiceError,
     StillOpen,
-    TemporalAway,
+    TemporalUnavailable,
     WrongState,
 )
 from workflows import attributes
@@ -82,7 +82,7 @@ class Runs:
 
         Raises:
             StartedBefore: There is a run of this import.
-            TemporalAway: Temporal does not take it; whether it was started is not known.
+            TemporalUnavailable: Temporal does not take it; whether it was started is not known.
         """
         found = attributes.at_start("spreadsheets", order.import_type, str(order.organisation_id))
         organisation = SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id))
@@ -126,7 +126,7 @@ class Runs:
             Conflict: Somebody else has answered meanwhile.
             WrongState: The run does not wait for this, or has ended.
             Refused: The answer makes no sense.
-            TemporalAway: Nobody answers.
+            TemporalUnavailable: Nobody answers.
         """
         if row.state in FINAL:
             raise _ended(row)
@@ -142,7 +142,7 @@ class Runs:
         """Start taking an import back; one that is being taken back goes on.
 
         Raises:
-            TemporalAway: Temporal does not take it.
+            TemporalUnavailable: Temporal does not take it.
         """
         with _temporal():
             await self._client.start_workflow(
@@ -167,7 +167,7 @@ class Runs:
 
         Raises:
             WrongState: What the run says.
-            TemporalAway: Temporal does not answer.
+            TemporalUnavailable: Temporal does not answer.
         """
         handle = self._client.get_workflow_handle(undo_id(uuid))
         with _temporal():
@@ -197,7 +197,7 @@ class Runs:
             except WorkflowUpdateFailedError as error:
                 raise _refusal(row, error) from error
             except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-                raise TemporalAway(
+                raise TemporalUnavailable(
                     "the import has not answered in time; look at it again before you try once more"
                 ) from error
             except RPCError as error:
@@ -235,7 +235,7 @@ def _temporal() -> Generator[None]:
     # A client that was never connected says so with a RuntimeError.
     except (RPCError, RuntimeError) as error:
         logger.warning("Temporal does not answer: %s", error)
-        raise TemporalAway(
+        raise TemporalUnavailable(
             "the service that runs imports does not answer at the moment; try again in a minute"
         ) from error
 
@@ -248,10 +248,10 @@ def _cause(error: WorkflowUpdateFailedError | WorkflowFailureError) -> BaseExcep
     return cause
 
 
-def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> DeskError:
+def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceError:
     cause = _cause(error)
     if not isinstance(cause, ApplicationError):
-        return TemporalAway("the import could not take the answer; try again in a minute")
+        return TemporalUnavailable("the import could not take the answer; try again in a minute")
     match cause.type:
         case failures.STILL_OPEN:
             return StillOpen(cause.message, MappingsAnswer.model_validate(cause.details[0]))
@@ -260,7 +260,7 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> DeskError
         case failures.WRONG_STATE | "NotParked":
             return WrongState(cause.message)
         case failures.TRANSIENT | failures.THROTTLING:
-            return TemporalAway("the answer could not be stored at the moment; try again")
+            return TemporalUnavailable("the answer could not be stored at the moment; try again")
         case kind if kind == _GONE_MEANWHILE:
             return _ended(row)
         case _:

@@ -1,7 +1,7 @@
 """Everything that people do with spreadsheet imports, whatever page or program they do it through.
 
 Nothing is kept between calls: what an import is like stands in the database, and what people
-decide goes to its run as an update. Any number of desks behind a balancer behave as one.
+decide goes to its run as an update. Any number of gateways behind a balancer behave as one.
 """
 
 import asyncio
@@ -39,11 +39,16 @@ from workers.services.errors import Conflict, Forbidden, WrongState
 from workers.services.identity import Identity
 from workers.services.inbox import InboxEntry, read_inbox
 from workers.services.spreadsheets.choices import Choices
-from workers.services.spreadsheets.queries import LARGEST_PAGE, Reading, ReportFile, no_role
+from workers.services.spreadsheets.queries import (
+    LARGEST_PAGE,
+    ReportFile,
+    SpreadsheetQueries,
+    no_role,
+)
 from workers.services.spreadsheets.runs import Runs
-from workers.services.spreadsheets.uploads import Creation
+from workers.services.spreadsheets.uploads import SpreadsheetUploads
 
-__all__ = ["LARGEST_PAGE", "Desk", "Identity", "InboxEntry", "ReportFile", "Upload"]
+__all__ = ["LARGEST_PAGE", "Identity", "InboxEntry", "ReportFile", "SpreadsheetService", "Upload"]
 
 _READY_SECONDS: Final = 3
 _BEGUN_SECONDS: Final = 2
@@ -54,11 +59,11 @@ _NO_IMPORT: Final = "00000000-0000-0000-0000-000000000000"
 logger = logging.getLogger(__name__)
 
 
-class Desk(Reading):
-    """What can be asked of the gateway; every refusal is a `DeskError`.
+class SpreadsheetService(SpreadsheetQueries):
+    """Every operation on spreadsheet imports; a refusal is a `ServiceError`.
 
     Each method is given who asks. An import of an organisation that is not theirs does not exist
-    for them (`NotFound`). What a person decides may be answered with `TemporalAway`, too.
+    for them (`NotFound`). What a person decides may be answered with `TemporalUnavailable`, too.
     """
 
     def __init__(
@@ -75,7 +80,7 @@ class Desk(Reading):
         self.settings = settings
         self._client = client
         self._runs = Runs(client)
-        self._creation = Creation(self._runs, views, store, blobs, types, settings)
+        self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
 
     async def create(
         self, who: Identity, upload: Upload, *, key: str | None = None
@@ -95,11 +100,11 @@ class Desk(Reading):
             TooLarge: More bytes than an upload may have.
             UnsupportedFile: The content is no spreadsheet.
             Refused: A field is missing or wrong, or the key belongs to another upload.
-            TemporalAway: Temporal does not take the start.
+            TemporalUnavailable: Temporal does not take the start.
         """
         if not who.may_write:
             raise _reads_only()
-        return await self._creation.create(who, upload, key)
+        return await self._uploads.create(who, upload, key)
 
     async def inbox(self, who: Identity) -> Sequence[InboxEntry]:
         """Runs that wait for a person, the longest wait first.
@@ -107,7 +112,7 @@ class Desk(Reading):
         Operators see every pipeline's, others the spreadsheets of their organisations.
 
         Raises:
-            TemporalAway: Temporal does not answer.
+            TemporalUnavailable: Temporal does not answer.
         """
         if not who.may_read:
             raise no_role()

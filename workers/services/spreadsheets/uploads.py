@@ -21,7 +21,7 @@ from workers.gateway.http import csrf
 from workers.gateway.http.upload import Upload
 from workers.gateway.settings import GatewaySettings
 from workers.gateway.spreadsheets.bodies import UploadFields, problems_of
-from workers.services.errors import Gone, Refused, TemporalAway, TooManyRequests
+from workers.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
 from workers.services.identity import Identity
 from workers.services.spreadsheets.runs import Runs, StartedBefore
 
@@ -37,7 +37,7 @@ _KEYS: Final = uuids.UUID("5b0d0f3e-7b1c-4c0f-9f1e-3a2f4c1d6e8b")
 """Namespace of import uuids that stand for an idempotency key."""
 
 
-class Creation:
+class SpreadsheetUploads:
     """Takes uploads in."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Creation:
         self._settings = settings
 
     async def create(self, who: Identity, upload: Upload, key: str | None) -> SpreadsheetRow:
-        """Stream a file into the blob store and start its import; see `Desk.create`.
+        """Stream a file into the blob store and start its import; see `SpreadsheetService.create`.
 
         The note of an upload is written before the first byte, and goes when the import is there:
         whatever breaks in between, the purge finds the file by it.
@@ -180,7 +180,9 @@ class Creation:
             if row is not None and (enough(row) or clock() > until):
                 return row
             if clock() > until:
-                raise TemporalAway("the import was started, but cannot be seen yet; try again")
+                raise TemporalUnavailable(
+                    "the import was started, but cannot be seen yet; try again"
+                )
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _replay(
