@@ -72,8 +72,8 @@ class Site:
 
     async def docflow(self, *arguments: str) -> Any:
         """What `docflow batches ... --json` prints."""
-        surroundings = CliContext(self.stack.settings)
-        done = await run_docflow_aside("batches", *arguments, "--json", surroundings=surroundings)
+        context = CliContext(self.stack.settings)
+        done = await run_docflow_aside("batches", *arguments, "--json", context=context)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -94,7 +94,7 @@ class Site:
         """Where the run of a batch stands; None: nobody knows."""
         shown = await run_docflow_aside(
             *("batches", "show", str(key.case_id), str(key.batch_id), "--json"),
-            surroundings=CliContext(self.stack.settings),
+            context=CliContext(self.stack.settings),
         )
         run = json.loads(shown.stdout)["run"] if shown.exit_code == 0 else None
         return None if run is None else BatchStatus.model_validate(run)

@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """A command cannot go on; the message says why and what to do.
+    """A command cannot be completed; the message says why and what to do.
 
     Attributes:
         exit_code: What the shell is told.
@@ -61,7 +61,7 @@ async def attempt(work: Awaitable[Result]) -> Result | Failure:
     try:
         return await work
     except (CommandError, *_expected()) as error:
-        return Failure(str(error))
+        return Failure(_sentence(error))
 
 
 @contextmanager
@@ -78,8 +78,20 @@ def failures_in_one_line() -> Generator[None]:
 
 
 def _stop(error: Exception, exit_code: ExitCode) -> NoReturn:
-    typer.echo(f"docflow: {one_line(str(error) or type(error).__name__)}", err=True)
+    typer.echo(f"docflow: {one_line(_sentence(error))}", err=True)
     raise typer.Exit(exit_code) from error
+
+
+def _sentence(error: Exception) -> str:
+    """What is wrong and, where a service knows it, why and where to look."""
+    from workers.services.errors import ServiceError, Unavailable
+
+    text = str(error) or type(error).__name__
+    if isinstance(error, Unavailable) and (cause := str(error.__cause__ or "")):
+        text += f" ({cause})" if cause not in text else ""
+    if isinstance(error, ServiceError) and error.workflow_id is not None:
+        text += f"; see `docflow show {error.workflow_id}`"
+    return text
 
 
 def _expected() -> tuple[type[Exception], ...]:
@@ -91,6 +103,14 @@ def _expected() -> tuple[type[Exception], ...]:
     from adapters.ports import PortError
     from stack.children import StackError
     from workers.connect import TemporalUnreachable
+    from workers.services.errors import ServiceError
     from workers.settings import SettingsError
 
-    return SettingsError, PortError, SchemaBehind, TemporalUnreachable, StackError
+    return (
+        SettingsError,
+        PortError,
+        SchemaBehind,
+        ServiceError,
+        TemporalUnreachable,
+        StackError,
+    )

@@ -2,7 +2,7 @@
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +11,11 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.imports.message_files import read_body
 from workers.cli.imports.messages import read_message
-from workers.cli.imports.ports import Resources
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.settings import QueueSettings
+
+if TYPE_CHECKING:
+    from workers.services.imports.access import ImportAccess
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -139,7 +141,7 @@ async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: b
     typer.echo(f"sent message {number} to queue {message.queue} again")
 
 
-async def _get(resources: Resources, number: int) -> RejectedMessage:
+async def _get(resources: "ImportAccess", number: int) -> RejectedMessage:
     message = await resources.rejected.get(number)
     if message is None:
         raise CommandError(

@@ -12,7 +12,6 @@ from contracts.imports import ImportState
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import ExitCode, Failure, attempt, run
 from workers.cli.imports.ids import name_of
-from workers.cli.imports.ports import Runs
 from workers.cli.imports.views import row_as_json
 from workers.cli.output import (
     JsonOption,
@@ -26,6 +25,7 @@ from workers.cli.output import (
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
+    from workers.services.imports.runs import ImportRuns
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -122,7 +122,7 @@ def _worker_check(workers: int | Failure) -> Check:
     return Check("workers", True, f"{workers} polled in the last minutes")
 
 
-async def _ask_pipeline(runs: Runs, name: str, task_queue: str) -> Check:
+async def _ask_pipeline(runs: "ImportRuns", name: str, task_queue: str) -> Check:
     """An installation without a pipeline is none that is down."""
     seen = await attempt(runs.pipeline(name, task_queue))
     if isinstance(seen, Failure):
@@ -134,7 +134,7 @@ async def _ask_pipeline(runs: Runs, name: str, task_queue: str) -> Check:
     return Check(name, True, f"{polled}; {seen.open:,} open, {seen.waiting:,} wait for a person")
 
 
-async def _counts(runs: Runs) -> dict[ImportState, int]:
+async def _counts(runs: "ImportRuns") -> dict[ImportState, int]:
     numbers = await asyncio.gather(*(runs.count(state) for state in STATES))
     return dict(zip(STATES, numbers, strict=True))
 

@@ -1,4 +1,6 @@
-"""Why the gateway cannot do what it is asked to; the pages show the same sentences as the API.
+"""Why an operation on a run is refused or cannot be done: one set of errors for every caller.
+
+Pages and API answer with problem details, commands with one line and an exit code.
 
 ServiceError
   NotFound            404  unknown, or another organisation's
@@ -11,7 +13,9 @@ ServiceError
   UnsupportedFile     415  no spreadsheet, or no form upload
   Refused             422  the request makes no sense; the message says what does
   TooManyRequests     429  more uploads than one person may send in a minute
-  TemporalUnavailable        503  Temporal or the database does not answer
+  Unavailable         503  something that docflow needs does not answer
+    TemporalUnavailable    Temporal, or no worker
+    QueueUnavailable       the queue of messages
 """
 
 from typing import ClassVar
@@ -26,11 +30,16 @@ class ServiceError(Exception):
         status: HTTP status code.
         kind: Problem type, a word for programs.
         title: What kind of refusal it is, for people.
+        workflow_id: The run that it is about, where looking at it helps.
     """
 
     status: ClassVar[int] = 500
     kind: ClassVar[str] = "error"
     title: ClassVar[str] = "Something went wrong"
+
+    def __init__(self, message: str, *, workflow_id: str | None = None) -> None:
+        super().__init__(message)
+        self.workflow_id = workflow_id
 
 
 class NotFound(ServiceError):
@@ -139,9 +148,17 @@ class TooManyRequests(ServiceError):
         self.retry_after = retry_after
 
 
-class TemporalUnavailable(ServiceError):
-    """What the gateway stands on does not answer; trying again in a moment helps."""
+class Unavailable(ServiceError):
+    """Something that docflow needs does not answer; trying again in a moment helps."""
 
     status = 503
     kind = "unavailable"
     title = "Not available at the moment"
+
+
+class TemporalUnavailable(Unavailable):
+    """Temporal does not answer, or no worker does."""
+
+
+class QueueUnavailable(Unavailable):
+    """The queue of messages does not answer."""

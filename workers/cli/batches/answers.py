@@ -76,6 +76,6 @@ async def _answer(
     runs = await open_runs(cli)
     await runs.answer(key, name, BatchAnswer(reason=reason, by=cli.user))
     if as_json:
-        print_json({**key.model_dump(), "answer": name, "link": runs.link(key)})
+        print_json({**key.model_dump(), "answer": name, "link": runs.link(key.workflow_id)})
         return
     typer.echo(f"{name} taken; `docflow batches show {name_of(key)}` tells how {key} goes on")

@@ -69,12 +69,9 @@ async def open_runs(cli: CliContext) -> "BatchRuns":
     Raises:
         TemporalUnreachable: Nobody answers.
     """
-    from workers.connect import connect
-    from workers.services.batches.runs import BatchRuns
-    from workers.services.imports.runs import TemporalRuns
+    from workers.services.batches import runs
 
-    client = await connect()
-    return BatchRuns(client, TemporalRuns(client, cli.environment))
+    return await runs.open_runs(cli.environment)
 
 
 @asynccontextmanager

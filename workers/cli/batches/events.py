@@ -21,7 +21,6 @@ from workers.cli.batches.context import (
     name_of,
     open_runs,
     open_store,
-    open_tables,
 )
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
@@ -87,7 +86,7 @@ async def _start(
 
     timings = read_timings(cli.environment).model_copy(update=given) if given else None
     event = JobStarted(case_id=case, batch_id=batch, timings=timings)
-    await _tell(cli, event, as_json=as_json)
+    await _send(cli, event, as_json=as_json)
 
 
 @app.command()
@@ -101,7 +100,7 @@ def finish(
       docflow batches finish 7 1
     """
     event = JobFinished(case_id=case, batch_id=batch)
-    run(_tell(cli_context(context), event, as_json=as_json))
+    run(_send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -115,7 +114,7 @@ def end(
       docflow batches end 7 1
     """
     event = BatchEndFinished(case_id=case, batch_id=batch)
-    run(_tell(cli_context(context), event, as_json=as_json))
+    run(_send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -137,7 +136,7 @@ def cancel(
     """
     mode = CancelMode.PARTIAL if partial else CancelMode.FULL
     event = ImportCancelled(case_id=case, batch_id=batch, mode=mode)
-    run(_tell(cli_context(context), event, as_json=as_json))
+    run(_send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -161,7 +160,7 @@ async def _redrive(cli: CliContext, case: int, batch: int, *, as_json: bool) -> 
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
     if view.status.terminal and not view.dead_letters:
         raise CommandError(f"{key} is {view.status} and kept no dead letters: nothing to redrive")
-    await _tell(cli, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
+    await _send(cli, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
 
 
 @app.command()
@@ -195,18 +194,16 @@ async def _expect(cli: CliContext, case: int, batches: list[int], *, as_json: bo
     typer.echo(f"case {case} expects batch {', '.join(map(str, numbers))}")
 
 
-async def _tell(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
-    """Hand an event to its case."""
-    from adapters.database.rejected import SqlRejectedMessages
+async def _send(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
+    """Deliver an event to its case."""
     from workers.batch_settings import read_timings
 
     timings = read_timings(cli.environment)
     runs = await open_runs(cli)
-    async with open_tables(cli) as database:
-        taken_by = await runs.take(event, SqlRejectedMessages(database), timings)
+    taken_by = await runs.send(event, timings)
     if as_json:
         said = event.model_dump(mode="json", exclude_none=True)
-        print_json({**said, "taken_by": taken_by, "link": runs.link(event.key)})
+        print_json({**said, "taken_by": taken_by, "link": runs.link(event.key.workflow_id)})
         return
     typer.echo(
         f"{event.event_type} of {event.key} is taken; "

@@ -135,7 +135,7 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
 
 async def _look(cli: CliContext, key: BatchKey) -> RunSnapshot:
     runs = await open_runs(cli)
-    return RunSnapshot(await runs.status(key), runs.link(key))
+    return RunSnapshot(await runs.status(key), runs.link(key.workflow_id))
 
 
 def _row_pairs(view: "BatchView") -> list[tuple[str, object]]:

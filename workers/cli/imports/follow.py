@@ -4,14 +4,18 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from adapters.ports import RejectedMessage, Unavailable
 from contracts.imports import ImportResult, ImportStatus, workflow_id
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.errors import CommandError
-from workers.cli.imports.ports import Resources, Runs, RunView
 from workers.cli.output import console, counts_text
+
+if TYPE_CHECKING:
+    from workers.services.imports.access import ImportAccess
+    from workers.services.imports.runs import ImportRuns
+    from workers.services.runs import RunView
 
 QUIET_SECONDS = 10.0
 """How long nothing may happen before the person is told what might be missing."""
@@ -63,8 +67,8 @@ class Follower:
     def __init__(
         self,
         key: TaskKey,
-        runs: Runs,
-        resources: Resources,
+        runs: "ImportRuns",
+        resources: "ImportAccess",
         screen: Screen,
         *,
         quiet_seconds: float = QUIET_SECONDS,
@@ -85,8 +89,8 @@ class Follower:
         """Watch until the import is over or waits for a person.
 
         Raises:
-            CommandError: The message was rejected, the run ended without a result, or Temporal
-                is gone.
+            CommandError: The message was rejected.
+            ServiceError: The run ended without a result, or Temporal does not answer.
         """
         self._sign_of_life()
         pause, longest = self._pauses
@@ -122,7 +126,7 @@ class Follower:
                 "`docflow status` shows what is up."
             )
 
-    async def _watch(self, view: RunView) -> None:
+    async def _watch(self, view: "RunView") -> None:
         self._screen.state(view.status)
         try:
             mark = await self._resources.store.mark(self._key)
@@ -142,7 +146,7 @@ class Follower:
                 )
 
 
-async def find_rejection(resources: Resources, message_id: str) -> RejectedMessage | None:
+async def find_rejection(resources: "ImportAccess", message_id: str) -> RejectedMessage | None:
     """The rejected message of this id, among the newest; None when the record is away."""
     try:
         newest = await resources.rejected.list(REJECTED_LOOKED_AT)

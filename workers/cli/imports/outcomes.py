@@ -1,12 +1,13 @@
 """What a person sees when following an import is over."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from contracts.imports import ImportMessage, ImportResult, ImportState
 from workers.cli.errors import ExitCode
 from workers.cli.imports.follow import Ending, Parked
 from workers.cli.imports.ids import name_of
-from workers.cli.imports.ports import Runs
 from workers.cli.output import (
     console,
     counts_text,
@@ -15,6 +16,9 @@ from workers.cli.output import (
     problems_table,
     state_text,
 )
+
+if TYPE_CHECKING:
+    from workers.services.imports.runs import ImportRuns
 
 
 def show_sent(message: ImportMessage, *, as_json: bool) -> None:
@@ -26,7 +30,9 @@ def show_sent(message: ImportMessage, *, as_json: bool) -> None:
     typer.echo(f"sent {name}; `docflow show {name}` tells how it goes")
 
 
-def show_ending(ending: Ending, message: ImportMessage, runs: Runs, *, as_json: bool) -> None:
+def show_ending(
+    ending: Ending, message: ImportMessage, runs: "ImportRuns", *, as_json: bool
+) -> None:
     """Show result or reason, with what to do next.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,8 +23,11 @@ from workers.cli.imports.follow import Ending, Follower, ProgressScreen, find_re
 from workers.cli.imports.ids import name_of
 from workers.cli.imports.messages import build_message, new_task_id, to_wire
 from workers.cli.imports.outcomes import show_ending, show_sent
-from workers.cli.imports.ports import Resources, Runs
 from workers.cli.output import JsonOption
+
+if TYPE_CHECKING:
+    from workers.services.imports.access import ImportAccess
+    from workers.services.imports.runs import ImportRuns
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -164,7 +167,7 @@ async def _submit(
         show_ending(ending, message, runs, as_json=as_json)
 
 
-async def _refuse_known_task(resources: Resources, message: ImportMessage) -> None:
+async def _refuse_known_task(resources: "ImportAccess", message: ImportMessage) -> None:
     known = await resources.tasks.get(message.project_id, message.task_id)
     if known is not None:
         raise CommandError(_known(message, f"is {known.state} already"))
@@ -184,7 +187,7 @@ def _known(message: ImportMessage, what: str) -> str:
     )
 
 
-async def _upload(resources: Resources, message: ImportMessage, file: Path | None) -> None:
+async def _upload(resources: "ImportAccess", message: ImportMessage, file: Path | None) -> None:
     if file is None:
         return
     if isinstance(message, FileMessage):
@@ -200,7 +203,7 @@ async def _upload(resources: Resources, message: ImportMessage, file: Path | Non
         raise CommandError(_known(message, "has a file already")) from error
 
 
-async def _follow(runs: Runs, resources: Resources, message: ImportMessage) -> Ending:
+async def _follow(runs: "ImportRuns", resources: "ImportAccess", message: ImportMessage) -> Ending:
     screen = ProgressScreen()
     key = TaskKey(message.project_id, message.task_id)
     with screen.shown():

@@ -18,7 +18,6 @@ from contracts.imports import (
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, UsageError, attempt, run
 from workers.cli.imports.ids import name_of, resolve
-from workers.cli.imports.ports import RunView
 from workers.cli.output import (
     JsonOption,
     console,
@@ -36,6 +35,7 @@ from workers.cli.text import one_line
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
+    from workers.services.runs import RunView
 
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="Task id, project/task, or import/project/task.")
@@ -156,7 +156,7 @@ async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
 class RunSnapshot:
     """What Temporal and the worker tell of a run."""
 
-    view: RunView | None = None
+    view: "RunView | None" = None
     status: ImportStatus | None = None
 
 
@@ -185,7 +185,7 @@ def _row_pairs(row: "ImportTaskRow", name: str) -> list[tuple[str, object]]:
 
 
 def _run_pairs(
-    view: RunView, status: ImportStatus | None, name: str, *, known_reason: str | None
+    view: "RunView", status: ImportStatus | None, name: str, *, known_reason: str | None
 ) -> list[tuple[str, object]]:
     shown: list[tuple[str, object]] = [
         ("run", view.workflow_id),

@@ -19,8 +19,8 @@ from workers.services.errors import (
     Conflict,
     ServiceError,
     StillOpen,
-    TemporalUnavailable,
     TooManyRequests,
+    Unavailable,
 )
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,8 @@ def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError
             more = {"version": version}
         case TooManyRequests(retry_after=seconds):
             headers["retry-after"] = str(seconds)
-        case TemporalUnavailable():
+        case Unavailable():
+            logger.warning("%s: %s", error, error.__cause__)
             headers["retry-after"] = _AWAY_SECONDS
         case _:
             pass
@@ -99,10 +100,10 @@ def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthoris
 def _away(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
     logger.warning("not available: %s", error)
     return Problem(
-        TemporalUnavailable.title,
-        type_=TemporalUnavailable.kind,
+        Unavailable.title,
+        type_=Unavailable.kind,
         detail="something that the gateway needs does not answer; try again in a moment",
-        status=TemporalUnavailable.status,
+        status=Unavailable.status,
         headers={"retry-after": _AWAY_SECONDS},
     )
 

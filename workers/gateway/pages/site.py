@@ -15,7 +15,7 @@ from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.gateway.http.csrf import csrf_token, csrf_valid
 from workers.gateway.pages.rendering import Templates, is_fragment
 from workers.gateway.pages.spreadsheets.forms import Form, read_form
-from workers.services.errors import Forbidden, NotFound, ServiceError, TemporalUnavailable
+from workers.services.errors import Forbidden, NotFound, ServiceError, Unavailable
 from workers.services.identity import Identity
 from workers.services.spreadsheets.service import SpreadsheetService
 
@@ -78,12 +78,12 @@ class Site:
 
         Raises:
             Unauthorised: Nobody's.
-            TemporalUnavailable: It cannot be checked at the moment.
+            Unavailable: It cannot be checked at the moment.
         """
         try:
             return Visitor(await self._tokens.identify(session), session)
         except KeysUnavailable as error:
-            raise TemporalUnavailable(f"{error}; try again in a moment") from error
+            raise Unavailable(f"{error}; try again in a moment") from error
 
     async def visitor(self, request: Request) -> Visitor:
         """Who asks for a page.
@@ -145,7 +145,7 @@ class Site:
             return self.in_place(request, alert, error.status)
         try:
             visitor = await self.visitor(request)
-        except (SignInNeeded, TemporalUnavailable):
+        except (SignInNeeded, Unavailable):
             visitor = None
         return self.page(request, visitor, "error.html", error.status, problem=alert)
 

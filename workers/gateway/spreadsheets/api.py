@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from contracts.spreadsheets import SpreadsheetState, TypeName
 from workers.gateway.http.problems import problem_responses
+from workers.gateway.http.upload import Upload
 from workers.gateway.spreadsheets import examples, serializers
 from workers.gateway.spreadsheets.bodies import AssigneeBody
 from workers.gateway.spreadsheets.dependencies import (
@@ -24,7 +25,7 @@ from workers.gateway.spreadsheets.events import last_revision, status_events
 from workers.gateway.spreadsheets.schemas import AnswerView, ImportTypeView, ImportView, InboxView
 from workers.services.identity import Identity
 from workers.services.spreadsheets.queries import LARGEST_PAGE, settled
-from workers.services.spreadsheets.service import SpreadsheetService, Upload
+from workers.services.spreadsheets.service import SpreadsheetService
 
 router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
 

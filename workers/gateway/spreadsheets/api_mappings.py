@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from contracts.spreadsheets import FieldName
 from workers.gateway.http.problems import problem_responses
 from workers.gateway.spreadsheets import examples, serializers
-from workers.gateway.spreadsheets.bodies import CellDecisionsBody, ColumnDecisionsBody, LayoutBody
+from workers.gateway.spreadsheets.bodies import CellDecisionsBody, ColumnDecisionsBody
 from workers.gateway.spreadsheets.dependencies import (
     IfMatch,
     ImportId,
@@ -30,6 +30,7 @@ from workers.gateway.spreadsheets.schemas import (
 )
 from workers.services.errors import StillOpen, WrongState
 from workers.services.spreadsheets.queries import LARGEST_PAGE
+from workers.services.spreadsheets.upload_form import LayoutBody
 
 router = APIRouter(
     prefix="/api/imports/{uuid}",

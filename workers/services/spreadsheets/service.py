@@ -33,8 +33,6 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.types import SheetTypes
-from workers.gateway.http.upload import Upload
-from workers.gateway.settings import GatewaySettings
 from workers.services.errors import Conflict, Forbidden, WrongState
 from workers.services.identity import Identity
 from workers.services.inbox import InboxEntry, read_inbox
@@ -45,10 +43,12 @@ from workers.services.spreadsheets.queries import (
     SpreadsheetQueries,
     no_role,
 )
-from workers.services.spreadsheets.runs import Runs
+from workers.services.spreadsheets.runs import SpreadsheetRuns
+from workers.services.spreadsheets.settings import SpreadsheetSettings
+from workers.services.spreadsheets.upload_form import Upload
 from workers.services.spreadsheets.uploads import SpreadsheetUploads
 
-__all__ = ["LARGEST_PAGE", "Identity", "InboxEntry", "ReportFile", "SpreadsheetService", "Upload"]
+__all__ = ["LARGEST_PAGE", "Identity", "InboxEntry", "ReportFile", "SpreadsheetService"]
 
 _READY_SECONDS: Final = 3
 _BEGUN_SECONDS: Final = 2
@@ -73,13 +73,13 @@ class SpreadsheetService(SpreadsheetQueries):
         store: SqlSpreadsheetStore,
         blobs: Blobs,
         types: SheetTypes,
-        settings: GatewaySettings,
+        settings: SpreadsheetSettings,
         scratch: Path,
     ) -> None:
         super().__init__(views, blobs, Choices(store, types), scratch)
         self.settings = settings
         self._client = client
-        self._runs = Runs(client)
+        self._runs = SpreadsheetRuns(client)
         self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
 
     async def create(
@@ -91,7 +91,7 @@ class SpreadsheetService(SpreadsheetQueries):
 
         Args:
             who: Who uploads.
-            upload: The form as it arrives; see `workers.gateway.http.upload`.
+            upload: The form as it arrives.
             key: Idempotency key: a second request with it is answered with the first one's import.
 
         Raises:

@@ -5,11 +5,9 @@ import hashlib
 import logging
 import secrets
 import uuid as uuids
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
-
-from pydantic import ValidationError
 
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
@@ -17,13 +15,11 @@ from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_id
 from domain.spreadsheets.types import SheetTypes
-from workers.gateway.http import csrf
-from workers.gateway.http.upload import Upload
-from workers.gateway.settings import GatewaySettings
-from workers.gateway.spreadsheets.bodies import UploadFields, problems_of
 from workers.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
 from workers.services.identity import Identity
-from workers.services.spreadsheets.runs import Runs, StartedBefore
+from workers.services.spreadsheets.runs import SpreadsheetRuns, StartedBefore
+from workers.services.spreadsheets.settings import SpreadsheetSettings
+from workers.services.spreadsheets.upload_form import Upload, UploadFields, read_fields
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +38,12 @@ class SpreadsheetUploads:
 
     def __init__(
         self,
-        runs: Runs,
+        runs: SpreadsheetRuns,
         views: SqlSpreadsheetViews,
         store: SqlSpreadsheetStore,
         blobs: Blobs,
         types: SheetTypes,
-        settings: GatewaySettings,
+        settings: SpreadsheetSettings,
     ) -> None:
         self._runs = runs
         self._views = views
@@ -70,7 +66,7 @@ class SpreadsheetUploads:
         await upload.open()
         source = await self._blobs.write(name, upload.file())
         try:
-            fields = _read_fields(await upload.finish())
+            fields = read_fields(await upload.finish())
             order = await self._order(who, uuid, source, upload.filename, fields, key)
         except BaseException:
             await self._discard(name)
@@ -205,14 +201,6 @@ class SpreadsheetUploads:
             await self._blobs.delete(name)
         except PortError as error:
             logger.warning("an upload that was not taken is left to the purge: %s", error)
-
-
-def _read_fields(fields: Mapping[str, str]) -> UploadFields:
-    given = {name: value for name, value in fields.items() if name != csrf.FIELD}
-    try:
-        return UploadFields.model_validate(given)
-    except ValidationError as error:
-        raise Refused(problems_of(error)) from error
 
 
 def _fingerprint(source: BlobRef, filename: str, fields: UploadFields) -> str:
