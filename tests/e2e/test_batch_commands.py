@@ -17,10 +17,11 @@ from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
 from stack.temporal import TUNING, temporal_binary
-from tests.support.cli import Terminal
+from tests.support.cli import Terminal, run_docflow_aside
 from tests.support.waiting import eventually
 from workers.batch_resources import BatchResources
 from workers.catalogue import CATALOGUE
+from workers.cli.context import CliContext
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
 from workers.resources import open_resources
@@ -116,6 +117,16 @@ async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     shown = await terminal.docflow("show", "1", "4")
     assert "http://ui:8233/namespaces/default/workflows/batch%2F1%2F4" in shown
     assert "event source mapping" in shown and "visible" in shown
+
+    context = CliContext(terminal.environment)
+    by_id = await run_docflow_aside("show", "batch/1/4", context=context)
+    assert by_id.exit_code == 0 and "event source mapping" in by_id.stdout
+    case = await run_docflow_aside("show", "case/1", "--json", context=context)
+    assert json.loads(case.stdout)["status"]["running"] == 4
+    listed = await run_docflow_aside("list", "--pipeline", "batches", "--json", context=context)
+    assert "batch/1/4" in {row["workflow_id"] for row in json.loads(listed.stdout)}
+    refused = await run_docflow_aside("retry", "batch/1/4", context=context)
+    assert refused.exit_code == 1 and "retry was refused" in refused.stderr
 
     await terminal.docflow("finish", "1", "4")
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")

@@ -1,5 +1,6 @@
 """`docflow spreadsheets`, on a real server, with the real worker and database."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,10 @@ from adapters.files.documents import FileDocuments
 from contracts.spreadsheets import FINAL
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
-from tests.support.cli import Terminal
+from tests.support.cli import Terminal, run_docflow_aside
 from tests.support.waiting import eventually
 from workers.catalogue import CATALOGUE
+from workers.cli.context import CliContext
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
 from workers.resources import open_resources
@@ -118,6 +120,17 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     with FileDocuments().open_table(report) as table:
         assert len(list(table.rows())) == 4
     assert "add --force" in await terminal.refused("report", uuid, "--out", str(report))
+
+    context = CliContext(terminal.environment)
+    again = tmp_path / "again.xlsx"
+    by_id = await run_docflow_aside("report", uuid, "--out", str(again), context=context)
+    assert by_id.exit_code == 0 and again.read_bytes() == report.read_bytes()
+    rows = await run_docflow_aside("list", "--pipeline", "spreadsheets", "--json", context=context)
+    assert uuid in {row["uuid"] for row in json.loads(rows.stdout)}
+    shown = await run_docflow_aside("show", f"spreadsheet/{uuid}", "--json", context=context)
+    assert json.loads(shown.stdout)["import"]["uuid"] == uuid
+    over = await run_docflow_aside("cancel", uuid, context=context)
+    assert over.exit_code == 1 and "takes no more answers" in over.stderr
 
     await terminal.docflow("undo", uuid)
     undo: dict[str, Any] = {}

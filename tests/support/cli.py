@@ -29,10 +29,13 @@ from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.app import app
 from workers.cli.context import CliContext
 from workers.connect import TemporalUnreachable
+from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, queue, runs
 from workers.services.imports.queue import QueueDepth
 from workers.services.runs import PipelineView, RunView
+from workers.services.spreadsheets import verbs as spreadsheet_verbs
+from workers.services.verbs import Filters, RunEntry
 from workers.settings import BlobSettings, DatabaseSettings, QueueSettings
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
@@ -254,6 +257,10 @@ class FakeRuns:
         return self.pipelines[name]
 
 
+async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+    return []
+
+
 @dataclass
 class FakeInstallation:
     """Everything a command can reach, and what it said."""
@@ -264,6 +271,8 @@ class FakeInstallation:
     rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     queue: FakeQueue = field(default_factory=FakeQueue)
+    listed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What lists of other pipelines read, by pipeline."""
     runs: FakeRuns | None = field(default_factory=FakeRuns)
     """None: Temporal is away."""
 
@@ -288,6 +297,8 @@ class FakeInstallation:
         """Run a command."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
+            for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
+                patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(queue, "open_queue", self._queue)
             patch.setattr(runs, "open_runs", self._runs)
             return run_docflow(*arguments, context=CliContext(self.environment))

@@ -7,16 +7,18 @@ import typer
 from stack import commands as stack
 from stack.demo import command as demo
 from workers.cli import (
+    answers,
     batches,
     database,
     gateway,
     processes,
     rejected,
+    runs,
     schedules,
     spreadsheets,
     status,
 )
-from workers.cli.imports import answers, submit, views
+from workers.cli.imports import submit
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +50,7 @@ def docflow() -> None:
 
 
 app.add_typer(submit.app, name="submit")
-for commands in (status.app, views.app, answers.app, demo.app, gateway.app):
+for commands in (status.app, runs.app, answers.app, demo.app, gateway.app):
     app.add_typer(commands)
 app.add_typer(spreadsheets.app, name="spreadsheets")
 app.add_typer(batches.app, name="batches")

@@ -74,7 +74,7 @@ def failures_in_one_line() -> Generator[None]:
     except CommandError as error:
         _stop(error, error.exit_code)
     except _expected() as error:
-        _stop(error, ExitCode.FAILED)
+        _stop(error, ExitCode.USAGE if _is_misuse(error) else ExitCode.FAILED)
 
 
 def _stop(error: Exception, exit_code: ExitCode) -> NoReturn:
@@ -92,6 +92,12 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ServiceError) and error.workflow_id is not None:
         text += f"; see `docflow show {error.workflow_id}`"
     return text
+
+
+def _is_misuse(error: Exception) -> bool:
+    from workers.services.errors import InvalidRequest
+
+    return isinstance(error, InvalidRequest)
 
 
 def _expected() -> tuple[type[Exception], ...]:

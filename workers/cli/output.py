@@ -21,7 +21,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WIDTH_OF_A_PIPE = 200
 """Columns of a table that does not go to a terminal, so that ids stay on one line."""
 
-_STYLES: Mapping[ImportState, str] = {
+_STYLES: Mapping[str, str] = {
     ImportState.RUNNING: "cyan",
     ImportState.PARKED: "bold yellow",
     ImportState.COMPLETED: "green",
@@ -53,9 +53,9 @@ def text(value: object, style: str = "") -> "Text":
     return Text("" if value is None else visible(str(value)), style)
 
 
-def state_text(state: ImportState) -> "Text":
-    """A state in its colour."""
-    return text(state, _STYLES[state])
+def state_text(state: str) -> "Text":
+    """A state of a run in its colour, where it has one."""
+    return text(state, _STYLES.get(state.lower(), ""))
 
 
 def table(*columns: str, title: str | None = None, numbers: Iterable[str] = ()) -> "Table":

@@ -9,8 +9,8 @@ import typer
 from adapters.ports import RejectedMessage
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
-from workers.cli.imports.message_files import read_body
 from workers.cli.imports.messages import read_message
+from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.settings import QueueSettings
 

@@ -12,6 +12,7 @@ ServiceError
   TooLarge            413  more bytes than an upload may have
   UnsupportedFile     415  no spreadsheet, or no form upload
   Refused             422  the request makes no sense; the message says what does
+    InvalidRequest         an id, verb or corrected message that cannot be meant
   TooManyRequests     429  more uploads than one person may send in a minute
   Unavailable         503  something that docflow needs does not answer
     TemporalUnavailable    Temporal, or no worker
@@ -130,6 +131,10 @@ class Refused(ServiceError):
     status = 422
     kind = "refused"
     title = "The request cannot be taken"
+
+
+class InvalidRequest(Refused):
+    """An id, a verb or a corrected message that cannot be meant; nothing was sent."""
 
 
 class TooManyRequests(ServiceError):

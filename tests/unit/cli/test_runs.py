@@ -23,9 +23,8 @@ from contracts.imports import (
 )
 from domain.imports.chunks import TaskKey
 from tests.support.cli import FakeInstallation, FakeRuns, a_row, a_view
-from workers.cli.errors import UsageError
-from workers.cli.imports.ids import parse_id
 from workers.services.errors import ServiceError
+from workers.services.imports.verbs import key_of
 
 REPORT = BlobRef(name="reports/P1/T1.xlsx", size=5)
 KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
@@ -34,16 +33,17 @@ KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
 @given(KEYS, KEYS)
 def test_every_full_name_is_understood(project: str, task: str) -> None:
     key = TaskKey(project, task)
-    assert parse_id(f"{project}/{task}") == parse_id(workflow_id(project, task)) == key
-    assert parse_id(f" {task} ") == task
+    assert key_of(f"{project}/{task}") == key_of(workflow_id(project, task)) == key
+    assert key_of(f" {task} ") == task
 
 
 @pytest.mark.parametrize(
     "text", ["", "/", "P1/", "/T1", "a b", "export/P1/T1", "import/P1/T1/x", "../T1", "P1/\x1b"]
 )
 def test_what_names_no_import_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="names no import; write the task id, project/task"):
-        parse_id(text)
+    assert key_of(text) is None
+    done = FakeInstallation().docflow("show", text)
+    assert done.exit_code == 2 and "names no run; write a task id, project/task" in done.stderr
 
 
 def an_installation(*rows: ImportTaskRow, runs: FakeRuns | None = None) -> FakeInstallation:
@@ -57,11 +57,11 @@ def test_a_bare_task_id_has_to_be_of_one_project() -> None:
     both = installation.docflow("show", "T1")
     assert (both.exit_code, both.stderr) == (
         2,
-        "docflow: task T1 is in several projects: write one of P1/T1, P2/T1\n",
+        "docflow: T1 names several runs: write one of import/P1/T1, import/P2/T1\n",
     )
     none = installation.docflow("show", "T2")
     assert none.exit_code == 1
-    assert "no import of task T2 yet" in none.stderr and "write project/task" in none.stderr
+    assert "there is no run T2: `docflow list`" in none.stderr and "workflow id" in none.stderr
 
 
 def test_list_shows_the_imports_that_were_asked_for() -> None:
@@ -162,7 +162,9 @@ def test_answers_reach_the_run_with_who_gave_them() -> None:
     installation = FakeInstallation()
     for name in ("skip", "fail", "cancel"):
         done = installation.docflow(name, "P1/T1", "--reason", "sent twice")
-        assert done.exit_code == 0 and done.stdout.startswith(f"{name} taken; `docflow show P1/T1`")
+        assert done.exit_code == 0 and done.stdout.startswith(
+            f"{name} accepted; see `docflow show P1/T1`"
+        )
     assert installation.docflow("retry", "import/P1/T1", "--json").exit_code == 0
     assert installation.runs is not None
     answer = Answer(reason="sent twice", by="ada")

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from contracts.batches import BatchAnswer
+from workers.cli.answers import check_reason
 from workers.cli.batches.context import BatchArgument, CaseArgument, key_of, name_of, open_runs
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import UsageError, run
-from workers.cli.imports.answers import REASON_LENGTH
+from workers.cli.errors import run
 from workers.cli.output import JsonOption, print_json
 
 ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the run later.")]
@@ -70,8 +70,7 @@ def fail(
 async def _answer(
     cli: CliContext, name: str, case: int, batch: int, reason: str | None, *, as_json: bool
 ) -> None:
-    if reason is not None and len(reason) > REASON_LENGTH:
-        raise UsageError(f"--reason has {len(reason)} characters; at most {REASON_LENGTH}")
+    check_reason(reason)
     key = key_of(case, batch)
     runs = await open_runs(cli)
     await runs.answer(key, name, BatchAnswer(reason=reason, by=cli.user))

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contracts.batches import LARGEST_ID, BatchKey, BatchStatus, LoaderStatus, PolledDepth
+from contracts.batches import (
+    LARGEST_ID,
+    BatchKey,
+    BatchStatus,
+    CaseStatus,
+    LoaderStatus,
+    LoadResult,
+    PolledDepth,
+)
 from workers.cli.batches.context import (
     BatchArgument,
     CaseArgument,
@@ -18,7 +26,9 @@ from workers.cli.batches.context import (
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+from workers.cli.runs import show_in_temporal
 from workers.cli.text import one_line
+from workers.services.batches.verbs import key_of as batch_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -98,6 +108,20 @@ def show(
       docflow batches show 7 1
     """
     run(_show(cli_context(context), key_of(case, batch), as_json=as_json))
+
+
+async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
+    """Show one batch, case or load of a document in full.
+
+    Raises:
+        CommandError: There is none.
+    """
+    batch = batch_of(workflow_id)
+    if batch is not None:
+        await _show(cli, batch, as_json=as_json)
+        return
+    status = CaseStatus if workflow_id.startswith("case/") else LoadResult
+    await show_in_temporal(cli, workflow_id, status, as_json=as_json)
 
 
 @dataclass(frozen=True)

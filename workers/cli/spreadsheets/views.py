@@ -90,12 +90,13 @@ def show(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False
     Example:
       docflow spreadsheets show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
-    run(_show(cli_context(context), uuid, as_json=as_json))
+    run(show_run(cli_context(context), uuid, as_json=as_json))
 
 
-async def _show(cli: CliContext, uuid: str, *, as_json: bool) -> None:
+async def show_run(cli: CliContext, id: str, *, as_json: bool) -> None:
+    """Show one import in full, by its uuid or its workflow id."""
     async with open_access(cli) as access:
-        row = await access.service.get(access.who, parse_uuid(uuid))
+        row = await access.service.get(access.who, parse_uuid(id))
         undo = await access.service.undo_view(access.who, row.uuid)
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})
