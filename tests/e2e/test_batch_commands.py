@@ -112,7 +112,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
 async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     key = BatchKey(case_id=1, batch_id=4)
     said = await terminal.docflow("start", "1", "4")
-    assert "JOB_STARTED of batch 4 of case 1 is taken" in said
+    assert "JOB_STARTED of batch 4 of case 1 accepted" in said
     await terminal.until(key, LoaderStatus.PROCESSING, "loading")
     shown = await terminal.docflow("show", "1", "4")
     assert "http://ui:8233/namespaces/default/workflows/batch%2F1%2F4" in shown
@@ -171,7 +171,7 @@ async def test_a_parked_batch_is_answered(terminal: Person) -> None:
     assert seen["run"]["next_steps"] == "retry, skip or fail"
     assert "docflow batches retry | skip | fail 5 1" in await terminal.docflow("show", "5", "1")
     assert "501 characters" in await terminal.refused("retry", "5", "1", "--reason", "x" * 501)
-    assert "retry taken" in await terminal.docflow("retry", "5", "1")
+    assert "retry accepted" in await terminal.docflow("retry", "5", "1")
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
     answered = await terminal.json("skip", "5", "1", "--reason", "nothing follows")
     assert answered["answer"] == "skip"

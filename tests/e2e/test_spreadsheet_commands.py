@@ -95,7 +95,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     assert unknown["header"] == "Race group"
     assert "Race group" in await terminal.docflow("columns", uuid)
     said = await terminal.docflow("columns", uuid, "--set", f"{unknown['id']}=EVENT_CATEGORY_NAME")
-    assert f"taken; {uuid} is COLUMN_MAPPING" in said
+    assert f"accepted; {uuid} is COLUMN_MAPPING" in said
     await terminal.docflow("confirm-columns", uuid)
 
     listed = await terminal.docflow("list", "--state", "CELL_MAPPING")
@@ -180,7 +180,7 @@ async def test_somebody_else_is_waited_for_and_cancels(terminal: Person, tmp_pat
         ),
         (
             ("values", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--confirm", "1", "--create", "1"),
-            "two things are said about 1",
+            "value 1 has two decisions; give one",
         ),
         (
             ("submit", __file__, "--type", "EVENT_PARTICIPANT", "--organisation", "1"),

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class ExitCode(IntEnum):
-    """What a command tells the shell. A completed import is 0, rejected rows or not."""
+    """Exit codes of commands. A completed import is 0, rejected rows or not."""
 
     DONE = 0
     FAILED = 1
@@ -28,7 +28,7 @@ class CommandError(Exception):
     """A command cannot be completed; the message says why and what to do.
 
     Attributes:
-        exit_code: What the shell is told.
+        exit_code: Exit code of the command.
     """
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:

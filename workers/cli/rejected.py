@@ -1,4 +1,4 @@
-"""`docflow rejected`: messages that were turned away at the door."""
+"""`docflow rejected`: messages that were rejected."""
 
 import secrets
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Messages that were turned away.",
+    help="Messages that were rejected.",
 )
 
 NumberArgument = Annotated[int, typer.Argument(metavar="N", help="Number in `rejected list`.")]
@@ -154,8 +154,8 @@ def _refuse_other_queue(message: RejectedMessage, cli: CliContext) -> None:
     queue_name = QueueSettings.read(cli.environment).queue_name
     if message.queue != queue_name:
         raise CommandError(
-            f"message {message.id} came from queue {message.queue!r} and this is {queue_name!r}; "
-            f"set AZURE_SERVICE_BUS_QUEUE_NAME={message.queue} to send it there"
+            f"message {message.id} came from queue {message.queue!r}, but {queue_name!r} is "
+            f"configured; set AZURE_SERVICE_BUS_QUEUE_NAME={message.queue} to send it there"
         )
 
 

@@ -8,10 +8,10 @@ ServiceError
   StillOpen           406  required fields or values have no mapping yet
   WrongState          409  the import has moved on, or is not there yet
   Gone                410  purged after its retention
-  Conflict            412  somebody changed the mappings meanwhile
+  Conflict            412  the mappings were changed meanwhile
   TooLarge            413  more bytes than an upload may have
   UnsupportedFile     415  no spreadsheet, or no form upload
-  Refused             422  the request makes no sense; the message says what does
+  Refused             422  cannot be carried out as it stands; the message says why
     InvalidRequest         an id, verb or corrected message that cannot be meant
   TooManyRequests     429  more uploads than one person may send in a minute
   Unavailable         503  something that docflow needs does not answer
@@ -44,7 +44,7 @@ class ServiceError(Exception):
 
 
 class NotFound(ServiceError):
-    """There is no such thing, or it is none of the asker's business."""
+    """Unknown, or of an organisation that is not the caller's."""
 
     status = 404
     kind = "not-found"
@@ -64,7 +64,7 @@ class StillOpen(ServiceError):
 
     Attributes:
         answer: What is open.
-        saved: The decisions of this request were taken all the same.
+        saved: The decisions of this request were saved all the same.
     """
 
     status = 406
@@ -94,7 +94,7 @@ class Gone(ServiceError):
 
 
 class Conflict(ServiceError):
-    """Somebody changed the mappings meanwhile.
+    """The mappings were changed meanwhile.
 
     Attributes:
         version: Of the mappings as they are now; None when it is not known.
@@ -102,7 +102,7 @@ class Conflict(ServiceError):
 
     status = 412
     kind = "version-conflict"
-    title = "Changed by somebody else"
+    title = "Changed by someone else"
 
     def __init__(self, message: str, version: int | None = None) -> None:
         super().__init__(message)
@@ -126,11 +126,11 @@ class UnsupportedFile(ServiceError):
 
 
 class Refused(ServiceError):
-    """The request makes no sense."""
+    """The request is well-formed and cannot be carried out as it stands."""
 
     status = 422
     kind = "refused"
-    title = "The request cannot be taken"
+    title = "Unprocessable request"
 
 
 class InvalidRequest(Refused):

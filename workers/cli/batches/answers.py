@@ -41,7 +41,7 @@ def skip(
     reason: ReasonOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on without a step of the end; before that, the batch is given up.
+    """Continue without a step of the end; before that, the batch is given up.
 
     \b
     Example:
@@ -77,4 +77,4 @@ async def _answer(
     if as_json:
         print_json({**key.model_dump(), "answer": name, "link": runs.link(key.workflow_id)})
         return
-    typer.echo(f"{name} taken; `docflow batches show {name_of(key)}` tells how {key} goes on")
+    typer.echo(f"{name} accepted; see `docflow batches show {name_of(key)}`")

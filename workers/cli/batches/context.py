@@ -38,7 +38,7 @@ async def open_tables(cli: CliContext) -> AsyncGenerator["Database"]:
     """The database.
 
     Raises:
-        SettingsError: `DATABASE_URL` is missing or makes no sense.
+        SettingsError: `DATABASE_URL` is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     from adapters.database import open_database, require_current
@@ -54,7 +54,7 @@ async def open_store(cli: CliContext) -> AsyncGenerator["SqlBatchStore"]:
     """The tables of batches.
 
     Raises:
-        SettingsError: `DATABASE_URL` is missing or makes no sense.
+        SettingsError: `DATABASE_URL` is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     from adapters.database.batches import SqlBatchStore
@@ -67,7 +67,7 @@ async def open_runs(cli: CliContext) -> "BatchRuns":
     """Temporal.
 
     Raises:
-        TemporalUnreachable: Nobody answers.
+        TemporalUnreachable: Temporal does not answer.
     """
     from workers.services.batches import runs
 
@@ -79,9 +79,9 @@ async def open_cloud(cli: CliContext) -> AsyncGenerator["BatchResources"]:
     """Tables, Temporal and AWS.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Nobody answers.
+        TemporalUnreachable: Temporal does not answer.
     """
     from workers.batch_resources import open_batches
     from workers.batch_settings import BatchSettings

@@ -1,4 +1,4 @@
-"""What happens to a batch, said by a person instead of by a message."""
+"""Events of a batch, sent by a person instead of by a message."""
 
 from typing import Annotated
 
@@ -93,7 +93,7 @@ async def _start(
 def finish(
     context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
 ) -> None:
-    """Say that all documents of a batch have been sent, as JOB_FINISHED does.
+    """Report that all documents of a batch have been sent, as JOB_FINISHED does.
 
     \b
     Example:
@@ -107,7 +107,7 @@ def finish(
 def end(
     context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
 ) -> None:
-    """Say that what follows the loading is done, as BATCH_END_FINISHED does.
+    """Report that what follows the loading is done, as BATCH_END_FINISHED does.
 
     \b
     Example:
@@ -173,7 +173,7 @@ def expect(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Make known which batches of a case will come: none overtakes one with a lower number.
+    """Declare which batches of a case will come: none overtakes one with a lower number.
 
     \b
     Example:
@@ -184,7 +184,7 @@ def expect(
 
 async def _expect(cli: CliContext, case: int, batches: list[int], *, as_json: bool) -> None:
     if wrong := [batch for batch in batches if not 1 <= batch <= LARGEST_ID]:
-        raise UsageError(f"{wrong[0]} is no batch: numbers go from 1 to {LARGEST_ID}")
+        raise UsageError(f"{wrong[0]} is no batch: numbers are from 1 to {LARGEST_ID}")
     numbers = sorted(set(batches))
     async with open_store(cli) as store:
         await store.expect([key_of(case, batch) for batch in numbers])
@@ -206,6 +206,6 @@ async def _send(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
         print_json({**said, "taken_by": taken_by, "link": runs.link(event.key.workflow_id)})
         return
     typer.echo(
-        f"{event.event_type} of {event.key} is taken; "
-        f"`docflow batches show {name_of(event.key)}` tells how it goes"
+        f"{event.event_type} of {event.key} accepted; "
+        f"see `docflow batches show {name_of(event.key)}`"
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workers.services.runs import RunView
 
 QUIET_SECONDS = 10.0
-"""How long nothing may happen before the person is told what might be missing."""
+"""Seconds without progress after which hints about what may be missing are shown."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 """Seconds between two looks: small documents are done in a moment, big ones take minutes."""
 REJECTED_LOOKED_AT = 50
@@ -121,8 +121,8 @@ class Follower:
         if self._is_quiet():
             self._hinted = True
             self._screen.hint(
-                f"No run {self._workflow_id} after {self._quiet_seconds:.0f} s. Does a bridge "
-                "receive from this queue (`docflow bridge service-bus`)? "
+                f"No run {self._workflow_id} after {self._quiet_seconds:.0f} s. Is a bridge "
+                "receiving from this queue (`docflow bridge service-bus`)? "
                 "`docflow status` shows what is up."
             )
 
@@ -131,7 +131,7 @@ class Follower:
         try:
             mark = await self._resources.store.mark(self._key)
         except Unavailable:
-            # The run goes on without us, and so does looking at it.
+            # The run does not depend on this progress mark: keep following it.
             return
         if mark != self._mark:
             self._mark = mark
@@ -141,13 +141,13 @@ class Follower:
             self._hinted = True
             if await self._runs.workers() == 0:
                 self._screen.hint(
-                    "The run has begun and no worker takes its work: "
+                    "The run has started and no worker polls its task queue: "
                     "start `docflow worker imports`."
                 )
 
 
 async def find_rejection(resources: "ImportAccess", message_id: str) -> RejectedMessage | None:
-    """The rejected message of this id, among the newest; None when the record is away."""
+    """The rejected message of this id, among the newest; None when the record is unavailable."""
     try:
         newest = await resources.rejected.list(REJECTED_LOOKED_AT)
     except Unavailable:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def show_sent(message: ImportMessage, *, as_json: bool) -> None:
-    """Nobody follows: say how to find the import."""
+    """Show where to find an import that is not followed."""
     if as_json:
         print_json({"task": name_of(message), "workflow_id": message.workflow_id})
         return
     name = name_of(message)
-    typer.echo(f"sent {name}; `docflow show {name}` tells how it goes")
+    typer.echo(f"sent {name}; see `docflow show {name}`")
 
 
 def show_ending(
@@ -90,7 +90,7 @@ def _show_parked(
                 (message.document_type, name),
                 ("state", state_text(ImportState.PARKED)),
                 ("step", status and status.step),
-                ("reason", status.reason if status else f"`docflow show {name}` tells"),
+                ("reason", status.reason if status else f"see `docflow show {name}`"),
                 ("try again", f"docflow retry {name} [--message corrected.json]"),
                 ("leave it out", f"docflow skip {name}"),
                 ("give it up", f"docflow fail {name}"),

@@ -211,7 +211,7 @@ async def _follow(runs: "ImportRuns", resources: "ImportAccess", message: Import
             return await Follower(key, runs, resources, screen).follow()
         except asyncio.CancelledError:
             screen.hint(
-                f"No longer following; the import goes on: `docflow show {name_of(message)}`, "
+                f"No longer following; the import continues: `docflow show {name_of(message)}`, "
                 f"`docflow cancel {name_of(message)}`"
             )
             raise

@@ -64,10 +64,10 @@ async def open_access(
         email: Mail address of the user.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
-        CommandError: The service refuses what it is asked inside the block.
+        CommandError: The service refused an operation inside the block.
     """
     from workers.services.errors import ServiceError
     from workers.services.spreadsheets import access
@@ -88,7 +88,7 @@ def _in_options(refusal: str) -> str:
 
 
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
-    """The gateway's settings but for its keys: nobody signs in at a terminal."""
+    """The gateway's settings except its keys: no one signs in at a terminal."""
     from workers.gateway.settings import GatewaySettings
 
     ours = {name: value for name, value in environment.items() if "_JWT_" not in name}

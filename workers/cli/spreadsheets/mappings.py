@@ -1,4 +1,4 @@
-"""Columns and values of an import: what they mean, and saying so."""
+"""Columns and values of an import: what they mean, and decisions about it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -26,6 +26,11 @@ ConfirmOption = Annotated[
     list[int] | None, typer.Option(metavar="ID", help="The match is right; may be repeated.")
 ]
 
+_NOUNS: Mapping[type[ColumnDecision | CellDecision], str] = {
+    ColumnDecision: "column",
+    CellDecision: "value",
+}
+
 app = typer.Typer(rich_markup_mode=None)
 
 
@@ -43,7 +48,7 @@ def columns(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what columns mean, or say it.
+    """Show what columns mean, or decide it.
 
     \b
     Examples:
@@ -114,7 +119,7 @@ def values(
     page: Annotated[int, typer.Option(min=0, help="200 values are a page; from 0.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what values mean, or say it; `candidates` shows what there is to choose from.
+    """Show what values mean, or decide it; `candidates` shows what there is to choose from.
 
     \b
     Examples:
@@ -230,7 +235,7 @@ def _decisions(
     said += [(id, {name: True}) for name, ids in flags.items() for id in ids]
     ids = [id for id, _ in said]
     if twice := sorted({id for id in ids if ids.count(id) > 1}):
-        raise UsageError(f"two things are said about {', '.join(map(str, twice))}; say one")
+        raise UsageError(f"{_NOUNS[kind]} {', '.join(map(str, twice))} has two decisions; give one")
     try:
         return [kind.model_validate({"id": id, **decision}) for id, decision in said]
     except ValidationError as error:

@@ -93,10 +93,7 @@ async def _submit(
     if as_json:
         print_json(to_json(row))
         return
-    typer.echo(
-        f"{row.filename} is import {row.uuid}; `docflow spreadsheets show {row.uuid}` tells "
-        "how it goes"
-    )
+    typer.echo(f"{row.filename} is import {row.uuid}; see `docflow spreadsheets show {row.uuid}`")
 
 
 def _opened(file: Path) -> BinaryIO:

@@ -26,7 +26,7 @@ from workers.services.errors import (
 logger = logging.getLogger(__name__)
 
 _TYPES: Final = "urn:docflow:problem:{type}"
-_AWAY_SECONDS: Final = "5"
+_RETRY_SECONDS: Final = "5"
 """When to try again while something does not answer."""
 
 
@@ -36,9 +36,9 @@ def handle_problems(app: FastAPI) -> None:
         handlers={
             ServiceError: _of_service,
             Unauthorised: _unauthorised,
-            KeysUnavailable: _away,
-            PortError: _away,
-            ClientDisconnect: _gone_away,
+            KeysUnavailable: _unavailable,
+            PortError: _unavailable,
+            ClientDisconnect: _client_closed,
             RequestValidationError: _malformed,
             HTTPException: _of_http,
             Exception: _unexpected,
@@ -63,7 +63,7 @@ def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError
             headers["retry-after"] = str(seconds)
         case Unavailable():
             logger.warning("%s: %s", error, error.__cause__)
-            headers["retry-after"] = _AWAY_SECONDS
+            headers["retry-after"] = _RETRY_SECONDS
         case _:
             pass
     return Problem(
@@ -97,14 +97,14 @@ def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthoris
     )
 
 
-def _away(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
+def _unavailable(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
     logger.warning("not available: %s", error)
     return Problem(
         Unavailable.title,
         type_=Unavailable.kind,
         detail="something that the gateway needs does not answer; try again in a moment",
         status=Unavailable.status,
-        headers={"retry-after": _AWAY_SECONDS},
+        headers={"retry-after": _RETRY_SECONDS},
     )
 
 
@@ -116,7 +116,7 @@ def _malformed(
         for each in error.errors()[:20]
     ]
     return Problem(
-        "The request cannot be taken",
+        "Unprocessable request",
         type_="refused",
         detail="; ".join(f"{each['location']}: {each['message']}" for each in errors[:5]),
         status=422,
@@ -124,13 +124,13 @@ def _malformed(
     )
 
 
-def _gone_away(handler: ExceptionHandler, request: Request, error: ClientDisconnect) -> Problem:
-    # Nobody reads this; it keeps what happens every day out of the log of failures.
-    return Problem("The sender went away", type_="gone-away", status=400)
+def _client_closed(handler: ExceptionHandler, request: Request, error: ClientDisconnect) -> Problem:
+    # The client is gone; this keeps an everyday event out of the log of failures.
+    return Problem("Client closed request", type_="gone-away", status=400)
 
 
 def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
-    # The server logs the error itself; its text may hold what nobody outside should read.
+    # The server logs the error itself; its text may hold what outsiders must not read.
     return Problem(
         "Something went wrong",
         type_="internal",

@@ -126,8 +126,8 @@ class SpreadsheetRuns:
             StillOpen: Something required is open; nothing has changed.
             Conflict: Somebody else has answered meanwhile.
             WrongState: The run does not wait for this, or has ended.
-            Refused: The answer makes no sense.
-            TemporalUnavailable: Nobody answers.
+            Refused: The answer cannot be applied.
+            TemporalUnavailable: Temporal or the run does not answer.
         """
         if row.state in FINAL:
             raise _ended(row)
@@ -140,7 +140,7 @@ class SpreadsheetRuns:
             raise _ended(row) from None
 
     async def undo(self, order: UndoOrder) -> None:
-        """Start taking an import back; one that is being taken back goes on.
+        """Start taking an import back; one that is being taken back continues.
 
         Raises:
             TemporalUnavailable: Temporal does not take it.
@@ -209,7 +209,7 @@ class SpreadsheetRuns:
     async def _deliver(self, run: str, name: str, answer: Contract) -> MappingsAnswer:
         """Send an update until it is admitted: the server gives one back that meets an event."""
         handle = self._client.get_workflow_handle(run)
-        # The same id at every attempt: one that got through is not taken twice.
+        # The same id at every attempt: one that got through is not applied twice.
         id = str(uuids.uuid4())
         while True:
             try:

@@ -140,7 +140,7 @@ class SpreadsheetService(SpreadsheetQueries):
         Raises:
             Conflict: The mappings are not at the expected version any more.
             WrongState: Columns are not being mapped.
-            Refused: A decision makes no sense; none was taken.
+            Refused: A decision cannot be applied; none was saved.
         """
         row = await self._decided_by(who, uuid)
         order = ColumnDecisions(
@@ -188,7 +188,7 @@ class SpreadsheetService(SpreadsheetQueries):
         Raises:
             Conflict: The mappings are not at the expected version any more.
             WrongState: Values are not being mapped.
-            Refused: A decision makes no sense; none was taken.
+            Refused: A decision cannot be applied; none was saved.
         """
         row = await self._decided_by(who, uuid)
         order = CellDecisions(
@@ -236,7 +236,7 @@ class SpreadsheetService(SpreadsheetQueries):
     async def reassign(
         self, who: Identity, uuid: str, to: str, notify: str | None = None
     ) -> MappingsAnswer:
-        """Let somebody else be waited for.
+        """Assign an import to another person.
 
         Raises:
             WrongState: It has ended already.
@@ -288,7 +288,7 @@ class SpreadsheetService(SpreadsheetQueries):
             raise Conflict(str(conflict), now.version if now else None) from conflict
 
     async def _decided_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
-        """The import, for somebody who may change it."""
+        """The import, for a caller who may change it."""
         row = await self.kept(who, uuid)
         if not who.may_write:
             raise _reads_only()

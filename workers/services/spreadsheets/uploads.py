@@ -100,7 +100,7 @@ class SpreadsheetUploads:
         if key is not None:
             uuid = str(uuids.uuid5(_KEYS, f"{organisation}\n{who.subject}\n{key}"))
             fingerprint = _fingerprint(source, filename, fields)
-            # An import that opens takes the notes of its uuid away: this one is its now.
+            # An import that opens removes the notes of its uuid: this one belongs to it now.
             await self._store.forget_upload(source.name)
             await self._views.note_upload(uuid, source.name, who.subject, datetime.now(UTC))
         public = self._settings.public_url
@@ -192,7 +192,7 @@ class SpreadsheetUploads:
             raise Refused(
                 "this Idempotency-Key was used for another upload; take a new one for each"
             )
-        # Whoever won the race opens the row.
+        # The request that won the race opens the row.
         return row or await self._look(order, lambda row: True)
 
     async def _discard(self, name: str) -> None:
@@ -200,7 +200,7 @@ class SpreadsheetUploads:
         try:
             await self._blobs.delete(name)
         except PortError as error:
-            logger.warning("an upload that was not taken is left to the purge: %s", error)
+            logger.warning("a refused upload is left to the purge: %s", error)
 
 
 def _fingerprint(source: BlobRef, filename: str, fields: UploadFields) -> str:
