@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from adapters.ports import RejectedMessage, Unavailable
+from adapters.ports import Unavailable
 from contracts.imports import ImportResult, ImportStatus, workflow_id
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.errors import CommandError
@@ -21,7 +21,6 @@ QUIET_SECONDS = 10.0
 """Seconds without progress after which hints about what may be missing are shown."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 """Seconds between two looks: small documents are done in a moment, big ones take minutes."""
-REJECTED_LOOKED_AT = 50
 
 
 @dataclass(frozen=True)
@@ -112,6 +111,8 @@ class Follower:
         return quiet and not self._hinted
 
     async def _wait_for_a_run(self) -> None:
+        from workers.services.imports.submission import find_rejection
+
         self._screen.state("in the queue")
         if rejected := await find_rejection(self._resources, self._workflow_id):
             raise CommandError(
@@ -144,15 +145,6 @@ class Follower:
                     "The run has started and no worker polls its task queue: "
                     "start `docflow worker imports`."
                 )
-
-
-async def find_rejection(resources: "ImportAccess", message_id: str) -> RejectedMessage | None:
-    """The rejected message of this id, among the newest; None when the record is unavailable."""
-    try:
-        newest = await resources.rejected.list(REJECTED_LOOKED_AT)
-    except Unavailable:
-        return None
-    return next((found for found in newest if found.message_id == message_id), None)
 
 
 class ProgressScreen:
