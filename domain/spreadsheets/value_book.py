@@ -48,7 +48,7 @@ class ValueBook:
 
     Args:
         fields: Fields of the import type.
-        context: Surroundings of the import, with the candidates of each field.
+        context: CliContext of the import, with the candidates of each field.
         resolvers: Resolvers by name, for kinds that names and spellings do not find.
         counting: Rows of values that it was told about count as well: whoever found them first
             had not read the rows that come now.

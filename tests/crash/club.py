@@ -32,7 +32,7 @@ from tests.crash.places import Phase, Place, activities_under_way, open_place
 from tests.crash.sheet_outcomes import Lines, Remains, parked_rows, remains_of
 from tests.crash.sheets import CHOSEN, CREATED, SENIOR, Sheet
 from tests.support.installation import Installation
-from workers.services.spreadsheets.runs import Runs
+from workers.services.spreadsheets.runs import SpreadsheetRuns
 
 _BY = "ada"
 _BREATH = 0.02
@@ -88,7 +88,7 @@ class Club:
     kills: list[Kill] = field(default_factory=list[Kill])
 
     def __post_init__(self) -> None:
-        self._runs = Runs(self.installation.client)
+        self._runs = SpreadsheetRuns(self.installation.client)
         self._views = SqlSpreadsheetViews(self.installation.resources.database)
         self._turn = asyncio.Lock()
 

@@ -17,8 +17,9 @@ from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
 from stack.temporal import TUNING, temporal_binary
-from tests.support.cli import Terminal
+from tests.support.cli import Terminal, run_docflow_aside
 from tests.support.waiting import eventually
+from workers.cli.context import CliContext
 from workers.pipelines.batches import BATCHES
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
@@ -110,11 +111,21 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
 async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     key = BatchKey(case_id=1, batch_id=4)
     said = await terminal.docflow("start", "1", "4")
-    assert "JOB_STARTED of batch 4 of case 1 is taken" in said
+    assert "JOB_STARTED of batch 4 of case 1 accepted" in said
     await terminal.until(key, LoaderStatus.PROCESSING, "loading")
     shown = await terminal.docflow("show", "1", "4")
     assert "http://ui:8233/namespaces/default/workflows/batch%2F1%2F4" in shown
     assert "event source mapping" in shown and "visible" in shown
+
+    context = CliContext(terminal.environment)
+    by_id = await run_docflow_aside("show", "batch/1/4", context=context)
+    assert by_id.exit_code == 0 and "event source mapping" in by_id.stdout
+    case = await run_docflow_aside("show", "case/1", "--json", context=context)
+    assert json.loads(case.stdout)["status"]["running"] == 4
+    listed = await run_docflow_aside("list", "--pipeline", "batches", "--json", context=context)
+    assert "batch/1/4" in {row["workflow_id"] for row in json.loads(listed.stdout)}
+    refused = await run_docflow_aside("retry", "batch/1/4", context=context)
+    assert refused.exit_code == 1 and "retry was refused" in refused.stderr
 
     await terminal.docflow("finish", "1", "4")
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")
@@ -159,7 +170,7 @@ async def test_a_parked_batch_is_answered(terminal: Person) -> None:
     assert seen["run"]["next_steps"] == "retry, skip or fail"
     assert "docflow batches retry | skip | fail 5 1" in await terminal.docflow("show", "5", "1")
     assert "501 characters" in await terminal.refused("retry", "5", "1", "--reason", "x" * 501)
-    assert "retry taken" in await terminal.docflow("retry", "5", "1")
+    assert "retry accepted" in await terminal.docflow("retry", "5", "1")
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
     answered = await terminal.json("skip", "5", "1", "--reason", "nothing follows")
     assert answered["answer"] == "skip"

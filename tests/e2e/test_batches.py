@@ -39,7 +39,7 @@ from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.case_world import shuffled
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 from workers.connect import connect
 from workers.resources.common import open_resources
 from workers.settings.batches import BatchSettings
@@ -72,8 +72,8 @@ class Site:
 
     async def docflow(self, *arguments: str) -> Any:
         """What `docflow batches ... --json` prints."""
-        surroundings = Surroundings(self.stack.settings)
-        done = await run_docflow_aside("batches", *arguments, "--json", surroundings=surroundings)
+        context = CliContext(self.stack.settings)
+        done = await run_docflow_aside("batches", *arguments, "--json", context=context)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -94,7 +94,7 @@ class Site:
         """Where the run of a batch stands; None: nobody knows."""
         shown = await run_docflow_aside(
             *("batches", "show", str(key.case_id), str(key.batch_id), "--json"),
-            surroundings=Surroundings(self.stack.settings),
+            context=CliContext(self.stack.settings),
         )
         run = json.loads(shown.stdout)["run"] if shown.exit_code == 0 else None
         return None if run is None else BatchStatus.model_validate(run)

@@ -1,5 +1,6 @@
 """`docflow spreadsheets`, on a real server, with the real worker and database."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,9 @@ from adapters.files.documents import FileDocuments
 from contracts.spreadsheets import FINAL
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
-from tests.support.cli import Terminal
+from tests.support.cli import Terminal, run_docflow_aside
 from tests.support.waiting import eventually
+from workers.cli.context import CliContext
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
@@ -95,7 +97,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     assert unknown["header"] == "Race group"
     assert "Race group" in await terminal.docflow("columns", uuid)
     said = await terminal.docflow("columns", uuid, "--set", f"{unknown['id']}=EVENT_CATEGORY_NAME")
-    assert f"taken; {uuid} is COLUMN_MAPPING" in said
+    assert f"accepted; {uuid} is COLUMN_MAPPING" in said
     await terminal.docflow("confirm-columns", uuid)
 
     listed = await terminal.docflow("list", "--state", "CELL_MAPPING")
@@ -120,6 +122,17 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     with FileDocuments().open_table(report) as table:
         assert len(list(table.rows())) == 4
     assert "add --force" in await terminal.refused("report", uuid, "--out", str(report))
+
+    context = CliContext(terminal.environment)
+    again = tmp_path / "again.xlsx"
+    by_id = await run_docflow_aside("report", uuid, "--out", str(again), context=context)
+    assert by_id.exit_code == 0 and again.read_bytes() == report.read_bytes()
+    rows = await run_docflow_aside("list", "--pipeline", "spreadsheets", "--json", context=context)
+    assert uuid in {row["uuid"] for row in json.loads(rows.stdout)}
+    shown = await run_docflow_aside("show", f"spreadsheet/{uuid}", "--json", context=context)
+    assert json.loads(shown.stdout)["import"]["uuid"] == uuid
+    over = await run_docflow_aside("cancel", uuid, context=context)
+    assert over.exit_code == 1 and "takes no more answers" in over.stderr
 
     await terminal.docflow("undo", uuid)
     undo: dict[str, Any] = {}
@@ -169,7 +182,7 @@ async def test_somebody_else_is_waited_for_and_cancels(terminal: Person, tmp_pat
         ),
         (
             ("values", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--confirm", "1", "--create", "1"),
-            "two things are said about 1",
+            "value 1 has two decisions; give one",
         ),
         (
             ("submit", __file__, "--type", "EVENT_PARTICIPANT", "--organisation", "1"),

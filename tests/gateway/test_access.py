@@ -12,7 +12,7 @@ from joserfc.jwk import OctKey
 from tests.support.gateway import KEY, TOKENS, Stack, import_in, token
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.gateway import GatewaySettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -29,7 +29,7 @@ BODIES: dict[tuple[str, str], Any] = {
 def endpoints() -> list[tuple[str, str]]:
     """Every method and path, read from the document itself so that none can be forgotten."""
     settings = GatewaySettings(tokens=TOKENS)
-    app = create_app(Desk.__new__(Desk), Tokens(TOKENS), settings)
+    app = create_app(SpreadsheetService.__new__(SpreadsheetService), Tokens(TOKENS), settings)
     return sorted(
         (method, path) for path, methods in app.openapi()["paths"].items() for method in methods
     )

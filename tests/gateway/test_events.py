@@ -109,7 +109,7 @@ async def test_a_silent_connection_says_that_it_is_alive(
     async with stack.browser() as anna:
         uuid = await silent_import(anna)
     who = Identity("anna", (1,), frozenset({"viewer"}))
-    async with aclosing(stack.desk.events(who, uuid)) as rows:
+    async with aclosing(stack.service.events(who, uuid)) as rows:
         first = await anext(rows)
         assert first is not None
         assert first.uuid == uuid

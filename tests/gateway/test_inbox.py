@@ -70,8 +70,8 @@ class Batches:
 
     async def page(self) -> str:
         """The inbox as a browser shows it."""
-        app, desk = build_app(self.stack.client, self.stack.resources, temporal_ui=TEMPORAL_UI)
-        app.include_router(pages_router(desk, Tokens(TOKENS)))
+        app, service = build_app(self.stack.client, self.stack.resources, temporal_ui=TEMPORAL_UI)
+        app.include_router(pages_router(service, Tokens(TOKENS)))
         async with self.stack.browser(app=app) as olga:
             olga.cookies.set(COOKIE, OPERATOR)
             return (await olga.get("/")).text

@@ -265,7 +265,7 @@ async def test_nothing_unexpected_is_told(stack: Stack, monkeypatch: pytest.Monk
     async def fails(*_: object) -> None:
         raise RuntimeError("secret of the database")
 
-    monkeypatch.setattr(stack.desk, "inbox", fails)
+    monkeypatch.setattr(stack.service, "inbox", fails)
     transport = httpx.ASGITransport(stack.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
         answer = await client.get("/api/inbox", headers={"authorization": f"Bearer {token()}"})

@@ -17,7 +17,7 @@ from joserfc import jwt
 from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 
-from workers.gateway.http.auth import KeysAway, Tokens, Unauthorised, mint_token
+from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised, mint_token
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings, TokenSettings
 
@@ -204,7 +204,7 @@ async def test_the_provider_is_away() -> None:
     publisher.status = 503
     tokens = tokens_of(publisher, clock, "ES256")
     for _ in range(3):
-        with pytest.raises(KeysAway):
+        with pytest.raises(KeysUnavailable):
             await tokens.identify(signed_by(key, "ES256"))
     assert publisher.asked == 1
 
@@ -247,7 +247,7 @@ async def test_far_too_many_keys_are_not_read() -> None:
 
     settings = TokenSettings(algorithm="ES256", jwks_url=URL)
     key = ECKey.generate_key("P-256", auto_kid=True)
-    with pytest.raises(KeysAway):
+    with pytest.raises(KeysUnavailable):
         await Tokens(settings, transport=httpx.MockTransport(publish)).identify(
             signed_by(key, "ES256")
         )

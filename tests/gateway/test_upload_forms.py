@@ -12,7 +12,7 @@ from starlette.types import Message
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound
 from workers.gateway.http.upload import Upload
-from workers.services.errors import DeskError, Refused, TooLarge, UnsupportedFile
+from workers.services.errors import Refused, ServiceError, TooLarge, UnsupportedFile
 
 BOUNDARY = "----boundary7MA4"
 CSV = b"First name,Last name\r\nAnna,Meier\r\n"
@@ -196,7 +196,7 @@ async def test_the_request_has_a_limit_beside_its_file(before: bytes) -> None:
         while True:
             yield b"\r\n" * 5000
 
-    with pytest.raises(DeskError):
+    with pytest.raises(ServiceError):
         await take(Upload(request(endless()), 1000))
 
 

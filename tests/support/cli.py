@@ -1,4 +1,4 @@
-"""The `docflow` command inside the process of a test: its surroundings, and fakes at its ports."""
+"""The `docflow` command inside the process of a test, and fakes of the services it uses."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import chain, repeat
 from typing import Any, ClassVar
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from adapters.database.imports.views import ImportTaskRow
@@ -26,12 +27,18 @@ from contracts.imports import (
 )
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.app import app
-from workers.cli.context import Surroundings
-from workers.cli.errors import CommandError
-from workers.cli.imports.ports import ParkedRun, PipelineView, QueueDepth, RunView
+from workers.cli.context import CliContext
 from workers.connect import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
+from workers.services.batches import verbs as batch_verbs
+from workers.services.errors import ServiceError
+from workers.services.imports import access, queue, runs
+from workers.services.imports.queue import QueueDepth
+from workers.services.runs import PipelineView, RunView
+from workers.services.spreadsheets import verbs as spreadsheet_verbs
+from workers.services.status import ParkedRun
+from workers.services.verbs import Filters, RunEntry
 from workers.settings.common import BlobSettings, DatabaseSettings, QueueSettings
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
@@ -44,22 +51,20 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-def run_docflow(*arguments: str, surroundings: Surroundings | None = None) -> Result:
+def run_docflow(*arguments: str, context: CliContext | None = None) -> Result:
     """Run a command whose output goes to a pipe, whatever terminal the tests were started from."""
     # readline sets both for every process that it is loaded into, and the next one inherits them.
     runner = CliRunner(env={"COLUMNS": None, "LINES": None})
-    return runner.invoke(app, arguments, obj=surroundings, prog_name="docflow")
+    return runner.invoke(app, arguments, obj=context, prog_name="docflow")
 
 
-async def run_docflow_aside(*arguments: str, surroundings: Surroundings | None = None) -> Result:
+async def run_docflow_aside(*arguments: str, context: CliContext | None = None) -> Result:
     """Run a command beside the event loop of a test that serves it.
 
     It changes stdout of the whole process until it ends, so its end is waited for even when the
     test has no more time.
     """
-    running = asyncio.ensure_future(
-        asyncio.to_thread(run_docflow, *arguments, surroundings=surroundings)
-    )
+    running = asyncio.ensure_future(asyncio.to_thread(run_docflow, *arguments, context=context))
     try:
         return await asyncio.shield(running)
     finally:
@@ -75,8 +80,8 @@ class Terminal:
 
     async def try_docflow(self, *arguments: str) -> Result:
         """Run `docflow PIPELINE ...`."""
-        surroundings = Surroundings(self.environment)
-        return await run_docflow_aside(self.pipeline, *arguments, surroundings=surroundings)
+        context = CliContext(self.environment)
+        return await run_docflow_aside(self.pipeline, *arguments, context=context)
 
     async def docflow(self, *arguments: str) -> str:
         """Run a command that works."""
@@ -169,7 +174,7 @@ class FakeQueue:
 
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, str]] = []
-        self.error: CommandError | None = None
+        self.error: ServiceError | None = None
 
     async def send(self, body: bytes, message_id: str) -> None:
         if self.error is not None:
@@ -214,8 +219,8 @@ class FakeRuns:
     def __init__(self, *views: RunView | None) -> None:
         self._views = chain(views, repeat(views[-1] if views else None))
         self.current: ImportStatus | None = None
-        self.ending: ImportResult | CommandError = a_result()
-        self.refusal: CommandError | None = None
+        self.ending: ImportResult | ServiceError = a_result()
+        self.refusal: ServiceError | None = None
         self.answers: list[tuple[str, str, Retry | Answer]] = []
         self.polling = 1
         self.counts: Mapping[ImportState, int] = {}
@@ -235,7 +240,7 @@ class FakeRuns:
         return self.current
 
     async def result(self, workflow_id: str) -> ImportResult:
-        if isinstance(self.ending, CommandError):
+        if isinstance(self.ending, ServiceError):
             raise self.ending
         return self.ending
 
@@ -259,8 +264,12 @@ class FakeRuns:
         return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
 
 
+async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+    return []
+
+
 @dataclass
-class World:
+class FakeInstallation:
     """Everything a command can reach, and what it said."""
 
     environment: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
@@ -269,11 +278,15 @@ class World:
     rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     queue: FakeQueue = field(default_factory=FakeQueue)
+    listed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What lists of other pipelines read, by pipeline."""
     runs: FakeRuns | None = field(default_factory=FakeRuns)
     """None: Temporal is away."""
 
     @asynccontextmanager
-    async def _resources(self, environment: Mapping[str, str]) -> AsyncGenerator["World"]:
+    async def _resources(
+        self, environment: Mapping[str, str]
+    ) -> AsyncGenerator["FakeInstallation"]:
         BlobSettings.read(environment)
         DatabaseSettings.read(environment)
         yield self
@@ -289,5 +302,10 @@ class World:
 
     def docflow(self, *arguments: str) -> Result:
         """Run a command."""
-        surroundings = Surroundings(self.environment, self._resources, self._queue, self._runs)
-        return run_docflow(*arguments, surroundings=surroundings)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(access, "open_imports", self._resources)
+            for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
+                patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
+            patch.setattr(queue, "open_queue", self._queue)
+            patch.setattr(runs, "open_runs", self._runs)
+            return run_docflow(*arguments, context=CliContext(self.environment))

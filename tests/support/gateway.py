@@ -26,7 +26,7 @@ from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.process import build_worker
 from workers.resources.common import Resources
 from workers.resources.spreadsheets import spreadsheet_resources
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.gateway import GatewaySettings, TokenSettings
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
@@ -94,7 +94,7 @@ class Stack:
     client: Client
     resources: Resources
     app: FastAPI
-    desk: Desk
+    service: SpreadsheetService
 
     def gateway(self, *, stopping: Callable[[], bool] = lambda: False, **changes: Any) -> FastAPI:
         """Another gateway over the same database, with other settings."""
@@ -135,11 +135,11 @@ def build_app(
     resources: Resources,
     stopping: Callable[[], bool] = lambda: False,
     **changes: Any,
-) -> tuple[FastAPI, Desk]:
+) -> tuple[FastAPI, SpreadsheetService]:
     """A gateway over some resources."""
     settings = GatewaySettings(tokens=TOKENS, **{"create_per_minute": 100_000, **changes})
     sheets = spreadsheet_resources(resources.database)
-    desk = Desk(
+    service = SpreadsheetService(
         client,
         SqlSpreadsheetViews(resources.database),
         sheets.store,
@@ -148,15 +148,15 @@ def build_app(
         settings,
         resources.scratch,
     )
-    return create_app(desk, Tokens(settings.tokens), settings, stopping=stopping), desk
+    return create_app(service, Tokens(settings.tokens), settings, stopping=stopping), service
 
 
 async def open_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> Stack:
     """A gateway with a worker behind it."""
     sheets = spreadsheet_resources(resources.database)
     await exits.enter_async_context(build_worker(client, SPREADSHEETS, resources, sheets))
-    app, desk = build_app(client, resources)
-    return Stack(client, resources, app, desk)
+    app, service = build_app(client, resources)
+    return Stack(client, resources, app, service)
 
 
 async def upload(

@@ -8,8 +8,7 @@ from typing import Final
 import typer
 
 from workers import catalogue
-from workers.cli import database, gateway, processes, rejected, schedules, status
-from workers.cli.imports import answers, views
+from workers.cli import answers, database, gateway, processes, rejected, runs, schedules, status
 from workers.pipelines.base import load
 
 EXTENSIONS: Final = "docflow.commands"
@@ -45,7 +44,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=docflow,
     )
-    for commands in (status.app, views.app, answers.app, gateway.app):
+    for commands in (status.app, runs.app, answers.app, gateway.app):
         tree.add_typer(commands)
     for pipeline in catalogue.PIPELINES:
         for name, entry in pipeline.commands.items():

@@ -1,76 +1,56 @@
 """The context of a command; everything heavy is imported when it is opened."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import typer
 
-from workers.cli.imports.ports import ImportQueue, Resources, Runs
-
 if TYPE_CHECKING:
-    from workers.settings.common import QueueSettings
-
-
-@asynccontextmanager
-async def _open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resources]:
-    from workers.cli.imports.access import open_resources
-
-    async with open_resources(environment) as resources:
-        yield resources
-
-
-def _open_queue(settings: "QueueSettings") -> AbstractAsyncContextManager[ImportQueue]:
-    from workers.services.imports.queue import open_queue
-
-    return open_queue(settings)
-
-
-async def _open_runs(environment: Mapping[str, str]) -> Runs:
-    from workers.services.imports.runs import open_runs
-
-    return await open_runs(environment)
+    from workers.services.imports.access import ImportAccess
+    from workers.services.imports.queue import ServiceBusQueue
+    from workers.services.imports.runs import ImportRuns
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """Settings, and how to reach everything they name."""
+class CliContext:
+    """Settings of an invocation, and who typed it."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    open_resources: Callable[[Mapping[str, str]], AbstractAsyncContextManager[Resources]] = (
-        _open_resources
-    )
-    open_queue: Callable[["QueueSettings"], AbstractAsyncContextManager[ImportQueue]] = _open_queue
-    open_runs: Callable[[Mapping[str, str]], Awaitable[Runs]] = _open_runs
 
-    def resources(self) -> AbstractAsyncContextManager[Resources]:
-        """Database and blob store.
+    def resources(self) -> "AbstractAsyncContextManager[ImportAccess]":
+        """Database and blob store of imports.
 
         Raises:
             SettingsError: A setting is missing.
             SchemaBehind: The database waits for `docflow db upgrade`.
         """
-        return self.open_resources(self.environment)
+        from workers.services.imports import access
 
-    def queue(self) -> AbstractAsyncContextManager[ImportQueue]:
-        """The Service Bus queue.
+        return access.open_imports(self.environment)
+
+    def queue(self) -> "AbstractAsyncContextManager[ServiceBusQueue]":
+        """The Service Bus queue of import messages.
 
         Raises:
             SettingsError: A setting is missing.
         """
+        from workers.services.imports import queue
         from workers.settings.common import QueueSettings
 
-        return self.open_queue(QueueSettings.read(self.environment))
+        return queue.open_queue(QueueSettings.read(self.environment))
 
-    async def runs(self) -> Runs:
-        """Temporal.
+    async def runs(self) -> "ImportRuns":
+        """Import runs in Temporal.
 
         Raises:
-            TemporalUnreachable: Nobody answers.
+            TemporalUnreachable: Temporal does not answer.
         """
-        return await self.open_runs(self.environment)
+        from workers.services.imports import runs
+
+        return await runs.open_runs(self.environment)
 
     @property
     def user(self) -> str | None:
@@ -79,6 +59,6 @@ class Surroundings:
         return next((name[:200] for name in names if name), None)
 
 
-def surroundings(context: typer.Context) -> Surroundings:
-    """The surroundings of this invocation; tests pass their own as `obj`."""
-    return context.ensure_object(Surroundings)
+def cli_context(context: typer.Context) -> CliContext:
+    """The context of this invocation; tests pass their own as `obj`."""
+    return context.ensure_object(CliContext)

@@ -2,7 +2,7 @@
 
 import typer
 
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 
 app = typer.Typer(
@@ -18,14 +18,14 @@ def upgrade_schema(context: typer.Context) -> None:
     Example:
       DATABASE_URL=postgresql://docflow@db/docflow docflow db upgrade
     """
-    run(_upgrade(surroundings(context)))
+    run(_upgrade(cli_context(context)))
 
 
-async def _upgrade(world: Surroundings) -> None:
+async def _upgrade(cli: CliContext) -> None:
     from adapters.database import current, upgrade
     from workers.settings.common import DatabaseSettings
 
-    url = DatabaseSettings.read(world.environment).url
+    url = DatabaseSettings.read(cli.environment).url
     before = await current(url)
     await upgrade(url)
     after = await current(url)
@@ -43,12 +43,12 @@ def current_schema(context: typer.Context) -> None:
     Example:
       docflow db current
     """
-    run(_current(surroundings(context)))
+    run(_current(cli_context(context)))
 
 
-async def _current(world: Surroundings) -> None:
+async def _current(cli: CliContext) -> None:
     from adapters.database import current
     from workers.settings.common import DatabaseSettings
 
-    revision = await current(DatabaseSettings.read(world.environment).url)
+    revision = await current(DatabaseSettings.read(cli.environment).url)
     typer.echo(revision or "empty: run `docflow db upgrade`")

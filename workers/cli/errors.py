@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class ExitCode(IntEnum):
-    """What a command tells the shell. A completed import is 0, rejected rows or not."""
+    """Exit codes of commands. A completed import is 0, rejected rows or not."""
 
     DONE = 0
     FAILED = 1
@@ -25,10 +25,10 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """A command cannot go on; the message says why and what to do.
+    """A command cannot be completed; the message says why and what to do.
 
     Attributes:
-        exit_code: What the shell is told.
+        exit_code: Exit code of the command.
     """
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
@@ -61,7 +61,7 @@ async def attempt(work: Awaitable[Result]) -> Result | Failure:
     try:
         return await work
     except (CommandError, *_expected()) as error:
-        return Failure(str(error))
+        return Failure(_sentence(error))
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def failures_in_one_line() -> Generator[None]:
     except CommandError as error:
         _stop(error, error.exit_code)
     except _expected() as error:
-        _stop(error, ExitCode.FAILED)
+        _stop(error, ExitCode.USAGE if _is_misuse(error) else ExitCode.FAILED)
 
 
 def _stop(error: Exception, exit_code: ExitCode) -> NoReturn:
@@ -87,9 +87,25 @@ def _lines(error: Exception) -> tuple[str, ...]:
     """One line, or one for each setting that is wrong."""
     from workers.settings.errors import SettingsError
 
-    if isinstance(error, SettingsError):
-        return error.problems
-    return (str(error) or type(error).__name__,)
+    return error.problems if isinstance(error, SettingsError) else (_sentence(error),)
+
+
+def _sentence(error: Exception) -> str:
+    """What is wrong and, where a service knows it, why and where to look."""
+    from workers.services.errors import ServiceError, Unavailable
+
+    text = str(error) or type(error).__name__
+    if isinstance(error, Unavailable) and (cause := str(error.__cause__ or "")):
+        text += f" ({cause})" if cause not in text else ""
+    if isinstance(error, ServiceError) and error.workflow_id is not None:
+        text += f"; see `docflow show {error.workflow_id}`"
+    return text
+
+
+def _is_misuse(error: Exception) -> bool:
+    from workers.services.errors import InvalidRequest
+
+    return isinstance(error, InvalidRequest)
 
 
 def _expected() -> tuple[type[Exception], ...]:
@@ -100,6 +116,7 @@ def _expected() -> tuple[type[Exception], ...]:
     from adapters.database import SchemaBehind
     from adapters.ports import PortError
     from workers.connect import TemporalUnreachable
+    from workers.services.errors import ServiceError
     from workers.settings.errors import SettingsError
 
-    return SettingsError, PortError, SchemaBehind, TemporalUnreachable
+    return SettingsError, PortError, SchemaBehind, ServiceError, TemporalUnreachable

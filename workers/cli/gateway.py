@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workers.cli.context import surroundings
+from workers.cli.context import cli_context
 from workers.cli.errors import failures_in_one_line, run
 from workers.cli.processes import log_to_stderr
 
@@ -32,7 +32,7 @@ def gateway(
     """
     from workers.gateway.process import run_gateway
 
-    environment = surroundings(context).environment
+    environment = cli_context(context).environment
     log_to_stderr()
     run(
         run_gateway(
@@ -73,7 +73,7 @@ def token(
         from workers.settings.gateway import TokenSettings
 
         minted = mint_token(
-            TokenSettings.read(surroundings(context).environment),
+            TokenSettings.read(cli_context(context).environment),
             subject=subject,
             organisations=organisation,
             roles=role or ["importer"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workers import catalogue
-from workers.cli.context import surroundings
+from workers.cli.context import cli_context
 from workers.cli.errors import run
 from workers.pipelines.base import Bridge, Pipeline
 
@@ -124,7 +124,7 @@ def _run_worker(
     run(
         run_worker(
             names,
-            surroundings(context).environment,
+            cli_context(context).environment,
             with_bridge=with_bridge,
             health_port=health_port,
             metrics_port=metrics_port,
@@ -137,7 +137,7 @@ def _bridge(bridge: Bridge) -> Callable[..., None]:
         from workers.process import run_bridge
 
         log_to_stderr()
-        _print_totals(run(run_bridge(bridge, surroundings(context).environment, drain=drain)))
+        _print_totals(run(run_bridge(bridge, cli_context(context).environment, drain=drain)))
 
     return command
 

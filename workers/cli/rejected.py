@@ -1,23 +1,25 @@
-"""`docflow rejected`: messages that were refused by a bridge."""
+"""`docflow rejected`: messages that were rejected."""
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from adapters.ports import RejectedMessage
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
-from workers.cli.imports.message_files import read_body
 from workers.cli.imports.messages import read_message
-from workers.cli.imports.ports import Resources
+from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+
+if TYPE_CHECKING:
+    from workers.services.imports.access import ImportAccess
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Messages that were turned away.",
+    help="Messages that were rejected.",
 )
 
 NumberArgument = Annotated[int, typer.Argument(metavar="N", help="Number in `rejected list`.")]
@@ -35,11 +37,11 @@ def list_rejected(
     Example:
       docflow rejected list --limit 10
     """
-    run(_list(surroundings(context), limit, as_json=as_json))
+    run(_list(cli_context(context), limit, as_json=as_json))
 
 
-async def _list(world: Surroundings, limit: int, *, as_json: bool) -> None:
-    async with world.resources() as resources:
+async def _list(cli: CliContext, limit: int, *, as_json: bool) -> None:
+    async with cli.resources() as resources:
         found = await resources.rejected.list(limit)
     if as_json:
         print_json([_as_json(message) for message in found])
@@ -70,11 +72,11 @@ def show(context: typer.Context, number: NumberArgument, as_json: JsonOption = F
     Example:
       docflow rejected show 7
     """
-    run(_show(surroundings(context), number, as_json=as_json))
+    run(_show(cli_context(context), number, as_json=as_json))
 
 
-async def _show(world: Surroundings, number: int, *, as_json: bool) -> None:
-    async with world.resources() as resources:
+async def _show(cli: CliContext, number: int, *, as_json: bool) -> None:
+    async with cli.resources() as resources:
         message = await _get(resources, number)
     if as_json:
         print_json(_as_json(message))
@@ -121,13 +123,13 @@ def resubmit(
       docflow rejected show 7 --json
       docflow rejected resubmit 7 --body corrected.json
     """
-    run(_resubmit(surroundings(context), number, body, force=force))
+    run(_resubmit(cli_context(context), number, body, force=force))
 
 
-async def _resubmit(world: Surroundings, number: int, file: Path | None, *, force: bool) -> None:
-    async with world.resources() as resources, world.queue() as queue:
+async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: bool) -> None:
+    async with cli.resources() as resources, cli.queue() as queue:
         message = await _get(resources, number)
-        _refuse_other_queue(message, world)
+        _refuse_other_queue(message, cli)
         body = _body(message, file)
         if not force:
             _refuse_in_vain(message, body)
@@ -138,7 +140,7 @@ async def _resubmit(world: Surroundings, number: int, file: Path | None, *, forc
     typer.echo(f"sent message {number} to queue {message.queue} again")
 
 
-async def _get(resources: Resources, number: int) -> RejectedMessage:
+async def _get(resources: "ImportAccess", number: int) -> RejectedMessage:
     message = await resources.rejected.get(number)
     if message is None:
         raise CommandError(
@@ -147,14 +149,14 @@ async def _get(resources: Resources, number: int) -> RejectedMessage:
     return message
 
 
-def _refuse_other_queue(message: RejectedMessage, world: Surroundings) -> None:
+def _refuse_other_queue(message: RejectedMessage, cli: CliContext) -> None:
     from workers.settings.common import QueueSettings
 
-    queue_name = QueueSettings.read(world.environment).queue_name
+    queue_name = QueueSettings.read(cli.environment).queue_name
     if message.queue != queue_name:
         raise CommandError(
-            f"message {message.id} came from queue {message.queue!r} and this is {queue_name!r}; "
-            f"set AZURE_SERVICE_BUS_QUEUE_NAME={message.queue} to send it there"
+            f"message {message.id} came from queue {message.queue!r}, but {queue_name!r} is "
+            f"configured; set AZURE_SERVICE_BUS_QUEUE_NAME={message.queue} to send it there"
         )
 
 

@@ -9,9 +9,8 @@ from typing import Any, Final
 import typer
 
 from workers import catalogue
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import ExitCode, Failure, attempt, run
-from workers.cli.imports.ports import Check, ParkedRun, PipelineView, Runs
 from workers.cli.output import (
     JsonOption,
     console,
@@ -22,6 +21,8 @@ from workers.cli.output import (
     text,
 )
 from workers.pipelines.base import Pipeline, load
+from workers.services.runs import PipelineView, TemporalRuns
+from workers.services.status import Check, ParkedRun
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -50,10 +51,10 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
       docflow status
       docflow status --json
     """
-    run(_status(surroundings(context), as_json=as_json))
+    run(_status(cli_context(context), as_json=as_json))
 
 
-async def _status(context: Surroundings, *, as_json: bool) -> None:
+async def _status(context: CliContext, *, as_json: bool) -> None:
     runs, database = await asyncio.gather(attempt(context.runs()), _database(context))
     seen = await asyncio.gather(
         *(_pipeline(context, pipeline, runs) for pipeline in catalogue.PIPELINES)
@@ -73,7 +74,7 @@ async def _status(context: Surroundings, *, as_json: bool) -> None:
         raise typer.Exit(ExitCode.FAILED)
 
 
-async def _database(context: Surroundings) -> Check:
+async def _database(context: CliContext) -> Check:
     async def opened() -> None:
         async with context.resources():
             pass
@@ -84,7 +85,7 @@ async def _database(context: Surroundings) -> Check:
     return Check("database", True, "schema is current")
 
 
-async def _pipeline(context: Surroundings, pipeline: Pipeline, runs: Runs | Failure) -> _Seen:
+async def _pipeline(context: CliContext, pipeline: Pipeline, runs: TemporalRuns | Failure) -> _Seen:
     view, parked, further = await asyncio.gather(
         _view(runs, pipeline), _parked(context, pipeline, runs), _further(context, pipeline)
     )
@@ -97,13 +98,13 @@ async def _pipeline(context: Surroundings, pipeline: Pipeline, runs: Runs | Fail
     return _Seen(pipeline, found, [*checks, *further], parked)
 
 
-async def _view(runs: Runs | Failure, pipeline: Pipeline) -> PipelineView | Failure | None:
+async def _view(runs: TemporalRuns | Failure, pipeline: Pipeline) -> PipelineView | Failure | None:
     """None: Temporal is down, which is said once for all pipelines."""
     return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
 
 
 async def _parked(
-    context: Surroundings, pipeline: Pipeline, runs: Runs | Failure
+    context: CliContext, pipeline: Pipeline, runs: TemporalRuns | Failure
 ) -> Sequence[ParkedRun]:
     """Whatever cannot be reached for them has a check of its own."""
     if pipeline.parked is not None:
@@ -115,7 +116,7 @@ async def _parked(
     return () if isinstance(found, Failure) else found
 
 
-async def _further(context: Surroundings, pipeline: Pipeline) -> Sequence[Check]:
+async def _further(context: CliContext, pipeline: Pipeline) -> Sequence[Check]:
     return () if pipeline.checks is None else await load(pipeline.checks)(context)
 
 

@@ -14,7 +14,7 @@ from workers.gateway.http.auth import Tokens
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.spreadsheets import api, api_mappings, api_results
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.gateway import GatewaySettings
 
 UPLOADS: Final = ("/api/imports", "/imports")
@@ -27,7 +27,7 @@ _DESCRIPTION: Final = (
 
 
 def create_app(
-    desk: Desk,
+    service: SpreadsheetService,
     tokens: Tokens,
     settings: GatewaySettings,
     *,
@@ -37,7 +37,7 @@ def create_app(
     """Put the gateway together; it keeps nothing between requests.
 
     Args:
-        desk: What can be asked.
+        service: What can be asked.
         tokens: Who is believed.
         settings: How it behaves.
         pages: Pages for people.
@@ -52,10 +52,10 @@ def create_app(
         redoc_url=None,
         middleware=_middleware(settings),
     )
-    app.state.desk = desk
+    app.state.service = service
     app.state.tokens = tokens
     app.state.stopping = stopping
-    for router in (api.router, api_mappings.router, api_results.router, _health(desk)):
+    for router in (api.router, api_mappings.router, api_results.router, _health(service)):
         app.include_router(router)
     handle_problems(app)
     _describe(app)
@@ -85,7 +85,7 @@ def _middleware(settings: GatewaySettings) -> list[Middleware]:
     return middleware
 
 
-def _health(desk: Desk) -> APIRouter:
+def _health(service: SpreadsheetService) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/health/live")
@@ -94,7 +94,7 @@ def _health(desk: Desk) -> APIRouter:
 
     @router.get("/health/ready")
     async def ready() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
-        if await desk.ready():
+        if await service.ready():
             return JSONResponse({"status": "ready"})
         return JSONResponse({"status": "not ready"}, HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -17,7 +17,7 @@ from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.routes import pages_router
 from workers.resources.common import RESOURCE_SETTINGS, open_resources
 from workers.resources.spreadsheets import spreadsheet_resources
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.check import check_at_start
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings
@@ -101,7 +101,7 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         resources = await stack.enter_async_context(open_resources(environment))
         sheets = spreadsheet_resources(resources.database)
         client = await connect()
-        desk = Desk(
+        service = SpreadsheetService(
             client,
             SqlSpreadsheetViews(resources.database),
             sheets.store,
@@ -112,10 +112,10 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         )
         tokens = Tokens(settings.tokens)
         app = create_app(
-            desk,
+            service,
             tokens,
             settings,
-            pages=pages_router(desk, tokens, namespace=client.namespace),
+            pages=pages_router(service, tokens, namespace=client.namespace),
             stopping=stop.is_set,
         )
         await serve(app, stop, host=host, port=port)

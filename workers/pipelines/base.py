@@ -147,6 +147,13 @@ class Pipeline:
     schedules: Callable[[], Mapping[str, "Declared"]] = dict
     """Schedule id to what its workers keep Temporal in line with."""
     audience: Audience = Audience.OPERATORS
+    verbs: str | None = None
+    """Entry point of its `RunVerbs`; None: `workers.services.NAME.verbs:VERBS`."""
+    show: str | None = None
+    """Entry point of what `docflow show` does with its runs.
+
+    None: `workers.cli.NAME.views:show_run`.
+    """
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
     parked: str | None = None

@@ -1,17 +1,22 @@
-"""Why the gateway cannot do what it is asked to; the pages show the same sentences as the API.
+"""Why an operation on a run is refused or cannot be done: one set of errors for every caller.
 
-DeskError
+Pages and API answer with problem details, commands with one line and an exit code.
+
+ServiceError
   NotFound            404  unknown, or another organisation's
   Forbidden           403  the token's roles do not allow it
   StillOpen           406  required fields or values have no mapping yet
   WrongState          409  the import has moved on, or is not there yet
   Gone                410  purged after its retention
-  Conflict            412  somebody changed the mappings meanwhile
+  Conflict            412  the mappings were changed meanwhile
   TooLarge            413  more bytes than an upload may have
   UnsupportedFile     415  no spreadsheet, or no form upload
-  Refused             422  the request makes no sense; the message says what does
+  Refused             422  cannot be carried out as it stands; the message says why
+    InvalidRequest         an id, verb or corrected message that cannot be meant
   TooManyRequests     429  more uploads than one person may send in a minute
-  TemporalAway        503  Temporal or the database does not answer
+  Unavailable         503  something that docflow needs does not answer
+    TemporalUnavailable    Temporal, or no worker
+    QueueUnavailable       the queue of messages
 """
 
 from typing import ClassVar
@@ -19,29 +24,34 @@ from typing import ClassVar
 from contracts.spreadsheets import MappingsAnswer
 
 
-class DeskError(Exception):
+class ServiceError(Exception):
     """A refusal; its message is one sentence for the person who asked.
 
     Attributes:
         status: HTTP status code.
         kind: Problem type, a word for programs.
         title: What kind of refusal it is, for people.
+        workflow_id: The run that it is about, where looking at it helps.
     """
 
     status: ClassVar[int] = 500
     kind: ClassVar[str] = "error"
     title: ClassVar[str] = "Something went wrong"
 
+    def __init__(self, message: str, *, workflow_id: str | None = None) -> None:
+        super().__init__(message)
+        self.workflow_id = workflow_id
 
-class NotFound(DeskError):
-    """There is no such thing, or it is none of the asker's business."""
+
+class NotFound(ServiceError):
+    """Unknown, or of an organisation that is not the caller's."""
 
     status = 404
     kind = "not-found"
     title = "Not found"
 
 
-class Forbidden(DeskError):
+class Forbidden(ServiceError):
     """The roles of the token do not allow it."""
 
     status = 403
@@ -49,12 +59,12 @@ class Forbidden(DeskError):
     title = "Not allowed"
 
 
-class StillOpen(DeskError):
+class StillOpen(ServiceError):
     """Required fields or values have no mapping yet.
 
     Attributes:
         answer: What is open.
-        saved: The decisions of this request were taken all the same.
+        saved: The decisions of this request were saved all the same.
     """
 
     status = 406
@@ -67,7 +77,7 @@ class StillOpen(DeskError):
         self.saved = saved
 
 
-class WrongState(DeskError):
+class WrongState(ServiceError):
     """Not in this state of the import."""
 
     status = 409
@@ -75,7 +85,7 @@ class WrongState(DeskError):
     title = "Not in this state"
 
 
-class Gone(DeskError):
+class Gone(ServiceError):
     """What was asked for has been removed after its retention."""
 
     status = 410
@@ -83,8 +93,8 @@ class Gone(DeskError):
     title = "Removed after its retention"
 
 
-class Conflict(DeskError):
-    """Somebody changed the mappings meanwhile.
+class Conflict(ServiceError):
+    """The mappings were changed meanwhile.
 
     Attributes:
         version: Of the mappings as they are now; None when it is not known.
@@ -92,14 +102,14 @@ class Conflict(DeskError):
 
     status = 412
     kind = "version-conflict"
-    title = "Changed by somebody else"
+    title = "Changed by someone else"
 
     def __init__(self, message: str, version: int | None = None) -> None:
         super().__init__(message)
         self.version = version
 
 
-class TooLarge(DeskError):
+class TooLarge(ServiceError):
     """More bytes than an upload may have."""
 
     status = 413
@@ -107,7 +117,7 @@ class TooLarge(DeskError):
     title = "The file is too large"
 
 
-class UnsupportedFile(DeskError):
+class UnsupportedFile(ServiceError):
     """No spreadsheet, or no form upload."""
 
     status = 415
@@ -115,15 +125,19 @@ class UnsupportedFile(DeskError):
     title = "Not a spreadsheet"
 
 
-class Refused(DeskError):
-    """The request makes no sense."""
+class Refused(ServiceError):
+    """The request is well-formed and cannot be carried out as it stands."""
 
     status = 422
     kind = "refused"
-    title = "The request cannot be taken"
+    title = "Unprocessable request"
 
 
-class TooManyRequests(DeskError):
+class InvalidRequest(Refused):
+    """An id, a verb or a corrected message that cannot be meant; nothing was sent."""
+
+
+class TooManyRequests(ServiceError):
     """More uploads than one person may send in a minute.
 
     Attributes:
@@ -139,9 +153,17 @@ class TooManyRequests(DeskError):
         self.retry_after = retry_after
 
 
-class TemporalAway(DeskError):
-    """What the gateway stands on does not answer; trying again in a moment helps."""
+class Unavailable(ServiceError):
+    """Something that docflow needs does not answer; trying again in a moment helps."""
 
     status = 503
     kind = "unavailable"
     title = "Not available at the moment"
+
+
+class TemporalUnavailable(Unavailable):
+    """Temporal does not answer, or no worker does."""
+
+
+class QueueUnavailable(Unavailable):
+    """The queue of messages does not answer."""

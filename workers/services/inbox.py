@@ -11,7 +11,7 @@ from temporalio.service import RPCError
 
 from workers import catalogue
 from workers.pipelines.base import Audience, Run, recognise
-from workers.services.errors import TemporalAway
+from workers.services.errors import TemporalUnavailable
 from workers.services.identity import Identity
 from workflows import attributes
 
@@ -52,7 +52,7 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
     """The runs that need attention and that this person may see; the longest wait first.
 
     Raises:
-        TemporalAway: Temporal does not answer.
+        TemporalUnavailable: Temporal does not answer.
     """
     scope = _scope(who)
     if scope is None:
@@ -65,7 +65,7 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
         last = await _last_runs(client, [entry.workflow_id for entry in found if entry.ended])
     # A client that was never connected says so with a RuntimeError.
     except (RPCError, RuntimeError) as error:
-        raise TemporalAway("the inbox cannot be read at the moment; try again") from error
+        raise TemporalUnavailable("the inbox cannot be read at the moment; try again") from error
     waiting = [entry for entry in found if not entry.ended or entry.run_id in last]
     return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 

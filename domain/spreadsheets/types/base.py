@@ -182,7 +182,7 @@ class SheetType:
         Args:
             fields: As `fields_for` gives them.
             rows: The rows.
-            context: Surroundings of the import.
+            context: CliContext of the import.
         """
         filled = [target.fill(fields, rows, context) for target in self.targets]
         if self.custom_lists is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import SETTINGS, World
+from tests.support.cli import SETTINGS, FakeInstallation
 from workers.gateway.http.auth import Tokens
 from workers.settings.gateway import TokenSettings
 
@@ -40,13 +40,13 @@ def test_the_gateway_listens_where_it_is_told(
     arguments: list[str], setting: dict[str, str], host: str, port: int, started: list[Any]
 ) -> None:
     environment = {**SETTINGS, **setting}
-    assert World(environment=environment).docflow("gateway", *arguments).exit_code == 0
+    assert FakeInstallation(environment=environment).docflow("gateway", *arguments).exit_code == 0
     assert started == [(environment, host, port)]
 
 
 async def test_a_token_is_one_that_the_gateway_believes() -> None:
     environment = {"DOCFLOW_JWT_KEY": KEY}
-    done = World(environment=environment).docflow(
+    done = FakeInstallation(environment=environment).docflow(
         *("token", "--subject", "ada", "--organisation", "1", "--organisation", "7"),
         *("--role", "viewer", "--role", "operator", "--email", "ada@example.org"),
     )
@@ -64,7 +64,7 @@ def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch)
         return "a.b.c"
 
     monkeypatch.setattr("workers.gateway.http.auth.mint_token", mint_token)
-    done = World(environment={"DOCFLOW_JWT_KEY": KEY}).docflow(
+    done = FakeInstallation(environment={"DOCFLOW_JWT_KEY": KEY}).docflow(
         "token", "--subject", "ada", "--organisation", "1", "--hours", "2"
     )
     assert done.stdout == "a.b.c\n"
@@ -83,7 +83,7 @@ def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch)
 def test_a_token_that_cannot_be_made(
     setting: dict[str, str], arguments: list[str], says: str
 ) -> None:
-    done = World(environment=setting).docflow(
+    done = FakeInstallation(environment=setting).docflow(
         "token", "--subject", "ada", "--organisation", "1", *arguments
     )
     assert (done.exit_code, done.stdout) == (1, "")

@@ -19,9 +19,9 @@ from workers.cli.imports.messages import (
     build_message,
     new_task_id,
     read_message,
-    to_wire,
     upload_name,
 )
+from workers.services.imports.submission import to_wire
 
 FILE = Path("/data/Läger list.xlsx")
 UPLOADED = "uploads/P1/T1/Lager_list.xlsx"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import SETTINGS, World
+from tests.support.cli import SETTINGS, FakeInstallation
 from workers.pipelines.base import Bridge
 from workers.settings.errors import SettingsError
 
@@ -64,13 +64,13 @@ def test_worker(
     expected: dict[str, Any],
     started: list[Any],
 ) -> None:
-    assert World().docflow("worker", *arguments).exit_code == 0
+    assert FakeInstallation().docflow("worker", *arguments).exit_code == 0
     assert started == [(pipelines, SETTINGS, expected)]
 
 
 @pytest.mark.parametrize("drain", [True, False])
 def test_bridge_tells_what_it_did(drain: bool, started: list[Any]) -> None:
-    done = World().docflow("bridge", "service-bus", *(["--drain"] * drain))
+    done = FakeInstallation().docflow("bridge", "service-bus", *(["--drain"] * drain))
     assert started == [("service-bus", SETTINGS, drain)]
     assert done.stdout == "12 received: 10 settled, 2 dead-lettered, 0 abandoned\n"
 
@@ -85,18 +85,18 @@ def test_bridge_tells_what_it_did(drain: bool, started: list[Any]) -> None:
 def test_the_bridge_of_case_events_answers_to_its_former_name(
     name: str, warning: str, started: list[Any]
 ) -> None:
-    done = World().docflow("bridge", name, "--drain")
+    done = FakeInstallation().docflow("bridge", name, "--drain")
     assert started == [("case-events", SETTINGS, True)]
     assert done.stderr[: len(warning) or None] == warning
 
 
 def test_a_bridge_without_settings_does_not_start(started: list[Any]) -> None:
-    done = World(environment={}).docflow("bridge", "service-bus")
+    done = FakeInstallation(environment={}).docflow("bridge", "service-bus")
     assert (done.exit_code, started) == (1, [])
     assert done.stderr == "docflow: missing setting: AZURE_SERVICE_BUS_CONNECTION_STRING\n"
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
 def test_a_port_that_is_none(port: str, started: list[Any]) -> None:
-    assert World().docflow("worker", "imports", "--health-port", port).exit_code == 2
+    assert FakeInstallation().docflow("worker", "imports", "--health-port", port).exit_code == 2
     assert started == []

@@ -91,7 +91,7 @@ def test_help_is_quick_and_loads_no_cloud() -> None:
         (["bridge", "service-bus"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
         (["worker", "all", "--with-bridge"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
         (["skip", "P1/T1"], {"TEMPORAL_ADDRESS": "127.0.0.1:1"}, 1, "cannot reach Temporal at"),
-        (["skip", "P1/T1/x"], {}, 2, "names no import"),
+        (["skip", "P1/T1/x"], {}, 2, "names no run"),
         (["stack", "service-bus", "--queue", "q:lock=x"], {}, 2, "--queue: 'lock=x' of queue 'q'"),
         (
             ["stack", "service-bus", "--queue", "q", "--queue", "q"],

@@ -22,9 +22,9 @@ from contracts.imports import (
     workflow_id,
 )
 from domain.imports.chunks import TaskKey
-from tests.support.cli import FakeRuns, World, a_row, a_view
-from workers.cli.errors import CommandError, UsageError
-from workers.cli.imports.ids import parse_id
+from tests.support.cli import FakeInstallation, FakeRuns, a_row, a_view
+from workers.services.errors import ServiceError
+from workers.services.imports.verbs import key_of
 
 REPORT = BlobRef(name="reports/P1/T1.xlsx", size=5)
 KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
@@ -33,43 +33,44 @@ KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
 @given(KEYS, KEYS)
 def test_every_full_name_is_understood(project: str, task: str) -> None:
     key = TaskKey(project, task)
-    assert parse_id(f"{project}/{task}") == parse_id(workflow_id(project, task)) == key
-    assert parse_id(f" {task} ") == task
+    assert key_of(f"{project}/{task}") == key_of(workflow_id(project, task)) == key
+    assert key_of(f" {task} ") == task
 
 
 @pytest.mark.parametrize(
     "text", ["", "/", "P1/", "/T1", "a b", "export/P1/T1", "import/P1/T1/x", "../T1", "P1/\x1b"]
 )
 def test_what_names_no_import_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="names no import; write the task id, project/task"):
-        parse_id(text)
+    assert key_of(text) is None
+    done = FakeInstallation().docflow("show", text)
+    assert done.exit_code == 2 and "names no run; write a task id, project/task" in done.stderr
 
 
-def a_world(*rows: ImportTaskRow, runs: FakeRuns | None = None) -> World:
-    world = World(runs=runs or FakeRuns())
-    world.tasks.rows.extend(rows)
-    return world
+def an_installation(*rows: ImportTaskRow, runs: FakeRuns | None = None) -> FakeInstallation:
+    installation = FakeInstallation(runs=runs or FakeRuns())
+    installation.tasks.rows.extend(rows)
+    return installation
 
 
 def test_a_bare_task_id_has_to_be_of_one_project() -> None:
-    world = a_world(a_row("P1", "T1"), a_row("P2", "T1"))
-    both = world.docflow("show", "T1")
+    installation = an_installation(a_row("P1", "T1"), a_row("P2", "T1"))
+    both = installation.docflow("show", "T1")
     assert (both.exit_code, both.stderr) == (
         2,
-        "docflow: task T1 is in several projects: write one of P1/T1, P2/T1\n",
+        "docflow: T1 names several runs: write one of import/P1/T1, import/P2/T1\n",
     )
-    none = world.docflow("show", "T2")
+    none = installation.docflow("show", "T2")
     assert none.exit_code == 1
-    assert "no import of task T2 yet" in none.stderr and "write project/task" in none.stderr
+    assert "there is no run T2: `docflow list`" in none.stderr and "workflow id" in none.stderr
 
 
 def test_list_shows_the_imports_that_were_asked_for() -> None:
-    world = a_world(
+    installation = an_installation(
         a_row("P1", "T1", state=ImportState.PARKED, reason="there is no blob \x1b]0;x\x07 [red]y"),
         a_row("P1", "T2", document_type=DocumentType.MTO, counts=Counts(created=1234567)),
         a_row("P2", "T3"),
     )
-    done = world.docflow("list", "--project", "P1")
+    done = installation.docflow("list", "--project", "P1")
     lines = done.stdout.splitlines()
     assert done.exit_code == 0
     assert [line.split()[:3] for line in lines[3:5]] == [
@@ -83,17 +84,17 @@ def test_list_shows_the_imports_that_were_asked_for() -> None:
 
 def test_list_filters_and_limits() -> None:
     parked = a_row("P1", "X", state=ImportState.PARKED)
-    world = a_world(*(a_row("P1", f"T{number}") for number in range(5)), parked)
-    only = world.docflow("list", "--state", "parked", "--json")
+    installation = an_installation(*(a_row("P1", f"T{number}") for number in range(5)), parked)
+    only = installation.docflow("list", "--state", "parked", "--json")
     assert [row["task_id"] for row in json.loads(only.stdout)] == ["X"]
-    few = world.docflow("list", "--limit", "2", "--json")
+    few = installation.docflow("list", "--limit", "2", "--json")
     assert [row["task_id"] for row in json.loads(few.stdout)] == ["T0", "T1"]
-    assert "--limit shows more" in world.docflow("list", "--limit", "2").stderr
+    assert "--limit shows more" in installation.docflow("list", "--limit", "2").stderr
 
 
 def test_an_empty_list_says_how_to_begin() -> None:
-    assert "docflow submit imports" in World().docflow("list").stdout
-    assert json.loads(World().docflow("list", "--json").stdout) == []
+    assert "docflow submit imports" in FakeInstallation().docflow("list").stdout
+    assert json.loads(FakeInstallation().docflow("list", "--json").stdout) == []
 
 
 def test_show_tells_what_row_and_run_know() -> None:
@@ -112,7 +113,7 @@ def test_show_tells_what_row_and_run_know() -> None:
         reason="the disk is full",
         waiting_since="2026-02-03T10:15:00.5+00:00",
     )
-    done = a_world(row, runs=runs).docflow("show", "T1")
+    done = an_installation(row, runs=runs).docflow("show", "T1")
     assert done.exit_code == 0
     for expected in (
         "240 problems, the first 20",
@@ -128,7 +129,9 @@ def test_show_tells_what_row_and_run_know() -> None:
 
 def test_show_as_json_has_row_run_and_status() -> None:
     row = a_row("P1", "T1", problems=(Problem(line=2, reason="x"),), problem_count=1)
-    shown = json.loads(a_world(row, runs=FakeRuns(a_view())).docflow("show", "T1", "--json").stdout)
+    shown = json.loads(
+        an_installation(row, runs=FakeRuns(a_view())).docflow("show", "T1", "--json").stdout
+    )
     assert shown["import"]["problems"][0]["line"] == 2
     assert shown["import"]["updated_at"] == "2026-02-03T10:15:00Z"
     assert shown["run"]["workflow_id"] == "import/P1/T1"
@@ -136,50 +139,52 @@ def test_show_as_json_has_row_run_and_status() -> None:
 
 
 def test_show_works_for_a_run_that_has_no_row_yet_and_for_a_row_whose_run_is_gone() -> None:
-    young = World(runs=FakeRuns(a_view())).docflow("show", "P1/T1")
+    young = FakeInstallation(runs=FakeRuns(a_view())).docflow("show", "P1/T1")
     assert young.exit_code == 0 and "import/P1/T1" in young.stdout
-    old = a_world(a_row("P1", "T1")).docflow("show", "P1/T1")
+    old = an_installation(a_row("P1", "T1")).docflow("show", "P1/T1")
     assert old.exit_code == 0 and "completed" in old.stdout
-    nothing = World().docflow("show", "P1/T1")
+    nothing = FakeInstallation().docflow("show", "P1/T1")
     assert (nothing.exit_code, nothing.stdout) == (1, "")
     assert "docflow rejected list" in nothing.stderr
 
 
 def test_show_without_temporal_tells_what_the_row_knows() -> None:
-    world = a_world(a_row("P1", "T1", reason="the disk is full"))
-    world.runs = None
-    done = world.docflow("show", "T1")
+    installation = an_installation(a_row("P1", "T1", reason="the disk is full"))
+    installation.runs = None
+    done = installation.docflow("show", "T1")
     assert done.exit_code == 0 and "the disk is full" in done.stdout
     assert done.stderr.startswith("docflow: cannot reach Temporal")
-    unknown = world.docflow("show", "P1/T2")
+    unknown = installation.docflow("show", "P1/T2")
     assert unknown.exit_code == 1 and "cannot reach Temporal" in unknown.stderr
 
 
 def test_answers_reach_the_run_with_who_gave_them() -> None:
-    world = World()
+    installation = FakeInstallation()
     for name in ("skip", "fail", "cancel"):
-        done = world.docflow(name, "P1/T1", "--reason", "sent twice")
-        assert done.exit_code == 0 and done.stdout.startswith(f"{name} taken; `docflow show P1/T1`")
-    assert world.docflow("retry", "import/P1/T1", "--json").exit_code == 0
-    assert world.runs is not None
+        done = installation.docflow(name, "P1/T1", "--reason", "sent twice")
+        assert done.exit_code == 0 and done.stdout.startswith(
+            f"{name} accepted; see `docflow show P1/T1`"
+        )
+    assert installation.docflow("retry", "import/P1/T1", "--json").exit_code == 0
+    assert installation.runs is not None
     answer = Answer(reason="sent twice", by="ada")
-    assert world.runs.answers == [
+    assert installation.runs.answers == [
         *(("import/P1/T1", name, answer) for name in ("skip", "fail", "cancel")),
         ("import/P1/T1", "retry", Retry(by="ada")),
     ]
 
 
 def test_answers_to_a_full_name_do_not_need_the_database() -> None:
-    world = World()
-    del world.environment["DATABASE_URL"]
-    assert world.docflow("skip", "P1/T1").exit_code == 0
-    assert world.docflow("skip", "T1").exit_code == 1
+    installation = FakeInstallation()
+    del installation.environment["DATABASE_URL"]
+    assert installation.docflow("skip", "P1/T1").exit_code == 0
+    assert installation.docflow("skip", "T1").exit_code == 1
 
 
 def test_a_refused_answer_says_why() -> None:
     runs = FakeRuns()
-    runs.refusal = CommandError("skip was refused: this run is not parked")
-    done = World(runs=runs).docflow("skip", "P1/T1")
+    runs.refusal = ServiceError("skip was refused: this run is not parked")
+    done = FakeInstallation(runs=runs).docflow("skip", "P1/T1")
     assert done.exit_code == 1
     assert done.stderr == "docflow: skip was refused: this run is not parked\n"
 
@@ -194,11 +199,11 @@ def test_retry_takes_a_corrected_message(tmp_path: Path) -> None:
         "blob_name": "uploads/P1/T1/x.xlsx",
     }
     file.write_text(json.dumps(message))
-    world = World()
-    assert world.docflow("retry", "P1/T1", "--message", str(file)).exit_code == 0
-    assert world.runs is not None
+    installation = FakeInstallation()
+    assert installation.docflow("retry", "P1/T1", "--message", str(file)).exit_code == 0
+    assert installation.runs is not None
     sent = Retry(message=EstimationMasterMessage.model_validate(message), by="ada")
-    assert world.runs.answers == [("import/P1/T1", "retry", sent)]
+    assert installation.runs.answers == [("import/P1/T1", "retry", sent)]
 
 
 @pytest.mark.parametrize(
@@ -212,28 +217,30 @@ def test_retry_takes_a_corrected_message(tmp_path: Path) -> None:
 def test_a_wrong_message_file_is_not_sent(content: bytes, says: str, tmp_path: Path) -> None:
     file = tmp_path / "corrected.json"
     file.write_bytes(content)
-    world = World()
-    done = world.docflow("retry", "P1/T1", "--message", str(file))
+    installation = FakeInstallation()
+    done = installation.docflow("retry", "P1/T1", "--message", str(file))
     assert done.exit_code == 2 and says in done.stderr and done.stderr.count("\n") == 1
-    assert world.runs is not None and world.runs.answers == []
+    assert installation.runs is not None and installation.runs.answers == []
 
 
 def test_a_reason_that_is_too_long_is_refused() -> None:
-    done = World().docflow("fail", "P1/T1", "--reason", "x" * 501)
+    done = FakeInstallation().docflow("fail", "P1/T1", "--reason", "x" * 501)
     assert done.exit_code == 2
     assert done.stderr == "docflow: --reason has 501 characters; at most 500\n"
 
 
 @pytest.fixture
-def reported(tmp_path: Path) -> World:
+def reported(tmp_path: Path) -> FakeInstallation:
     source = tmp_path / "source"
     source.write_bytes(b"sheet")
-    world = a_world(a_row("P1", "T1", report=REPORT, problem_count=3))
-    asyncio.run(world.blobs.upload(source, REPORT.name))
-    return world
+    installation = an_installation(a_row("P1", "T1", report=REPORT, problem_count=3))
+    asyncio.run(installation.blobs.upload(source, REPORT.name))
+    return installation
 
 
-def test_the_report_is_saved_whole_or_not_at_all(reported: World, tmp_path: Path) -> None:
+def test_the_report_is_saved_whole_or_not_at_all(
+    reported: FakeInstallation, tmp_path: Path
+) -> None:
     target = tmp_path / "out" / "report.xlsx"
     missing_folder = reported.docflow("report", "T1", "--out", str(target))
     assert missing_folder.exit_code == 1 and f"cannot write {target}" in missing_folder.stderr
@@ -244,7 +251,9 @@ def test_the_report_is_saved_whole_or_not_at_all(reported: World, tmp_path: Path
     ]
 
 
-def test_a_file_that_exists_is_replaced_only_when_asked(reported: World, tmp_path: Path) -> None:
+def test_a_file_that_exists_is_replaced_only_when_asked(
+    reported: FakeInstallation, tmp_path: Path
+) -> None:
     target = tmp_path / "mine.xlsx"
     target.write_bytes(b"mine")
     refused = reported.docflow("report", "T1", "--out", str(target))
@@ -255,7 +264,7 @@ def test_a_file_that_exists_is_replaced_only_when_asked(reported: World, tmp_pat
 
 def test_why_there_is_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    world = a_world(
+    installation = an_installation(
         a_row("P1", "clean"),
         a_row("P1", "going", state=ImportState.RUNNING, problem_count=1),
         a_row("P1", "lost", report=REPORT),
@@ -266,6 +275,6 @@ def test_why_there_is_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         ("lost", "there is no blob 'reports/P1/T1.xlsx'"),
         ("P1/other", "there is no import P1/other"),
     ):
-        done = world.docflow("report", name)
+        done = installation.docflow("report", name)
         assert done.exit_code == 1 and done.stderr.startswith(f"docflow: {says}")
     assert list(tmp_path.iterdir()) == []

@@ -6,9 +6,10 @@ from azure.servicebus.aio import ServiceBusClient
 from stack.children import free_port
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
-from workers.cli.errors import CommandError
+from workers.services.errors import ServiceError
 from workers.services.imports.queue import open_queue
 from workers.settings.common import QueueSettings
+from workers.settings.errors import SettingsError
 
 
 def settings(connection_string: str, name: str = "import-queue") -> QueueSettings:
@@ -37,7 +38,7 @@ async def test_a_queue_that_is_not_there_is_named() -> None:
         ServiceBusEmulator([EmulatedQueue("import-queue")]) as emulator,
         open_queue(settings(emulator.connection_string, "imprt-queue")) as queue,
     ):
-        with pytest.raises(CommandError, match=r"queue 'imprt-queue' .*_QUEUE_NAME right"):
+        with pytest.raises(ServiceError, match=r"queue 'imprt-queue' .*_QUEUE_NAME right"):
             await queue.send(b"{}", "m")
 
 
@@ -47,12 +48,12 @@ async def test_a_service_bus_that_is_away_is_one_sentence() -> None:
         "UseDevelopmentEmulator=true;"
     )
     async with open_queue(settings(gone)) as queue:
-        with pytest.raises(CommandError, match="cannot use the Service Bus queue 'import-queue'"):
+        with pytest.raises(ServiceError, match="cannot use the Service Bus queue 'import-queue'"):
             await queue.depth(1)
 
 
 @pytest.mark.parametrize("text", ["x", "Endpoint=;", "Endpoint=sb://x;SharedAccessKeyName="])
 async def test_a_connection_string_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(CommandError, match="AZURE_SERVICE_BUS_CONNECTION_STRING cannot be read"):
+    with pytest.raises(SettingsError, match="AZURE_SERVICE_BUS_CONNECTION_STRING cannot be read"):
         async with open_queue(settings(text)):
             pytest.fail("it was opened")

@@ -5,22 +5,24 @@ import json
 import pytest
 
 from contracts.imports import ImportState
-from tests.support.cli import FakeRuns, World, a_row
-from workers.cli.errors import CommandError
-from workers.cli.imports.ports import PipelineView
+from tests.support.cli import FakeInstallation, FakeRuns, a_row
+from workers.services.errors import ServiceError
+from workers.services.runs import PipelineView
 
 
-def a_world() -> World:
+def an_installation() -> FakeInstallation:
     runs = FakeRuns()
     runs.counts = {ImportState.PARKED: 1, ImportState.COMPLETED: 41_000}
-    world = World(runs=runs)
-    world.tasks.rows.append(a_row("P1", "T1", state=ImportState.PARKED, reason="the disk is full"))
-    world.tasks.rows.append(a_row("P1", "T2"))
-    return world
+    installation = FakeInstallation(runs=runs)
+    installation.tasks.rows.append(
+        a_row("P1", "T1", state=ImportState.PARKED, reason="the disk is full")
+    )
+    installation.tasks.rows.append(a_row("P1", "T2"))
+    return installation
 
 
 def test_everything_is_up() -> None:
-    done = a_world().docflow("status")
+    done = an_installation().docflow("status")
     assert done.exit_code == 0
     assert "down" not in done.stdout
     assert "100 or more waiting, 1 in the dead letter queue" in done.stdout
@@ -32,11 +34,11 @@ def test_everything_is_up() -> None:
 
 
 def test_what_is_down_does_not_hide_the_rest() -> None:
-    world = a_world()
-    world.runs = None
-    del world.environment["DATABASE_URL"]
-    world.queue.error = CommandError("cannot use the Service Bus queue")
-    done = world.docflow("status", "--json")
+    installation = an_installation()
+    installation.runs = None
+    del installation.environment["DATABASE_URL"]
+    installation.queue.error = ServiceError("cannot use the Service Bus queue")
+    done = installation.docflow("status", "--json")
     status = json.loads(done.stdout)
     assert done.exit_code == 1
     assert [(check["part"], check["up"]) for check in status["checks"]] == [
@@ -50,16 +52,16 @@ def test_what_is_down_does_not_hide_the_rest() -> None:
 
 
 def test_no_worker_is_down_with_what_to_do() -> None:
-    world = a_world()
-    assert world.runs is not None
-    world.runs.polling = 0
-    done = world.docflow("status")
+    installation = an_installation()
+    assert installation.runs is not None
+    installation.runs.polling = 0
+    done = installation.docflow("status")
     assert done.exit_code == 1
     assert "no worker polls: start `docflow worker imports`" in done.stdout
 
 
 def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:
-    status = json.loads(a_world().docflow("status", "--json").stdout)
+    status = json.loads(an_installation().docflow("status", "--json").stdout)
     assert [row["task_id"] for row in status["parked"]] == ["T1"]
     assert next(iter(status["counts"].items())) == ("parked", 1)
 
@@ -75,9 +77,9 @@ def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:
 def test_a_pipeline_without_a_worker(
     name: str, seen: PipelineView, exit_code: int, says: str
 ) -> None:
-    world = a_world()
-    assert world.runs is not None
-    world.runs.pipelines[name] = seen
-    done = world.docflow("status")
+    installation = an_installation()
+    assert installation.runs is not None
+    installation.runs.pipelines[name] = seen
+    done = installation.docflow("status")
     assert (done.exit_code, says in done.stdout) == (exit_code, True)
     assert (f"docflow worker {name}" in done.stdout) == bool(exit_code)

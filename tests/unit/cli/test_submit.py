@@ -11,9 +11,10 @@ from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
 from contracts.imports import Counts, ImportState, ImportStatus, Problem
 from domain.imports.chunks import LoadMark, TaskKey
-from tests.support.cli import FakeRuns, FakeStore, World, a_result, a_row, a_view
+from tests.support.cli import FakeInstallation, FakeRuns, FakeStore, a_result, a_row, a_view
 from workers.cli.errors import CommandError
 from workers.cli.imports.follow import Follower, Parked
+from workers.services.errors import ServiceError
 
 CLOSED = a_view(status="completed", closed=True)
 PARKED = a_view(parked=True)
@@ -26,34 +27,34 @@ def document(tmp_path: Path) -> Path:
     return file
 
 
-def submit(world: World, *arguments: str) -> tuple[int, str, str]:
-    done = world.docflow("submit", "imports", *arguments)
+def submit(installation: FakeInstallation, *arguments: str) -> tuple[int, str, str]:
+    done = installation.docflow("submit", "imports", *arguments)
     return done.exit_code, done.stdout, done.stderr
 
 
 def test_the_file_is_uploaded_before_the_message_that_names_it_is_sent(
     document: Path,
 ) -> None:
-    world = World()
+    installation = FakeInstallation()
     base = ("--type", "equipment", "--project", "P1", "--task", "T1")
-    code, out, _ = submit(world, str(document), *base, "--no-follow")
-    assert (code, len(world.queue.sent)) == (0, 1)
-    ((body, message_id),) = world.queue.sent
+    code, out, _ = submit(installation, str(document), *base, "--no-follow")
+    assert (code, len(installation.queue.sent)) == (0, 1)
+    ((body, message_id),) = installation.queue.sent
     message = json.loads(body)
     assert message_id == "import/P1/T1"
     assert message["filename"] == document.name
     assert message["blob_name"] == "uploads/P1/T1/Baume_Krane.csv"
-    stored = asyncio.run(world.blobs.stat(message["blob_name"]))
+    stored = asyncio.run(installation.blobs.stat(message["blob_name"]))
     assert stored.size == document.stat().st_size
     assert "docflow show P1/T1" in out
 
 
 def test_sending_needs_no_temporal_when_nobody_follows(document: Path) -> None:
-    world = World(runs=None)
+    installation = FakeInstallation(runs=None)
     base = (str(document), "--type", "crew", "--project", "P1")
-    assert submit(world, *base, "--no-follow", "--json")[0] == 0
-    code, out, error = submit(world, *base)
-    assert (code, out, len(world.queue.sent)) == (1, "", 1)
+    assert submit(installation, *base, "--no-follow", "--json")[0] == 0
+    code, out, error = submit(installation, *base)
+    assert (code, out, len(installation.queue.sent)) == (1, "", 1)
     assert error == "docflow: cannot reach Temporal at localhost:7233: refused\n"
 
 
@@ -61,44 +62,44 @@ def test_sending_needs_no_temporal_when_nobody_follows(document: Path) -> None:
     "missing", ["AZURE_SERVICE_BUS_CONNECTION_STRING", "DATABASE_URL", "DOCFLOW_BLOB_FOLDER"]
 )
 def test_a_missing_setting_is_named_before_anything_is_sent(document: Path, missing: str) -> None:
-    world = World()
-    del world.environment[missing]
-    code, _, error = submit(world, str(document), "--type", "crew", "--project", "P1")
+    installation = FakeInstallation()
+    del installation.environment[missing]
+    code, _, error = submit(installation, str(document), "--type", "crew", "--project", "P1")
     named = "AZURE_STORAGE_CONNECTION_STRING" if "BLOB" in missing else missing
-    assert (code, world.queue.sent) == (1, [])
+    assert (code, installation.queue.sent) == (1, [])
     assert error.startswith(f"docflow: missing setting: {named}; ")
     assert error.count("\n") == 1
 
 
 def test_wrong_options_are_one_line_and_exit_code_2(document: Path) -> None:
-    world = World()
-    code, out, error = submit(world, str(document), "--type", "mto", "--project", "P1")
+    installation = FakeInstallation()
+    code, out, error = submit(installation, str(document), "--type", "mto", "--project", "P1")
     assert (code, out, error) == (2, "", "docflow: mto: needs --service\n")
-    assert world.queue.sent == []
+    assert installation.queue.sent == []
 
 
 def test_a_task_is_never_submitted_over_an_earlier_one(document: Path) -> None:
-    world = World()
+    installation = FakeInstallation()
     base = ("--type", "crew", "--project", "P1", "--task", "T1", "--no-follow")
-    assert submit(world, str(document), *base)[0] == 0
-    code, _, error = submit(world, str(document), *base)
-    assert (code, len(world.queue.sent)) == (1, 1)
+    assert submit(installation, str(document), *base)[0] == 0
+    code, _, error = submit(installation, str(document), *base)
+    assert (code, len(installation.queue.sent)) == (1, 1)
     assert "task P1/T1 has a file already" in error
-    world.tasks.rows.append(a_row("P1", "D1", state=ImportState.PARKED))
+    installation.tasks.rows.append(a_row("P1", "D1", state=ImportState.PARKED))
     code, _, error = submit(
-        world, "--type", "mto_delete", "--project", "P1", "--service", "S1", "--task", "D1"
+        installation, "--type", "mto_delete", "--project", "P1", "--service", "S1", "--task", "D1"
     )
-    assert (code, len(world.queue.sent)) == (1, 1)
+    assert (code, len(installation.queue.sent)) == (1, 1)
     assert "task P1/D1 is parked already" in error and "another --task" in error
 
 
 def test_a_task_whose_message_was_rejected_is_not_mistaken_for_the_new_one() -> None:
-    world = World()
-    asyncio.run(world.rejected.record("queue", "import/P1/D1", "InvalidMessage", "x", b"{}"))
+    installation = FakeInstallation()
+    asyncio.run(installation.rejected.record("queue", "import/P1/D1", "InvalidMessage", "x", b"{}"))
     code, _, error = submit(
-        world, "--type", "mto_delete", "--project", "P1", "--service", "S1", "--task", "D1"
+        installation, "--type", "mto_delete", "--project", "P1", "--service", "S1", "--task", "D1"
     )
-    assert (code, world.queue.sent) == (1, [])
+    assert (code, installation.queue.sent) == (1, [])
     assert "rejected resubmit 1" in error
 
 
@@ -110,9 +111,9 @@ def test_a_completed_import_with_rejected_rows_is_shown_and_exits_0(document: Pa
         problems=(Problem(line=3, column="rate", value="\x1b[31mx", reason="is no number"),),
         report=BlobRef(name="reports/P1/T1.xlsx", size=9),
     )
-    world = World(runs=runs, store=FakeStore(LoadMark(cursor=1207)))
+    installation = FakeInstallation(runs=runs, store=FakeStore(LoadMark(cursor=1207)))
     code, out, _ = submit(
-        world, str(document), "--type", "equipment", "--project", "P1", "--task", "T1"
+        installation, str(document), "--type", "equipment", "--project", "P1", "--task", "T1"
     )
     assert code == 0
     assert "1,200 created, 0 updated, 0 unchanged, 7 rejected" in out
@@ -131,7 +132,7 @@ def test_the_exit_code_tells_the_end(state: str, code: int, document: Path) -> N
     runs = FakeRuns(CLOSED)
     runs.ending = a_result(state=ImportState(state), reason="because")
     done, out, _ = submit(
-        World(runs=runs), str(document), "--type", "crew", "--project", "P1", "--json"
+        FakeInstallation(runs=runs), str(document), "--type", "crew", "--project", "P1", "--json"
     )
     assert done == code
     assert (json.loads(out)["state"], json.loads(out)["reason"]) == (state, "because")
@@ -147,7 +148,14 @@ def test_a_parked_import_is_left_with_its_next_steps_and_exit_code_4(
             state=ImportState.PARKED, step="prepare", reason="there is no blob x"
         )
     code, out, _ = submit(
-        World(runs=runs), str(document), "--type", "crew", "--project", "P1", "--task", "T1"
+        FakeInstallation(runs=runs),
+        str(document),
+        "--type",
+        "crew",
+        "--project",
+        "P1",
+        "--task",
+        "T1",
     )
     assert code == 4
     assert ("there is no blob x" in out) == worker_answers
@@ -156,8 +164,10 @@ def test_a_parked_import_is_left_with_its_next_steps_and_exit_code_4(
 
 def test_a_run_without_a_result_is_one_line(document: Path) -> None:
     runs = FakeRuns(CLOSED)
-    runs.ending = CommandError("the run was\nterminated \x1b[2J")
-    code, _, error = submit(World(runs=runs), str(document), "--type", "crew", "--project", "P1")
+    runs.ending = ServiceError("the run was\nterminated \x1b[2J")
+    code, _, error = submit(
+        FakeInstallation(runs=runs), str(document), "--type", "crew", "--project", "P1"
+    )
     assert code == 1
     assert error.splitlines()[-1] == r"docflow: the run was terminated \x1b[2J"
 
@@ -180,12 +190,14 @@ class FakeScreen:
         self.hints.append(sentence)
 
 
-def a_follower(world: World, screen: FakeScreen, quiet_seconds: float = 60) -> Follower:
-    assert world.runs is not None
+def a_follower(
+    installation: FakeInstallation, screen: FakeScreen, quiet_seconds: float = 60
+) -> Follower:
+    assert installation.runs is not None
     return Follower(
         TaskKey("P1", "T1"),
-        world.runs,
-        world,
+        installation.runs,
+        installation,
         screen,
         quiet_seconds=quiet_seconds,
         pauses=(0, 0),
@@ -196,7 +208,7 @@ async def test_following_shows_each_new_mark_once() -> None:
     runs = FakeRuns(None, *[a_view()] * 4, CLOSED)
     marks = [LoadMark(cursor=number) for number in (0, 10, 10, 20)]
     screen = FakeScreen()
-    result = await a_follower(World(runs=runs, store=FakeStore(*marks)), screen).follow()
+    result = await a_follower(FakeInstallation(runs=runs, store=FakeStore(*marks)), screen).follow()
     assert result == a_result()
     assert screen.states == ["in the queue", *["running"] * 4]
     assert (screen.cursors, screen.hints) == ([10, 20], [])
@@ -205,7 +217,7 @@ async def test_following_shows_each_new_mark_once() -> None:
 async def test_a_message_that_no_bridge_takes_gets_one_hint() -> None:
     screen = FakeScreen()
     runs = FakeRuns(None, None, None, CLOSED)
-    await a_follower(World(runs=runs), screen, quiet_seconds=0).follow()
+    await a_follower(FakeInstallation(runs=runs), screen, quiet_seconds=0).follow()
     (hint,) = screen.hints
     assert "docflow bridge service-bus" in hint and "import/P1/T1" in hint
 
@@ -215,16 +227,18 @@ async def test_a_run_without_workers_gets_one_hint(polling: int) -> None:
     screen = FakeScreen()
     runs = FakeRuns(a_view(), a_view(), a_view(), CLOSED)
     runs.polling = polling
-    await a_follower(World(runs=runs), screen, quiet_seconds=0).follow()
+    await a_follower(FakeInstallation(runs=runs), screen, quiet_seconds=0).follow()
     assert ["docflow worker imports" in hint for hint in screen.hints] == [True] * (polling == 0)
 
 
 async def test_a_rejected_message_ends_the_wait() -> None:
-    world = World(runs=FakeRuns(None))
-    await world.rejected.record("q", "import/P1/other", "InvalidMessage", "other", b"")
-    await world.rejected.record("q", "import/P1/T1", "InvalidMessage", "sheet: too long", b"")
+    installation = FakeInstallation(runs=FakeRuns(None))
+    await installation.rejected.record("q", "import/P1/other", "InvalidMessage", "other", b"")
+    await installation.rejected.record(
+        "q", "import/P1/T1", "InvalidMessage", "sheet: too long", b""
+    )
     with pytest.raises(CommandError, match=r"rejected: InvalidMessage: sheet: too long.*show 2"):
-        await a_follower(world, FakeScreen()).follow()
+        await a_follower(installation, FakeScreen()).follow()
 
 
 async def test_a_database_that_is_away_does_not_end_the_following() -> None:
@@ -233,6 +247,6 @@ async def test_a_database_that_is_away_does_not_end_the_following() -> None:
             raise Unavailable("the database is away")
 
     runs = FakeRuns(None, a_view(), PARKED)
-    world = World(runs=runs, store=Away())
-    world.rejected.away = True
-    assert await a_follower(world, FakeScreen()).follow() == Parked(None)
+    installation = FakeInstallation(runs=runs, store=Away())
+    installation.rejected.away = True
+    assert await a_follower(installation, FakeScreen()).follow() == Parked(None)

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from contracts.batches import BatchAnswer
+from workers.cli.answers import check_reason
 from workers.cli.batches.context import BatchArgument, CaseArgument, key_of, name_of, open_runs
-from workers.cli.context import Surroundings, surroundings
-from workers.cli.errors import UsageError, run
-from workers.cli.imports.answers import REASON_LENGTH
+from workers.cli.context import CliContext, cli_context
+from workers.cli.errors import run
 from workers.cli.output import JsonOption, print_json
 
 ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the run later.")]
@@ -30,7 +30,7 @@ def retry(
     Example:
       docflow batches retry 7 1
     """
-    run(_answer(surroundings(context), "retry", case, batch, reason, as_json=as_json))
+    run(_answer(cli_context(context), "retry", case, batch, reason, as_json=as_json))
 
 
 @app.command()
@@ -41,13 +41,13 @@ def skip(
     reason: ReasonOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on without a step of the end; before that, the batch is given up.
+    """Continue without a step of the end; before that, the batch is given up.
 
     \b
     Example:
       docflow batches skip 7 1 --reason "nothing follows this batch"
     """
-    run(_answer(surroundings(context), "skip", case, batch, reason, as_json=as_json))
+    run(_answer(cli_context(context), "skip", case, batch, reason, as_json=as_json))
 
 
 @app.command()
@@ -64,18 +64,17 @@ def fail(
     Example:
       docflow batches fail 7 1 --reason "the case was closed"
     """
-    run(_answer(surroundings(context), "fail", case, batch, reason, as_json=as_json))
+    run(_answer(cli_context(context), "fail", case, batch, reason, as_json=as_json))
 
 
 async def _answer(
-    world: Surroundings, name: str, case: int, batch: int, reason: str | None, *, as_json: bool
+    cli: CliContext, name: str, case: int, batch: int, reason: str | None, *, as_json: bool
 ) -> None:
-    if reason is not None and len(reason) > REASON_LENGTH:
-        raise UsageError(f"--reason has {len(reason)} characters; at most {REASON_LENGTH}")
+    check_reason(reason)
     key = key_of(case, batch)
-    runs = await open_runs(world)
-    await runs.answer(key, name, BatchAnswer(reason=reason, by=world.user))
+    runs = await open_runs(cli)
+    await runs.answer(key, name, BatchAnswer(reason=reason, by=cli.user))
     if as_json:
-        print_json({**key.model_dump(), "answer": name, "link": runs.link(key)})
+        print_json({**key.model_dump(), "answer": name, "link": runs.link(key.workflow_id)})
         return
-    typer.echo(f"{name} taken; `docflow batches show {name_of(key)}` tells how {key} goes on")
+    typer.echo(f"{name} accepted; see `docflow batches show {name_of(key)}`")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contracts.batches import LARGEST_ID, BatchKey
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 
 if TYPE_CHECKING:
     from adapters.database import Database
@@ -34,65 +34,62 @@ def name_of(key: BatchKey) -> str:
 
 
 @asynccontextmanager
-async def open_tables(world: Surroundings) -> AsyncGenerator["Database"]:
+async def open_tables(cli: CliContext) -> AsyncGenerator["Database"]:
     """The database.
 
     Raises:
-        SettingsError: `DATABASE_URL` is missing or makes no sense.
+        SettingsError: `DATABASE_URL` is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     from adapters.database import open_database, require_current
     from workers.settings.common import DatabaseSettings
 
-    async with open_database(DatabaseSettings.read(world.environment).url) as database:
+    async with open_database(DatabaseSettings.read(cli.environment).url) as database:
         await require_current(database)
         yield database
 
 
 @asynccontextmanager
-async def open_store(world: Surroundings) -> AsyncGenerator["SqlBatchStore"]:
+async def open_store(cli: CliContext) -> AsyncGenerator["SqlBatchStore"]:
     """The tables of batches.
 
     Raises:
-        SettingsError: `DATABASE_URL` is missing or makes no sense.
+        SettingsError: `DATABASE_URL` is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     from adapters.database.batches import SqlBatchStore
 
-    async with open_tables(world) as database:
+    async with open_tables(cli) as database:
         yield SqlBatchStore(database)
 
 
-async def open_runs(world: Surroundings) -> "BatchRuns":
+async def open_runs(cli: CliContext) -> "BatchRuns":
     """Temporal.
 
     Raises:
-        TemporalUnreachable: Nobody answers.
+        TemporalUnreachable: Temporal does not answer.
     """
-    from workers.connect import connect
-    from workers.services.batches.runs import BatchRuns
-    from workers.services.imports.runs import TemporalRuns
+    from workers.services.batches import runs
 
-    client = await connect()
-    return BatchRuns(client, TemporalRuns(client, world.environment))
+    return await runs.open_runs(cli.environment)
 
 
 @asynccontextmanager
-async def open_cloud(world: Surroundings) -> AsyncGenerator["BatchResources"]:
+async def open_cloud(cli: CliContext) -> AsyncGenerator["BatchResources"]:
     """Tables, Temporal and AWS.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Nobody answers.
+        TemporalUnreachable: Temporal does not answer.
     """
     from workers.connect import connect
     from workers.resources.batches import open_batches
     from workers.settings.batches import BatchSettings
 
-    settings = BatchSettings.read(world.environment)
+    settings = BatchSettings.read(cli.environment)
     async with (
-        open_tables(world) as database,
-        open_batches(settings, database, await connect()) as opened,
+        open_tables(cli) as database,
+        open_batches(settings, database, await connect()) as (opened, _),
     ):
         yield opened

@@ -1,4 +1,4 @@
-"""What happens to a batch, said by a person instead of by a message."""
+"""Events of a batch, sent by a person instead of by a message."""
 
 from typing import Annotated
 
@@ -21,9 +21,8 @@ from workers.cli.batches.context import (
     name_of,
     open_runs,
     open_store,
-    open_tables,
 )
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, print_json
 
@@ -77,45 +76,45 @@ def start(
         "patience": patience,
     }
     given = {name: value for name, value in times.items() if value is not None}
-    run(_start(surroundings(context), case, batch, given, as_json=as_json))
+    run(_start(cli_context(context), case, batch, given, as_json=as_json))
 
 
 async def _start(
-    world: Surroundings, case: int, batch: int, given: dict[str, int], *, as_json: bool
+    cli: CliContext, case: int, batch: int, given: dict[str, int], *, as_json: bool
 ) -> None:
     from workers.settings.batches import read_timings
 
-    timings = read_timings(world.environment).model_copy(update=given) if given else None
+    timings = read_timings(cli.environment).model_copy(update=given) if given else None
     event = JobStarted(case_id=case, batch_id=batch, timings=timings)
-    await _tell(world, event, as_json=as_json)
+    await _send(cli, event, as_json=as_json)
 
 
 @app.command()
 def finish(
     context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
 ) -> None:
-    """Say that all documents of a batch have been sent, as JOB_FINISHED does.
+    """Report that all documents of a batch have been sent, as JOB_FINISHED does.
 
     \b
     Example:
       docflow batches finish 7 1
     """
     event = JobFinished(case_id=case, batch_id=batch)
-    run(_tell(surroundings(context), event, as_json=as_json))
+    run(_send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
 def end(
     context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
 ) -> None:
-    """Say that what follows the loading is done, as BATCH_END_FINISHED does.
+    """Report that what follows the loading is done, as BATCH_END_FINISHED does.
 
     \b
     Example:
       docflow batches end 7 1
     """
     event = BatchEndFinished(case_id=case, batch_id=batch)
-    run(_tell(surroundings(context), event, as_json=as_json))
+    run(_send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -137,7 +136,7 @@ def cancel(
     """
     mode = CancelMode.PARTIAL if partial else CancelMode.FULL
     event = ImportCancelled(case_id=case, batch_id=batch, mode=mode)
-    run(_tell(surroundings(context), event, as_json=as_json))
+    run(_send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -150,18 +149,18 @@ def redrive(
     Example:
       docflow batches redrive 7 1
     """
-    run(_redrive(surroundings(context), case, batch, as_json=as_json))
+    run(_redrive(cli_context(context), case, batch, as_json=as_json))
 
 
-async def _redrive(world: Surroundings, case: int, batch: int, *, as_json: bool) -> None:
+async def _redrive(cli: CliContext, case: int, batch: int, *, as_json: bool) -> None:
     key = key_of(case, batch)
-    async with open_store(world) as store:
+    async with open_store(cli) as store:
         view = await store.get(key)
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
     if view.status.terminal and not view.dead_letters:
         raise CommandError(f"{key} is {view.status} and kept no dead letters: nothing to redrive")
-    await _tell(world, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
+    await _send(cli, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
 
 
 @app.command()
@@ -174,20 +173,20 @@ def expect(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Make known which batches of a case will come: none overtakes one with a lower number.
+    """Declare which batches of a case will come: none overtakes one with a lower number.
 
     \b
     Example:
       docflow batches expect 7 1 2 3
     """
-    run(_expect(surroundings(context), case, batches, as_json=as_json))
+    run(_expect(cli_context(context), case, batches, as_json=as_json))
 
 
-async def _expect(world: Surroundings, case: int, batches: list[int], *, as_json: bool) -> None:
+async def _expect(cli: CliContext, case: int, batches: list[int], *, as_json: bool) -> None:
     if wrong := [batch for batch in batches if not 1 <= batch <= LARGEST_ID]:
-        raise UsageError(f"{wrong[0]} is no batch: numbers go from 1 to {LARGEST_ID}")
+        raise UsageError(f"{wrong[0]} is no batch: numbers are from 1 to {LARGEST_ID}")
     numbers = sorted(set(batches))
-    async with open_store(world) as store:
+    async with open_store(cli) as store:
         await store.expect([key_of(case, batch) for batch in numbers])
     if as_json:
         print_json({"case_id": case, "expected": numbers})
@@ -195,20 +194,18 @@ async def _expect(world: Surroundings, case: int, batches: list[int], *, as_json
     typer.echo(f"case {case} expects batch {', '.join(map(str, numbers))}")
 
 
-async def _tell(world: Surroundings, event: CaseEvent, *, as_json: bool) -> None:
-    """Hand an event to its case."""
-    from adapters.database.rejected import SqlRejectedMessages
+async def _send(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
+    """Deliver an event to its case."""
     from workers.settings.batches import read_timings
 
-    timings = read_timings(world.environment)
-    runs = await open_runs(world)
-    async with open_tables(world) as database:
-        taken_by = await runs.take(event, SqlRejectedMessages(database), timings)
+    timings = read_timings(cli.environment)
+    runs = await open_runs(cli)
+    taken_by = await runs.send(event, timings)
     if as_json:
         said = event.model_dump(mode="json", exclude_none=True)
-        print_json({**said, "taken_by": taken_by, "link": runs.link(event.key)})
+        print_json({**said, "taken_by": taken_by, "link": runs.link(event.key.workflow_id)})
         return
     typer.echo(
-        f"{event.event_type} of {event.key} is taken; "
-        f"`docflow batches show {name_of(event.key)}` tells how it goes"
+        f"{event.event_type} of {event.key} accepted; "
+        f"see `docflow batches show {name_of(event.key)}`"
     )

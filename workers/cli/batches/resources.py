@@ -8,7 +8,7 @@ import typer
 
 from contracts.batches import BatchKey, SweepOrder
 from workers.cli.batches.context import BatchArgument, CaseArgument, key_of, name_of, open_cloud
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
 
@@ -28,17 +28,17 @@ def resources(
     Example:
       docflow batches resources 7 1
     """
-    run(_resources(surroundings(context), key_of(case, batch), as_json=as_json))
+    run(_resources(cli_context(context), key_of(case, batch), as_json=as_json))
 
 
-async def _resources(world: Surroundings, key: BatchKey, *, as_json: bool) -> None:
+async def _resources(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     from activities.batches.orphans import BatchOrphans
 
-    async with open_cloud(world) as cloud:
-        sweeping = BatchOrphans(
+    async with open_cloud(cli) as cloud:
+        orphans = BatchOrphans(
             cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
         )
-        found = [one async for one in sweeping.everything() if one.key == key]
+        found = [one async for one in orphans.everything() if one.key == key]
         # Asked after the listing: a run that is open now may have made what was listed.
         is_open = await cloud.runs.is_open(key.workflow_id)
     now = datetime.now(UTC)

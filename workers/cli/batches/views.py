@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contracts.batches import LARGEST_ID, BatchKey, BatchStatus, LoaderStatus, PolledDepth
+from contracts.batches import (
+    LARGEST_ID,
+    BatchKey,
+    BatchStatus,
+    CaseStatus,
+    LoaderStatus,
+    LoadResult,
+    PolledDepth,
+)
 from workers.cli.batches.context import (
     BatchArgument,
     CaseArgument,
@@ -15,10 +23,12 @@ from workers.cli.batches.context import (
     open_runs,
     open_store,
 )
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+from workers.cli.runs import show_in_temporal
 from workers.cli.text import one_line
+from workers.services.batches.verbs import key_of as batch_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,11 +65,11 @@ def list_batches(
       docflow batches list
       docflow batches list --case 7 --json
     """
-    run(_list(surroundings(context), case, limit, as_json=as_json))
+    run(_list(cli_context(context), case, limit, as_json=as_json))
 
 
-async def _list(world: Surroundings, case: int | None, limit: int, *, as_json: bool) -> None:
-    async with open_store(world) as store:
+async def _list(cli: CliContext, case: int | None, limit: int, *, as_json: bool) -> None:
+    async with open_store(cli) as store:
         views = await store.list(case, limit)
     if as_json:
         print_json([_as_json(view) for view in views])
@@ -97,33 +107,47 @@ def show(
     Example:
       docflow batches show 7 1
     """
-    run(_show(surroundings(context), key_of(case, batch), as_json=as_json))
+    run(_show(cli_context(context), key_of(case, batch), as_json=as_json))
+
+
+async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
+    """Show one batch, case or load of a document in full.
+
+    Raises:
+        CommandError: There is none.
+    """
+    batch = batch_of(workflow_id)
+    if batch is not None:
+        await _show(cli, batch, as_json=as_json)
+        return
+    status = CaseStatus if workflow_id.startswith("case/") else LoadResult
+    await show_in_temporal(cli, workflow_id, status, as_json=as_json)
 
 
 @dataclass(frozen=True)
-class _Sight:
+class RunSnapshot:
     """What Temporal and the worker tell of a run."""
 
     status: BatchStatus | None = None
     link: str | None = None
 
 
-async def _show(world: Surroundings, key: BatchKey, *, as_json: bool) -> None:
-    async with open_store(world) as store:
+async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
+    async with open_store(cli) as store:
         view = await store.get(key)
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
-    sight = await attempt(_look(world, key))
-    if isinstance(sight, Failure):
-        typer.echo(f"docflow: {one_line(sight.reason)}", err=True)
-        sight = _Sight()
-    status = sight.status
+    snapshot = await attempt(_look(cli, key))
+    if isinstance(snapshot, Failure):
+        typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
+        snapshot = RunSnapshot()
+    status = snapshot.status
     if as_json:
         said = status and status.model_dump(mode="json")
-        print_json({"batch": _as_json(view), "run": said, "link": sight.link})
+        print_json({"batch": _as_json(view), "run": said, "link": snapshot.link})
         return
     out = console()
-    out.print(pairs([*_row_pairs(view), *_run_pairs(view, sight)]))
+    out.print(pairs([*_row_pairs(view), *_run_pairs(view, snapshot)]))
     if status is not None and status.resources:
         resources = table("resource", "state")
         for row in status.resources:
@@ -133,9 +157,9 @@ async def _show(world: Surroundings, key: BatchKey, *, as_json: bool) -> None:
         out.print(_depths(status.depths))
 
 
-async def _look(world: Surroundings, key: BatchKey) -> _Sight:
-    runs = await open_runs(world)
-    return _Sight(await runs.status(key), runs.link(key))
+async def _look(cli: CliContext, key: BatchKey) -> RunSnapshot:
+    runs = await open_runs(cli)
+    return RunSnapshot(await runs.status(key), runs.link(key.workflow_id))
 
 
 def _row_pairs(view: "BatchView") -> list[tuple[str, object]]:
@@ -150,13 +174,13 @@ def _row_pairs(view: "BatchView") -> list[tuple[str, object]]:
     ]
 
 
-def _run_pairs(view: "BatchView", sight: _Sight) -> list[tuple[str, object]]:
-    status = sight.status
+def _run_pairs(view: "BatchView", snapshot: RunSnapshot) -> list[tuple[str, object]]:
+    status = snapshot.status
     if status is None:
         return [("run", "none is known")]
     return [
         ("run", view.key.workflow_id),
-        ("link", sight.link),
+        ("link", snapshot.link),
         ("phase", status.phase),
         ("because", status.reason if status.reason != view.reason else None),
         ("validation", status.validation),

@@ -4,20 +4,23 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from adapters.ports import RejectedMessage, Unavailable
+from adapters.ports import Unavailable
 from contracts.imports import ImportResult, ImportStatus, workflow_id
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.errors import CommandError
-from workers.cli.imports.ports import Resources, Runs, RunView
 from workers.cli.output import console, counts_text
 
+if TYPE_CHECKING:
+    from workers.services.imports.access import ImportAccess
+    from workers.services.imports.runs import ImportRuns
+    from workers.services.runs import RunView
+
 QUIET_SECONDS = 10.0
-"""How long nothing may happen before the person is told what might be missing."""
+"""Seconds without progress after which hints about what may be missing are shown."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 """Seconds between two looks: small documents are done in a moment, big ones take minutes."""
-REJECTED_LOOKED_AT = 50
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ class Follower:
     def __init__(
         self,
         key: TaskKey,
-        runs: Runs,
-        resources: Resources,
+        runs: "ImportRuns",
+        resources: "ImportAccess",
         screen: Screen,
         *,
         quiet_seconds: float = QUIET_SECONDS,
@@ -85,8 +88,8 @@ class Follower:
         """Watch until the import is over or waits for a person.
 
         Raises:
-            CommandError: The message was rejected, the run ended without a result, or Temporal
-                is gone.
+            CommandError: The message was rejected.
+            ServiceError: The run ended without a result, or Temporal does not answer.
         """
         self._sign_of_life()
         pause, longest = self._pauses
@@ -108,6 +111,8 @@ class Follower:
         return quiet and not self._hinted
 
     async def _wait_for_a_run(self) -> None:
+        from workers.services.imports.submission import find_rejection
+
         self._screen.state("in the queue")
         if rejected := await find_rejection(self._resources, self._workflow_id):
             raise CommandError(
@@ -117,17 +122,17 @@ class Follower:
         if self._is_quiet():
             self._hinted = True
             self._screen.hint(
-                f"No run {self._workflow_id} after {self._quiet_seconds:.0f} s. Does a bridge "
-                "receive from this queue (`docflow bridge service-bus`)? "
+                f"No run {self._workflow_id} after {self._quiet_seconds:.0f} s. Is a bridge "
+                "receiving from this queue (`docflow bridge service-bus`)? "
                 "`docflow status` shows what is up."
             )
 
-    async def _watch(self, view: RunView) -> None:
+    async def _watch(self, view: "RunView") -> None:
         self._screen.state(view.status)
         try:
             mark = await self._resources.store.mark(self._key)
         except Unavailable:
-            # The run goes on without us, and so does looking at it.
+            # The run does not depend on this progress mark: keep following it.
             return
         if mark != self._mark:
             self._mark = mark
@@ -137,18 +142,9 @@ class Follower:
             self._hinted = True
             if await self._runs.workers() == 0:
                 self._screen.hint(
-                    "The run has begun and no worker takes its work: "
+                    "The run has started and no worker polls its task queue: "
                     "start `docflow worker imports`."
                 )
-
-
-async def find_rejection(resources: Resources, message_id: str) -> RejectedMessage | None:
-    """The rejected message of this id, among the newest; None when the record is away."""
-    try:
-        newest = await resources.rejected.list(REJECTED_LOOKED_AT)
-    except Unavailable:
-        return None
-    return next((found for found in newest if found.message_id == message_id), None)
 
 
 class ProgressScreen:

@@ -158,11 +158,6 @@ def _file_fields(
     }
 
 
-def to_wire(message: ImportMessage) -> bytes:
-    """The body of the message in the queue: what was given, defaults left out."""
-    return message.model_dump_json(exclude_unset=True).encode()
-
-
 def read_message(body: bytes) -> ImportMessage:
     """Check a message that is in its wire form, as a bridge does.
 

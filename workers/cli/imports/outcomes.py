@@ -1,12 +1,13 @@
 """What a person sees when following an import is over."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from contracts.imports import ImportMessage, ImportResult, ImportState
 from workers.cli.errors import ExitCode
 from workers.cli.imports.follow import Ending, Parked
 from workers.cli.imports.ids import name_of
-from workers.cli.imports.ports import Runs
 from workers.cli.output import (
     console,
     counts_text,
@@ -16,17 +17,22 @@ from workers.cli.output import (
     state_text,
 )
 
+if TYPE_CHECKING:
+    from workers.services.imports.runs import ImportRuns
+
 
 def show_sent(message: ImportMessage, *, as_json: bool) -> None:
-    """Nobody follows: say how to find the import."""
+    """Show where to find an import that is not followed."""
     if as_json:
         print_json({"task": name_of(message), "workflow_id": message.workflow_id})
         return
     name = name_of(message)
-    typer.echo(f"sent {name}; `docflow show {name}` tells how it goes")
+    typer.echo(f"sent {name}; see `docflow show {name}`")
 
 
-def show_ending(ending: Ending, message: ImportMessage, runs: Runs, *, as_json: bool) -> None:
+def show_ending(
+    ending: Ending, message: ImportMessage, runs: "ImportRuns", *, as_json: bool
+) -> None:
     """Show result or reason, with what to do next.
 
     Raises:
@@ -84,7 +90,7 @@ def _show_parked(
                 (message.document_type, name),
                 ("state", state_text(ImportState.PARKED)),
                 ("step", status and status.step),
-                ("reason", status.reason if status else f"`docflow show {name}` tells"),
+                ("reason", status.reason if status else f"see `docflow show {name}`"),
                 ("try again", f"docflow retry {name} [--message corrected.json]"),
                 ("leave it out", f"docflow skip {name}"),
                 ("give it up", f"docflow fail {name}"),

@@ -5,17 +5,17 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from contracts.imports import ImportState
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 from workers.cli.errors import Failure, attempt
 from workers.cli.imports.ids import name_of
-from workers.cli.imports.ports import Check, ParkedRun
 from workers.cli.imports.views import row_as_json
 from workers.pipelines.base import Pipeline
+from workers.services.status import Check, ParkedRun
 
 MESSAGES_PEEKED: Final = 100
 
 
-async def parked(context: Surroundings, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+async def parked(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
     """Imports that are parked, with the reasons that their status rows keep."""
     async with context.resources() as resources:
         rows = await resources.tasks.list(limit, ImportState.PARKED)
@@ -32,7 +32,7 @@ async def parked(context: Surroundings, pipeline: Pipeline, limit: int) -> Seque
     ]
 
 
-async def checks(context: Surroundings) -> Sequence[Check]:
+async def checks(context: CliContext) -> Sequence[Check]:
     """The Service Bus queue."""
 
     async def depth() -> str:

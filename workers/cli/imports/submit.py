@@ -5,26 +5,28 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contracts.imports import (
     DocumentType,
-    FileMessage,
     ImportMessage,
-    ScheduleUploadMessage,
     Strategy,
 )
 from domain.imports.chunks import TaskKey
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
-from workers.cli.imports.follow import Ending, Follower, ProgressScreen, find_rejection
+from workers.cli.imports.follow import Ending, Follower, ProgressScreen
 from workers.cli.imports.ids import name_of
-from workers.cli.imports.messages import build_message, new_task_id, to_wire
+from workers.cli.imports.messages import build_message, new_task_id
 from workers.cli.imports.outcomes import show_ending, show_sent
-from workers.cli.imports.ports import Resources, Runs
 from workers.cli.output import JsonOption
+
+if TYPE_CHECKING:
+    from workers.services.imports.access import ImportAccess
+    from workers.services.imports.queue import ServiceBusQueue
+    from workers.services.imports.runs import ImportRuns
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -112,7 +114,7 @@ def imports(
     """
     run(
         _submit(
-            surroundings(context),
+            cli_context(context),
             document_type,
             project,
             task or new_task_id(document_type, datetime.now(UTC)),
@@ -138,7 +140,7 @@ def imports(
 
 
 async def _submit(
-    world: Surroundings,
+    cli: CliContext,
     document_type: DocumentType,
     project: str,
     task: str,
@@ -150,13 +152,11 @@ async def _submit(
 ) -> None:
     message = build_message(document_type, project, task, file, given)
     async with AsyncExitStack() as stack:
-        queue = await stack.enter_async_context(world.queue())
-        resources = await stack.enter_async_context(world.resources())
+        queue = await stack.enter_async_context(cli.queue())
+        resources = await stack.enter_async_context(cli.resources())
         # Before anything is sent: who wants to follow has to be able to.
-        runs = await world.runs() if follow else None
-        await _refuse_known_task(resources, message)
-        await _upload(resources, message, file)
-        await queue.send(to_wire(message), message.workflow_id)
+        runs = await cli.runs() if follow else None
+        await _send(queue, resources, message, file)
         if runs is None:
             show_sent(message, as_json=as_json)
             return
@@ -164,43 +164,27 @@ async def _submit(
         show_ending(ending, message, runs, as_json=as_json)
 
 
-async def _refuse_known_task(resources: Resources, message: ImportMessage) -> None:
-    known = await resources.tasks.get(message.project_id, message.task_id)
-    if known is not None:
-        raise CommandError(_known(message, f"is {known.state} already"))
-    rejected = await find_rejection(resources, message.workflow_id)
-    if rejected is not None:
-        raise CommandError(
-            f"task {name_of(message)} was rejected before; choose another --task, "
-            f"or correct it with `docflow rejected resubmit {rejected.id} --body FILE`"
-        )
+async def _send(
+    queue: "ServiceBusQueue", resources: "ImportAccess", message: ImportMessage, file: Path | None
+) -> None:
+    """Start the import; a refusal names the options and commands that help."""
+    from workers.services.imports.submission import KnownTask, RejectedBefore, submit
 
-
-def _known(message: ImportMessage, what: str) -> str:
     name = name_of(message)
-    return (
-        f"task {name} {what}, and a task is done once; choose another --task, "
-        f"or see `docflow show {name}`"
-    )
-
-
-async def _upload(resources: Resources, message: ImportMessage, file: Path | None) -> None:
-    if file is None:
-        return
-    if isinstance(message, FileMessage):
-        name = message.blob_name
-    else:
-        assert isinstance(message, ScheduleUploadMessage)
-        assert message.source_blob_name is not None
-        name = message.source_blob_name
     try:
-        # Never over the file of an import that may be reading it right now.
-        await resources.blobs.upload(file, name, overwrite=False)
-    except FileExistsError as error:
-        raise CommandError(_known(message, "has a file already")) from error
+        await submit(resources, queue, message, file)
+    except KnownTask as refusal:
+        raise CommandError(
+            f"{refusal}; choose another --task, or see `docflow show {name}`"
+        ) from refusal
+    except RejectedBefore as refusal:
+        raise CommandError(
+            f"{refusal}; choose another --task, or correct it with "
+            f"`docflow rejected resubmit {refusal.number} --body FILE`"
+        ) from refusal
 
 
-async def _follow(runs: Runs, resources: Resources, message: ImportMessage) -> Ending:
+async def _follow(runs: "ImportRuns", resources: "ImportAccess", message: ImportMessage) -> Ending:
     screen = ProgressScreen()
     key = TaskKey(message.project_id, message.task_id)
     with screen.shown():
@@ -208,7 +192,7 @@ async def _follow(runs: Runs, resources: Resources, message: ImportMessage) -> E
             return await Follower(key, runs, resources, screen).follow()
         except asyncio.CancelledError:
             screen.hint(
-                f"No longer following; the import goes on: `docflow show {name_of(message)}`, "
+                f"No longer following; the import continues: `docflow show {name_of(message)}`, "
                 f"`docflow cancel {name_of(message)}`"
             )
             raise

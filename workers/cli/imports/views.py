@@ -1,139 +1,62 @@
-"""`docflow list`, `show`, `report`: what became of imports."""
+"""How commands show one import."""
 
-import os
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from contracts.imports import (
-    DocumentType,
     ImportPlan,
-    ImportState,
     ImportStatus,
-    workflow_id,
 )
-from workers.cli.context import Surroundings, surroundings
-from workers.cli.errors import CommandError, Failure, UsageError, attempt, run
-from workers.cli.imports.ids import name_of, resolve
-from workers.cli.imports.ports import RunView
+from domain.imports.chunks import TaskKey
+from workers.cli.context import CliContext
+from workers.cli.errors import CommandError, Failure, attempt
+from workers.cli.imports.ids import name_of
 from workers.cli.output import (
-    JsonOption,
     console,
     counts_text,
     moment,
     pairs,
     print_json,
     problems_table,
-    problems_text,
     state_text,
-    table,
-    text,
 )
 from workers.cli.text import one_line
+from workers.services.imports.verbs import key_of
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
-
-IdArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="Task id, project/task, or import/project/task.")
-]
+    from workers.services.runs import RunView
 
 PROBLEMS_SHOWN = 20
 """Problems that `show` prints for people; JSON has all that the status row keeps."""
 
-app = typer.Typer(rich_markup_mode=None)
 
-
-@app.command("list")
-def list_imports(
-    context: typer.Context,
-    state: Annotated[ImportState | None, typer.Option(help="Only imports in this state.")] = None,
-    document_type: Annotated[
-        DocumentType | None,
-        typer.Option("--type", metavar="TYPE", help="Only documents of this type."),
-    ] = None,
-    project: Annotated[str | None, typer.Option(help="Only imports of this project.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
-    as_json: JsonOption = False,
-) -> None:
-    """List imports, the newest first; spreadsheets have a list of their own.
-
-    \b
-    Examples:
-      docflow list --state parked
-      docflow spreadsheets list
-      docflow list --project P1 --type equipment --json
-    """
-    run(_list(surroundings(context), state, document_type, project, limit, as_json=as_json))
-
-
-async def _list(
-    world: Surroundings,
-    state: ImportState | None,
-    document_type: DocumentType | None,
-    project: str | None,
-    limit: int,
-    *,
-    as_json: bool,
-) -> None:
-    async with world.resources() as resources:
-        rows = await resources.tasks.list(limit, state, document_type, project)
-    if as_json:
-        print_json([row_as_json(row) for row in rows])
-        return
-    if not rows:
-        typer.echo("no imports; `docflow submit imports FILE --type ... --project ...` starts one")
-        return
-    numbers = ("created", "updated", "unchanged", "rejected")
-    made = table("state", "import", "type", *numbers, "since", "what to know", numbers=numbers)
-    for row in rows:
-        made.add_row(
-            state_text(row.state),
-            text(name_of(row)),
-            text(row.document_type),
-            *(text(f"{getattr(row.counts, name):,}") for name in numbers),
-            text(moment(row.updated_at)),
-            text(row.reason or row.note),
-        )
-    console().print(made)
-    if len(rows) == limit:
-        typer.echo(f"the newest {limit}; --limit shows more", err=True)
-
-
-@app.command()
-def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) -> None:
+async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
     """Show one import in full.
 
-    State, rows, problems, plan, and where to look further.
-
-    \b
-    Examples:
-      docflow show P1/equipment-20260203-101500-4f1d2a
-      docflow show import/P1/T1 --json
+    Raises:
+        CommandError: There is none, or nothing that knows of it answers.
     """
-    run(_show(surroundings(context), id, as_json=as_json))
-
-
-async def _show(world: Surroundings, id: str, *, as_json: bool) -> None:
-    key = await resolve(world, id)
+    key = key_of(workflow_id)
+    assert isinstance(key, TaskKey), "the verbs of imports recognised it"
     name = name_of(key)
-    async with world.resources() as resources:
+    async with cli.resources() as resources:
         row = await resources.tasks.get(key.project_id, key.task_id)
-    sight = await attempt(_look(world, workflow_id(key.project_id, key.task_id)))
-    if isinstance(sight, Failure):
+    snapshot = await attempt(_look(cli, workflow_id))
+    if isinstance(snapshot, Failure):
         if row is None:
-            raise CommandError(sight.reason)
-        typer.echo(f"docflow: {one_line(sight.reason)}", err=True)
-        sight = _Sight()
-    if row is None and sight.view is None:
+            raise CommandError(snapshot.reason)
+        typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
+        snapshot = RunSnapshot()
+    if row is None and snapshot.view is None:
         raise CommandError(
             f"there is no import {name}: its message may still be in the "
             "queue or was rejected; see `docflow status` and `docflow rejected list`"
         )
-    view, status = sight.view, sight.status
+    view, status = snapshot.view, snapshot.status
     if as_json:
         print_json(
             {
@@ -153,19 +76,19 @@ async def _show(world: Surroundings, id: str, *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True)
-class _Sight:
+class RunSnapshot:
     """What Temporal and the worker tell of a run."""
 
-    view: RunView | None = None
+    view: "RunView | None" = None
     status: ImportStatus | None = None
 
 
-async def _look(world: Surroundings, run: str) -> _Sight:
-    runs = await world.runs()
+async def _look(cli: CliContext, run: str) -> RunSnapshot:
+    runs = await cli.runs()
     view = await runs.look(run)
     if view is None:
-        return _Sight()
-    return _Sight(view, await runs.status(run))
+        return RunSnapshot()
+    return RunSnapshot(view, await runs.status(run))
 
 
 def _row_pairs(row: "ImportTaskRow", name: str) -> list[tuple[str, object]]:
@@ -185,7 +108,7 @@ def _row_pairs(row: "ImportTaskRow", name: str) -> list[tuple[str, object]]:
 
 
 def _run_pairs(
-    view: RunView, status: ImportStatus | None, name: str, *, known_reason: str | None
+    view: "RunView", status: ImportStatus | None, name: str, *, known_reason: str | None
 ) -> list[tuple[str, object]]:
     shown: list[tuple[str, object]] = [
         ("run", view.workflow_id),
@@ -222,51 +145,3 @@ def row_as_json(row: "ImportTaskRow") -> dict[str, Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(type(row)).dump_python(row, mode="json")
-
-
-@app.command()
-def report(
-    context: typer.Context,
-    id: IdArgument,
-    out: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="File to write [TASK-problems.xlsx].")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
-) -> None:
-    """Save the spreadsheet of rejected rows.
-
-    It holds your own rows and what is wrong with each, ready to correct and send again.
-
-    \b
-    Examples:
-      docflow report P1/T1
-      docflow report P1/T1 --out to-correct.xlsx --force
-    """
-    run(_report(surroundings(context), id, out, force=force))
-
-
-async def _report(world: Surroundings, id: str, out: Path | None, *, force: bool) -> None:
-    key = await resolve(world, id)
-    name = name_of(key)
-    target = out or Path(f"{key.task_id}-problems.xlsx")
-    if target.exists() and not force:
-        raise UsageError(f"{target} exists; name another file with --out, or add --force")
-    async with world.resources() as resources:
-        row = await resources.tasks.get(key.project_id, key.task_id)
-        if row is None:
-            raise CommandError(f"there is no import {name}; `docflow list` shows what there is")
-        if row.report is None:
-            why = "no row was rejected" if row.problem_count == 0 else f"it is {row.state}"
-            raise CommandError(f"{name} has no report: {why}")
-        partial = target.with_name(f".{target.name}.part")
-        try:
-            await resources.blobs.download(row.report.name, partial)
-            os.replace(partial, target)
-        except OSError as error:
-            raise CommandError(f"cannot write {target}: {error.strerror}") from error
-        finally:
-            partial.unlink(missing_ok=True)
-    typer.echo(
-        f"saved {target}: {problems_text(row.problem_count)}; correct the rows and submit it as "
-        "a new task"
-    )

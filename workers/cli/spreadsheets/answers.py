@@ -1,4 +1,4 @@
-"""What a person says to an import as a whole."""
+"""A person's answers to an import as a whole."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contracts.spreadsheets import MappingsAnswer
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, print_json
 from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
 
 if TYPE_CHECKING:
     from workers.services.identity import Identity
-    from workers.services.spreadsheets.service import Desk
+    from workers.services.spreadsheets.service import SpreadsheetService
 
 ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the trail later.")]
-Say = Callable[["Desk", "Identity", str], Awaitable[MappingsAnswer]]
+Action = Callable[["SpreadsheetService", "Identity", str], Awaitable[MappingsAnswer]]
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -32,10 +32,12 @@ def confirm_columns(
       docflow spreadsheets confirm-columns 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
-        return desk.confirm_columns(who, id)
+    def action(
+        service: "SpreadsheetService", who: "Identity", id: str
+    ) -> Awaitable[MappingsAnswer]:
+        return service.confirm_columns(who, id)
 
-    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+    run(_answer(cli_context(context), uuid, action, as_json=as_json))
 
 
 @app.command("confirm-values")
@@ -47,10 +49,12 @@ def confirm_values(context: typer.Context, uuid: UuidArgument, as_json: JsonOpti
       docflow spreadsheets confirm-values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
-        return desk.confirm_cells(who, id)
+    def action(
+        service: "SpreadsheetService", who: "Identity", id: str
+    ) -> Awaitable[MappingsAnswer]:
+        return service.confirm_cells(who, id)
 
-    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+    run(_answer(cli_context(context), uuid, action, as_json=as_json))
 
 
 @app.command("start")
@@ -62,10 +66,12 @@ def start(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = Fals
       docflow spreadsheets start 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
-        return desk.start(who, id)
+    def action(
+        service: "SpreadsheetService", who: "Identity", id: str
+    ) -> Awaitable[MappingsAnswer]:
+        return service.start(who, id)
 
-    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+    run(_answer(cli_context(context), uuid, action, as_json=as_json))
 
 
 @app.command()
@@ -82,10 +88,12 @@ def cancel(
       docflow spreadsheets cancel 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --reason "wrong file"
     """
 
-    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
-        return desk.cancel(who, id, reason)
+    def action(
+        service: "SpreadsheetService", who: "Identity", id: str
+    ) -> Awaitable[MappingsAnswer]:
+        return service.cancel(who, id, reason)
 
-    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+    run(_answer(cli_context(context), uuid, action, as_json=as_json))
 
 
 @app.command()
@@ -97,46 +105,50 @@ def retry(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = Fals
       docflow spreadsheets retry 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
 
-    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
-        return desk.retry(who, id)
+    def action(
+        service: "SpreadsheetService", who: "Identity", id: str
+    ) -> Awaitable[MappingsAnswer]:
+        return service.retry(who, id)
 
-    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+    run(_answer(cli_context(context), uuid, action, as_json=as_json))
 
 
 @app.command()
 def reassign(
     context: typer.Context,
     uuid: UuidArgument,
-    to: Annotated[str, typer.Option(help="Who is waited for from now on.")],
+    to: Annotated[str, typer.Option(help="Who has to answer from now on.")],
     notify: Annotated[str | None, typer.Option(metavar="MAIL", help="Their address.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Wait for somebody else.
+    """Assign an import to another person.
 
     \b
     Example:
       docflow spreadsheets reassign 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --to grace
     """
 
-    def say(desk: "Desk", who: "Identity", id: str) -> Awaitable[MappingsAnswer]:
-        return desk.reassign(who, id, to, notify)
+    def action(
+        service: "SpreadsheetService", who: "Identity", id: str
+    ) -> Awaitable[MappingsAnswer]:
+        return service.reassign(who, id, to, notify)
 
-    run(_answer(surroundings(context), uuid, say, as_json=as_json))
+    run(_answer(cli_context(context), uuid, action, as_json=as_json))
 
 
-async def _answer(world: Surroundings, text: str, say: Say, *, as_json: bool) -> None:
+async def _answer(cli: CliContext, text: str, action: Action, *, as_json: bool) -> None:
     uuid = parse_uuid(text)
-    async with open_access(world) as access:
-        answer = await say(access.desk, access.who, uuid)
+    async with open_access(cli) as access:
+        answer = await action(access.service, access.who, uuid)
     show_answer(uuid, answer, as_json=as_json)
 
 
 def show_answer(uuid: str, answer: MappingsAnswer, *, as_json: bool) -> None:
-    """What has become of an answer."""
+    """Show what an answer changed."""
     if as_json:
         print_json({"uuid": uuid, **answer.model_dump(mode="json")})
         return
-    typer.echo(f"taken; {uuid} is {answer.state}")
+    typer.echo(f"accepted; {uuid} is {answer.state}")
     if answer.missing_fields:
         typer.echo(f"no column yet for {', '.join(answer.missing_fields)}")
     if answer.cells.open:
@@ -147,17 +159,17 @@ def show_answer(uuid: str, answer: MappingsAnswer, *, as_json: bool) -> None:
 
 @app.command()
 def undo(context: typer.Context, uuid: UuidArgument) -> None:
-    """Take the rows of an import back; records that somebody changed since are left alone.
+    """Take the rows of an import back; records that were changed since are left alone.
 
     \b
     Example:
       docflow spreadsheets undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
-    run(_undo(surroundings(context), uuid))
+    run(_undo(cli_context(context), uuid))
 
 
-async def _undo(world: Surroundings, text: str) -> None:
+async def _undo(cli: CliContext, text: str) -> None:
     uuid = parse_uuid(text)
-    async with open_access(world) as access:
-        await access.desk.undo(access.who, uuid)
-    typer.echo(f"undoing {uuid}; `docflow spreadsheets show {uuid}` tells how it goes")
+    async with open_access(cli) as access:
+        await access.service.undo(access.who, uuid)
+    typer.echo(f"undoing {uuid}; see `docflow spreadsheets show {uuid}`")

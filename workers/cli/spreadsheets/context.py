@@ -1,4 +1,4 @@
-"""The desk of the gateway, for the person at the terminal.
+"""The service of spreadsheets, for the person at the terminal.
 
 Commands do what the pages do, through the same code. Who has the settings of database and Temporal
 may answer for every organisation.
@@ -8,20 +8,15 @@ import re
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
-from contracts.spreadsheets import Uuid, workflow_id
-from workers.cli.context import Surroundings
+from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
-    from adapters.database import Database
-    from workers.services.identity import Identity
-    from workers.services.spreadsheets.service import Desk
+    from workers.services.spreadsheets.access import Access
     from workers.settings.gateway import GatewaySettings
 
 UuidArgument = Annotated[str, typer.Argument(metavar="UUID", help="As `spreadsheets list` says.")]
@@ -39,8 +34,6 @@ OPTIONS: Mapping[str, str] = {
 """Field of the API to the option that sets it."""
 
 _NAMES = re.compile(rf"\b({'|'.join(OPTIONS)})\b")
-_UUID: TypeAdapter[str] = TypeAdapter(Uuid)
-_WORKFLOW_ID = workflow_id("")
 
 
 def parse_uuid(text: str) -> str:
@@ -49,70 +42,44 @@ def parse_uuid(text: str) -> str:
     Raises:
         UsageError: It is none.
     """
-    try:
-        return _UUID.validate_python(text.strip().removeprefix(_WORKFLOW_ID).lower())
-    except ValidationError:
+    from workers.services.spreadsheets.verbs import uuid_of
+
+    uuid = uuid_of(text)
+    if uuid is None:
         raise UsageError(
             f"{text!r} is no uuid of an import; `docflow spreadsheets list` shows them"
-        ) from None
-
-
-@dataclass(frozen=True)
-class Access:
-    """What commands about spreadsheets use."""
-
-    desk: "Desk"
-    who: "Identity"
+        )
+    return uuid
 
 
 @asynccontextmanager
 async def open_access(
-    world: Surroundings, *, organisation: int | None = None, email: str | None = None
-) -> AsyncGenerator[Access]:
+    cli: CliContext, *, organisation: int | None = None, email: str | None = None
+) -> AsyncGenerator["Access"]:
     """Connect to database and Temporal.
 
     Args:
-        world: Settings and user.
+        cli: Settings and user.
         organisation: For whom; None: for all that have imports.
         email: Mail address of the user.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
-        CommandError: The desk refuses what it is asked inside the block.
+        CommandError: The service refused an operation inside the block.
     """
-    from adapters.database.spreadsheets import SqlSpreadsheetViews
-    from workers.connect import connect
-    from workers.resources.common import open_resources
-    from workers.resources.spreadsheets import spreadsheet_resources
-    from workers.services.errors import DeskError
-    from workers.services.identity import OPERATOR, Identity
-    from workers.services.spreadsheets.service import Desk
+    from workers.services.errors import ServiceError
+    from workers.services.spreadsheets import access
 
-    settings = _settings(world.environment)
-    async with open_resources(world.environment) as resources:
-        sheets = spreadsheet_resources(resources.database)
-        desk = Desk(
-            await connect(),
-            SqlSpreadsheetViews(resources.database),
-            sheets.store,
-            resources.blobs,
-            sheets.types,
-            settings,
-            resources.scratch,
-        )
-        organisations = (
-            (organisation,)
-            if organisation is not None
-            else await _organisations(resources.database)
-        )
-        roles = frozenset({OPERATOR})
-        who = Identity(world.user or "operator", organisations, roles, email=email)
-        try:
-            yield Access(desk, who)
-        except DeskError as refusal:
-            raise CommandError(_in_options(str(refusal))) from refusal
+    settings = _settings(cli.environment)
+    try:
+        async with access.open_access(
+            cli.environment, cli.user, settings, organisation=organisation, email=email
+        ) as opened:
+            yield opened
+    except ServiceError as refusal:
+        raise CommandError(_in_options(str(refusal))) from refusal
 
 
 def _in_options(refusal: str) -> str:
@@ -124,16 +91,7 @@ def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
     """The gateway's settings but for its keys: nobody signs in at a terminal."""
     from workers.settings.gateway import GatewaySettings
 
+    """The gateway's settings except its keys: no one signs in at a terminal."""
+
     ours = {name: value for name, value in environment.items() if "_JWT_" not in name}
     return GatewaySettings.read({**ours, "DOCFLOW_JWT_KEY": secrets.token_hex(32)})
-
-
-async def _organisations(database: "Database") -> tuple[int, ...]:
-    """Every organisation that has imports."""
-    from sqlalchemy import select
-
-    from adapters.database.models.spreadsheets import spreadsheet_imports
-
-    query = select(spreadsheet_imports.c.organisation_id).distinct()
-    async with database.reading() as connection:
-        return tuple((await connection.execute(query)).scalars())

@@ -1,15 +1,15 @@
-"""A file of this machine, as the desk takes uploads."""
+"""A file of this machine, as an upload."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import BinaryIO, Final
 
-from workers.gateway.http.upload import Upload
+from workers.services.spreadsheets.upload_form import check_beginning
 
 BLOCK_BYTES: Final = 1 << 20
 
 
-class LocalUpload(Upload):
+class LocalUpload:
     """An upload that is no request: its file lies here, its fields are options of a command."""
 
     def __init__(self, filename: str, content: BinaryIO, fields: Mapping[str, str]) -> None:
@@ -30,7 +30,7 @@ class LocalUpload(Upload):
     async def file(self) -> AsyncGenerator[bytes]:
         """The bytes of the file; one that is no spreadsheet is refused as every upload is."""
         block = await self._read()
-        self._check(bytearray(block))
+        check_beginning(block, self.filename)
         while block:
             yield block
             block = await self._read()

@@ -1,4 +1,4 @@
-"""Columns and values of an import: what they mean, and saying so."""
+"""Columns and values of an import: what they mean, and decisions about it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -7,7 +7,7 @@ import typer
 from pydantic import ValidationError
 
 from contracts.spreadsheets import CellDecision, ColumnDecision, MappingStatus
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, failures_in_one_line, run
 from workers.cli.output import JsonOption, console, print_json, table, text
 from workers.cli.spreadsheets.answers import show_answer
@@ -26,6 +26,11 @@ ConfirmOption = Annotated[
     list[int] | None, typer.Option(metavar="ID", help="The match is right; may be repeated.")
 ]
 
+_NOUNS: Mapping[type[ColumnDecision | CellDecision], str] = {
+    ColumnDecision: "column",
+    CellDecision: "value",
+}
+
 app = typer.Typer(rich_markup_mode=None)
 
 
@@ -43,7 +48,7 @@ def columns(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what columns mean, or say it.
+    """Show what columns mean, or decide it.
 
     \b
     Examples:
@@ -57,19 +62,19 @@ def columns(
             {"target": _pairs(targets or [], "FIELD", str)},
             {"confirm": confirm or [], "ignore": ignore or []},
         )
-    run(_columns(surroundings(context), uuid, decisions, as_json=as_json))
+    run(_columns(cli_context(context), uuid, decisions, as_json=as_json))
 
 
 async def _columns(
-    world: Surroundings, text: str, decisions: Sequence[ColumnDecision], *, as_json: bool
+    cli: CliContext, text: str, decisions: Sequence[ColumnDecision], *, as_json: bool
 ) -> None:
     uuid = parse_uuid(text)
-    async with open_access(world) as access:
+    async with open_access(cli) as access:
         if decisions:
-            answer = await access.desk.update_columns(access.who, uuid, decisions)
+            answer = await access.service.update_columns(access.who, uuid, decisions)
             show_answer(uuid, answer, as_json=as_json)
             return
-        view = await access.desk.columns(access.who, uuid)
+        view = await access.service.columns(access.who, uuid)
     if as_json:
         print_json(to_json(view))
     else:
@@ -114,7 +119,7 @@ def values(
     page: Annotated[int, typer.Option(min=0, help="200 values are a page; from 0.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what values mean, or say it; `candidates` shows what there is to choose from.
+    """Show what values mean, or decide it; `candidates` shows what there is to choose from.
 
     \b
     Examples:
@@ -128,11 +133,11 @@ def values(
             {"confirm": confirm or [], "ignore": ignore or [], "create": create or []},
         )
     status = MappingStatus.UNMATCHED if only_open else None
-    run(_values(surroundings(context), uuid, decisions, status, page, as_json=as_json))
+    run(_values(cli_context(context), uuid, decisions, status, page, as_json=as_json))
 
 
 async def _values(
-    world: Surroundings,
+    cli: CliContext,
     text: str,
     decisions: Sequence[CellDecision],
     status: MappingStatus | None,
@@ -141,12 +146,12 @@ async def _values(
     as_json: bool,
 ) -> None:
     uuid = parse_uuid(text)
-    async with open_access(world) as access:
+    async with open_access(cli) as access:
         if decisions:
-            answer = await access.desk.update_cells(access.who, uuid, decisions)
+            answer = await access.service.update_cells(access.who, uuid, decisions)
             show_answer(uuid, answer, as_json=as_json)
             return
-        view = await access.desk.cells(access.who, uuid, status=status, page=page, size=200)
+        view = await access.service.cells(access.who, uuid, status=status, page=page, size=200)
     if as_json:
         print_json(to_json(view))
     else:
@@ -185,14 +190,12 @@ def candidates(
       docflow spreadsheets candidates 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 \\
           --field EVENT_CATEGORY_NAME --query senior
     """
-    run(_candidates(surroundings(context), uuid, field, query, as_json=as_json))
+    run(_candidates(cli_context(context), uuid, field, query, as_json=as_json))
 
 
-async def _candidates(
-    world: Surroundings, uuid: str, field: str, query: str, *, as_json: bool
-) -> None:
-    async with open_access(world) as access:
-        found = await access.desk.candidates(access.who, parse_uuid(uuid), field, query)
+async def _candidates(cli: CliContext, uuid: str, field: str, query: str, *, as_json: bool) -> None:
+    async with open_access(cli) as access:
+        found = await access.service.candidates(access.who, parse_uuid(uuid), field, query)
     if as_json:
         print_json([{"id": each.id, "name": each.name} for each in found])
         return
@@ -232,7 +235,7 @@ def _decisions(
     said += [(id, {name: True}) for name, ids in flags.items() for id in ids]
     ids = [id for id, _ in said]
     if twice := sorted({id for id in ids if ids.count(id) > 1}):
-        raise UsageError(f"two things are said about {', '.join(map(str, twice))}; say one")
+        raise UsageError(f"{_NOUNS[kind]} {', '.join(map(str, twice))} has two decisions; give one")
     try:
         return [kind.model_validate({"id": id, **decision}) for id, decision in said]
     except ValidationError as error:

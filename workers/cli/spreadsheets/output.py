@@ -42,7 +42,7 @@ def row_counts(counts: RowCounts) -> str:
 
 
 def as_json(value: object) -> Any:
-    """Anything that the desk answers, for programs; times are ISO 8601."""
+    """A result of the service, for programs; times are ISO 8601."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value)

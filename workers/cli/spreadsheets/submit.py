@@ -6,7 +6,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, run
 from workers.cli.output import JsonOption, print_json
 from workers.cli.spreadsheets.context import open_access
@@ -72,11 +72,11 @@ def submit(
         "headerLine": header_line,
     }
     given = {name: str(value) for name, value in fields.items() if value is not None}
-    run(_submit(surroundings(context), file, given, organisation, notify, as_json=as_json))
+    run(_submit(cli_context(context), file, given, organisation, notify, as_json=as_json))
 
 
 async def _submit(
-    world: Surroundings,
+    cli: CliContext,
     file: Path,
     fields: Mapping[str, str],
     organisation: int,
@@ -87,16 +87,13 @@ async def _submit(
     from workers.cli.spreadsheets.local import LocalUpload
 
     with _opened(file) as content:
-        async with open_access(world, organisation=organisation, email=notify) as access:
+        async with open_access(cli, organisation=organisation, email=notify) as access:
             upload = LocalUpload(file.name, content, fields)
-            row = await access.desk.create(access.who, upload)
+            row = await access.service.create(access.who, upload)
     if as_json:
         print_json(to_json(row))
         return
-    typer.echo(
-        f"{row.filename} is import {row.uuid}; `docflow spreadsheets show {row.uuid}` tells "
-        "how it goes"
-    )
+    typer.echo(f"{row.filename} is import {row.uuid}; see `docflow spreadsheets show {row.uuid}`")
 
 
 def _opened(file: Path) -> BinaryIO:

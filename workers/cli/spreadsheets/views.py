@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contracts.spreadsheets import SpreadsheetState, workflow_id
-from workers.cli.context import Surroundings, surroundings
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
@@ -43,11 +43,11 @@ def list_spreadsheets(
       docflow spreadsheets list --state CELL_MAPPING
       docflow spreadsheets list --organisation 1 --json
     """
-    run(_list(surroundings(context), organisation, state, import_type, page, size, as_json=as_json))
+    run(_list(cli_context(context), organisation, state, import_type, page, size, as_json=as_json))
 
 
 async def _list(
-    world: Surroundings,
+    cli: CliContext,
     organisation: int | None,
     state: SpreadsheetState | None,
     import_type: str | None,
@@ -56,8 +56,8 @@ async def _list(
     *,
     as_json: bool,
 ) -> None:
-    async with open_access(world, organisation=organisation) as access:
-        found = await access.desk.list(
+    async with open_access(cli, organisation=organisation) as access:
+        found = await access.service.list(
             access.who, state=state, import_type=import_type, page=page, size=size
         )
     if as_json:
@@ -90,13 +90,14 @@ def show(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False
     Example:
       docflow spreadsheets show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
-    run(_show(surroundings(context), uuid, as_json=as_json))
+    run(show_run(cli_context(context), uuid, as_json=as_json))
 
 
-async def _show(world: Surroundings, uuid: str, *, as_json: bool) -> None:
-    async with open_access(world) as access:
-        row = await access.desk.get(access.who, parse_uuid(uuid))
-        undo = await access.desk.undo_view(access.who, row.uuid)
+async def show_run(cli: CliContext, id: str, *, as_json: bool) -> None:
+    """Show one import in full, by its uuid or its workflow id."""
+    async with open_access(cli) as access:
+        row = await access.service.get(access.who, parse_uuid(id))
+        undo = await access.service.undo_view(access.who, row.uuid)
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})
         return
@@ -153,12 +154,12 @@ def report(
     Example:
       docflow spreadsheets report 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --out to-correct.xlsx
     """
-    run(_report(surroundings(context), uuid, out, force=force))
+    run(_report(cli_context(context), uuid, out, force=force))
 
 
-async def _report(world: Surroundings, uuid: str, out: Path | None, *, force: bool) -> None:
-    async with open_access(world) as access:
-        found = await access.desk.report(access.who, parse_uuid(uuid))
+async def _report(cli: CliContext, uuid: str, out: Path | None, *, force: bool) -> None:
+    async with open_access(cli) as access:
+        found = await access.service.report(access.who, parse_uuid(uuid))
     try:
         target = out or Path(Path(found.filename).name)
         if target.exists() and not force:

@@ -44,7 +44,7 @@ class Unauthorised(Exception):
         self.challenge = "Bearer" if missing else 'Bearer error="invalid_token"'
 
 
-class KeysAway(Exception):
+class KeysUnavailable(Exception):
     """The identity provider's public keys cannot be fetched."""
 
 
@@ -83,7 +83,7 @@ class Tokens:
 
         Raises:
             Unauthorised: It is malformed, forged, expired, or not meant for docflow.
-            KeysAway: It cannot be checked, as no public keys can be had.
+            KeysUnavailable: It cannot be checked, as no public keys can be had.
         """
         if len(token) > LONGEST_TOKEN:
             raise Unauthorised(f"the token is longer than {LONGEST_TOKEN} characters")
@@ -135,7 +135,7 @@ class Tokens:
         async with self._fetching:
             if self._clock() < self._not_before:
                 if self._fetched is None:
-                    raise KeysAway("the keys of the identity provider could not be fetched")
+                    raise KeysUnavailable("the keys of the identity provider could not be fetched")
                 return
             try:
                 published = await self._download()
@@ -145,7 +145,9 @@ class Tokens:
                 if self._fetched is not None:
                     # Better the keys of an hour ago than nobody let in.
                     return
-                raise KeysAway("the keys of the identity provider cannot be fetched") from error
+                raise KeysUnavailable(
+                    "the keys of the identity provider cannot be fetched"
+                ) from error
             # A symmetric key that is published by mistake is no secret.
             self._public = [key for key in keys if key.key_type != "oct"]
             self._fetched = self._clock()

@@ -13,14 +13,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from adapters.ports import PortError
-from workers.gateway.http.auth import KeysAway, Unauthorised
+from workers.gateway.http.auth import KeysUnavailable, Unauthorised
 from workers.gateway.spreadsheets.schemas import answer_fields
-from workers.services.errors import Conflict, DeskError, StillOpen, TemporalAway, TooManyRequests
+from workers.services.errors import (
+    Conflict,
+    ServiceError,
+    StillOpen,
+    TooManyRequests,
+    Unavailable,
+)
 
 logger = logging.getLogger(__name__)
 
 _TYPES: Final = "urn:docflow:problem:{type}"
-_AWAY_SECONDS: Final = "5"
+_RETRY_SECONDS: Final = "5"
 """When to try again while something does not answer."""
 
 
@@ -28,11 +34,11 @@ def handle_problems(app: FastAPI) -> None:
     """Answer every error of an application with a problem."""
     handler = ExceptionHandler(
         handlers={
-            DeskError: _of_desk,
+            ServiceError: _of_service,
             Unauthorised: _unauthorised,
-            KeysAway: _away,
-            PortError: _away,
-            ClientDisconnect: _gone_away,
+            KeysUnavailable: _unavailable,
+            PortError: _unavailable,
+            ClientDisconnect: _client_closed,
             RequestValidationError: _malformed,
             HTTPException: _of_http,
             Exception: _unexpected,
@@ -43,7 +49,7 @@ def handle_problems(app: FastAPI) -> None:
         app.add_exception_handler(kind, handler)
 
 
-def _of_desk(handler: ExceptionHandler, request: Request, error: DeskError) -> Problem:
+def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError) -> Problem:
     headers: dict[str, str] = {}
     more: dict[str, Any] = {}
     match error:
@@ -55,8 +61,9 @@ def _of_desk(handler: ExceptionHandler, request: Request, error: DeskError) -> P
             more = {"version": version}
         case TooManyRequests(retry_after=seconds):
             headers["retry-after"] = str(seconds)
-        case TemporalAway():
-            headers["retry-after"] = _AWAY_SECONDS
+        case Unavailable():
+            logger.warning("%s: %s", error, error.__cause__)
+            headers["retry-after"] = _RETRY_SECONDS
         case _:
             pass
     return Problem(
@@ -90,14 +97,14 @@ def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthoris
     )
 
 
-def _away(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
+def _unavailable(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
     logger.warning("not available: %s", error)
     return Problem(
-        TemporalAway.title,
-        type_=TemporalAway.kind,
+        Unavailable.title,
+        type_=Unavailable.kind,
         detail="something that the gateway needs does not answer; try again in a moment",
-        status=TemporalAway.status,
-        headers={"retry-after": _AWAY_SECONDS},
+        status=Unavailable.status,
+        headers={"retry-after": _RETRY_SECONDS},
     )
 
 
@@ -109,7 +116,7 @@ def _malformed(
         for each in error.errors()[:20]
     ]
     return Problem(
-        "The request cannot be taken",
+        "Unprocessable request",
         type_="refused",
         detail="; ".join(f"{each['location']}: {each['message']}" for each in errors[:5]),
         status=422,
@@ -117,13 +124,13 @@ def _malformed(
     )
 
 
-def _gone_away(handler: ExceptionHandler, request: Request, error: ClientDisconnect) -> Problem:
-    # Nobody reads this; it keeps what happens every day out of the log of failures.
-    return Problem("The sender went away", type_="gone-away", status=400)
+def _client_closed(handler: ExceptionHandler, request: Request, error: ClientDisconnect) -> Problem:
+    # The client is gone; this keeps an everyday event out of the log of failures.
+    return Problem("Client closed request", type_="gone-away", status=400)
 
 
 def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
-    # The server logs the error itself; its text may hold what nobody outside should read.
+    # The server logs the error itself; its text may hold what outsiders must not read.
     return Problem(
         "Something went wrong",
         type_="internal",
@@ -135,7 +142,7 @@ def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -
 _KINDS: Final[Mapping[int, str]] = {
     400: "bad-request",
     401: "unauthorised",
-    **{error.status: error.kind for error in DeskError.__subclasses__()},
+    **{error.status: error.kind for error in ServiceError.__subclasses__()},
 }
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
     400: "the body is no text",

@@ -11,10 +11,10 @@ from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
 from adapters.files.formats import HEAD_BYTES
-from adapters.files.tables.formats import refuse_head
-from adapters.ports import UnreadableDocument
+from workers.gateway.http import csrf
 from workers.services.bodies import printable
 from workers.services.errors import Refused, TooLarge, UnsupportedFile
+from workers.services.spreadsheets.upload_form import check_beginning
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -92,14 +92,14 @@ class Upload:
                 continue
             head += block
             if len(head) >= HEAD_BYTES:
-                self._check(head)
+                check_beginning(bytes(head), self.filename)
                 yield bytes(head)
         if len(head) < HEAD_BYTES:
-            self._check(head)
+            check_beginning(bytes(head), self.filename)
             yield bytes(head)
 
     async def finish(self) -> Mapping[str, str]:
-        """Read what comes after the file; all fields.
+        """Read what comes after the file; all fields but the token of the form.
 
         Raises:
             Refused: The form is malformed, or has a second file.
@@ -109,7 +109,7 @@ class Upload:
             pass
         if not self._form.ended:
             raise Refused("the form ends early; send it again")
-        return self._form.fields
+        return {name: text for name, text in self._form.fields.items() if name != csrf.FIELD}
 
     async def _blocks(self) -> AsyncIterator[bytes]:
         while True:
@@ -134,14 +134,6 @@ class Upload:
             raise self._too_large()
         self._form.write(piece)
         return True
-
-    def _check(self, head: bytearray) -> None:
-        if not head:
-            raise Refused("the file is empty; choose another")
-        try:
-            refuse_head(bytes(head), self.filename)
-        except UnreadableDocument as error:
-            raise UnsupportedFile(str(error)) from error
 
     def _refuse_length(self, said: str) -> None:
         with contextlib.suppress(ValueError):

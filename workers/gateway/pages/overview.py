@@ -40,7 +40,7 @@ class OverviewPages:
     async def inbox(self, request: Request) -> Response:
         """Runs of every pipeline that wait for a person; a script gets the table alone."""
         visitor = await self._site.visitor(request)
-        entries = [self._waiting(entry) for entry in await self._site.desk.inbox(visitor.who)]
+        entries = [self._waiting(entry) for entry in await self._site.service.inbox(visitor.who)]
         template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
         return self._site.page(request, visitor, template, entries=entries)
 
@@ -52,7 +52,7 @@ class OverviewPages:
     ) -> Response:
         """Imports of the visitor's organisations."""
         visitor = await self._site.visitor(request)
-        found = await self._site.desk.list(visitor.who, state=state, page=page, size=_PAGE_SIZE)
+        found = await self._site.service.list(visitor.who, state=state, page=page, size=_PAGE_SIZE)
         return self._site.page(
             request,
             visitor,
@@ -66,7 +66,7 @@ class OverviewPages:
 
     def titles(self) -> dict[str, str]:
         """What import types are called."""
-        return {each.name: each.title for each in self._site.desk.types()}
+        return {each.name: each.title for each in self._site.service.types()}
 
     def _waiting(self, entry: InboxEntry) -> Waiting:
         title = labels.type_title(entry.document_type, self.titles())
@@ -83,7 +83,7 @@ class OverviewPages:
 
     def _temporal(self, entry: InboxEntry) -> str | None:
         """Page of a run in Temporal's own user interface."""
-        base = self._site.desk.settings.temporal_ui
+        base = self._site.service.settings.temporal_ui
         if base is None:
             return None
         namespace = quote(self._site.namespace, safe="")

@@ -15,20 +15,22 @@ from workers.gateway.pages.spreadsheets.actions import HandlingPages
 from workers.gateway.pages.spreadsheets.decisions import DecisionPages
 from workers.gateway.pages.spreadsheets.import_page import ImportPage
 from workers.gateway.pages.spreadsheets.upload import UploadPages
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
-def pages_router(desk: Desk, tokens: Tokens, *, namespace: str = "default") -> APIRouter:
+def pages_router(
+    service: SpreadsheetService, tokens: Tokens, *, namespace: str = "default"
+) -> APIRouter:
     """The pages for people, to be included in the gateway's application.
 
     Args:
-        desk: What the pages show and do.
+        service: What the pages show and do.
         tokens: Who may see them.
         namespace: Of Temporal, for links into its user interface.
     """
-    site = Site(desk, tokens, namespace)
+    site = Site(service, tokens, namespace)
     session, overview, upload = SessionPages(site), OverviewPages(site), UploadPages(site)
     page = ImportPage(site)
     decide, handle = DecisionPages(site, page), HandlingPages(site, page)

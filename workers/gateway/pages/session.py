@@ -64,7 +64,7 @@ class SessionPages:
 
     def _is_https(self, request: Request) -> bool:
         """Whether people come by https; a proxy may take it off on the way here."""
-        public = self._site.desk.settings.public_url or ""
+        public = self._site.service.settings.public_url or ""
         return public.startswith("https://") or request.url.scheme == "https"
 
     def _form(self, request: Request, next: str, problem: str | None = None) -> Response:

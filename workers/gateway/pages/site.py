@@ -11,13 +11,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
-from workers.gateway.http.auth import KeysAway, Tokens, Unauthorised
+from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.gateway.http.csrf import csrf_token, csrf_valid
 from workers.gateway.pages.rendering import Templates, is_fragment
 from workers.gateway.pages.spreadsheets.forms import Form, read_form
-from workers.services.errors import DeskError, Forbidden, NotFound, TemporalAway
+from workers.services.errors import Forbidden, NotFound, ServiceError, Unavailable
 from workers.services.identity import Identity
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 
 _WIRE_NAME: Final = re.compile(r"^[a-z]+[A-Z]\w*: ")
 COOKIE: Final = "docflow_session"
@@ -43,7 +43,7 @@ class Visitor:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Alert:
     """Something that a person should know before going on."""
 
     title: str
@@ -58,17 +58,17 @@ class Trouble:
 
 
 class Site:
-    """The pages' way to the desk, to tokens and to templates."""
+    """The pages' way to the service, to tokens and to templates."""
 
-    def __init__(self, desk: Desk, tokens: Tokens, namespace: str) -> None:
+    def __init__(self, service: SpreadsheetService, tokens: Tokens, namespace: str) -> None:
         """Build the pages' surroundings.
 
         Args:
-            desk: What the pages ask.
+            service: What the pages ask.
             tokens: Who may ask.
             namespace: Of Temporal, for addresses in its user interface.
         """
-        self.desk = desk
+        self.service = service
         self.namespace = namespace
         self.templates = Templates()
         self._tokens = tokens
@@ -78,12 +78,12 @@ class Site:
 
         Raises:
             Unauthorised: Nobody's.
-            TemporalAway: It cannot be checked at the moment.
+            Unavailable: It cannot be checked at the moment.
         """
         try:
             return Visitor(await self._tokens.identify(session), session)
-        except KeysAway as error:
-            raise TemporalAway(f"{error}; try again in a moment") from error
+        except KeysUnavailable as error:
+            raise Unavailable(f"{error}; try again in a moment") from error
 
     async def visitor(self, request: Request) -> Visitor:
         """Who asks for a page.
@@ -138,37 +138,37 @@ class Site:
             csrf=visitor.csrf if visitor else "",
         )
 
-    async def refusal(self, request: Request, error: DeskError) -> Response:
+    async def refusal(self, request: Request, error: ServiceError) -> Response:
         """Say why something cannot be done: in place to a script, else as a page."""
-        trouble = Trouble(error.title, sentence(error))
+        alert = Alert(error.title, sentence(error))
         if is_fragment(request):
-            return self.in_place(request, trouble, error.status)
+            return self.in_place(request, alert, error.status)
         try:
             visitor = await self.visitor(request)
-        except (SignInNeeded, TemporalAway):
+        except (SignInNeeded, Unavailable):
             visitor = None
-        return self.page(request, visitor, "error.html", error.status, problem=trouble)
+        return self.page(request, visitor, "error.html", error.status, problem=alert)
 
-    def in_place(self, request: Request, trouble: Trouble, status: int) -> Response:
+    def in_place(self, request: Request, alert: Alert, status: int) -> Response:
         """A notice at the top of the page that is open; all else on it stays as it is.
 
         A page that asks by itself, again and again, gets the same notice each time: merged into
         what is there, it is neither read out nor focused anew.
         """
-        trouble = replace(trouble, quiet=request.method == "GET")
+        alert = replace(alert, quiet=request.method == "GET")
         headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerMorph"}
-        return self.templates.answer("problem.html", status, headers, problem=trouble)
+        return self.templates.answer("problem.html", status, headers, problem=alert)
 
     def ask_to_sign_in(self, request: Request, reason: SignInNeeded) -> Response:
         """To the sign-in page; an open page with somebody's choices is left as it is."""
         if is_fragment(request):
-            trouble = Trouble(
+            alert = Alert(
                 "You are signed out",
                 "Nothing of this page is lost: sign in again in a new tab, then repeat it here.",
                 "warn",
                 link=("/sign-in", "Sign in"),
             )
-            return self.in_place(request, trouble, 401)
+            return self.in_place(request, alert, 401)
         if request.method != "GET":
             return self.page(
                 request, None, "sign_in.html", 401, problem=f"{reason}", next="/imports"
@@ -189,7 +189,7 @@ def page_route(site: Site) -> type[APIRoute]:
                     return await handle(request)
                 except SignInNeeded as reason:
                     return site.ask_to_sign_in(request, reason)
-                except DeskError as error:
+                except ServiceError as error:
                     return await site.refusal(request, error)
                 except RequestValidationError:
                     return await site.refusal(request, NotFound("there is no such page"))
@@ -199,7 +199,7 @@ def page_route(site: Site) -> type[APIRoute]:
     return PageRoute
 
 
-def sentence(error: DeskError) -> str:
+def sentence(error: ServiceError) -> str:
     """What an error says, as a sentence; names of fields are for programs."""
     text = _WIRE_NAME.sub("", str(error))
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from contracts.spreadsheets import SpreadsheetState, TypeName
 from workers.gateway.http.problems import problem_responses
+from workers.gateway.http.upload import Upload
 from workers.gateway.spreadsheets import examples, serializers
 from workers.gateway.spreadsheets.bodies import AssigneeBody
 from workers.gateway.spreadsheets.dependencies import (
@@ -14,7 +15,7 @@ from workers.gateway.spreadsheets.dependencies import (
     ImportId,
     PageNumber,
     PageSize,
-    TheDesk,
+    TheService,
     Who,
     describe_page,
     etag,
@@ -24,7 +25,7 @@ from workers.gateway.spreadsheets.events import last_revision, status_events
 from workers.gateway.spreadsheets.schemas import AnswerView, ImportTypeView, ImportView, InboxView
 from workers.services.identity import Identity
 from workers.services.spreadsheets.queries import LARGEST_PAGE, settled
-from workers.services.spreadsheets.service import Desk, Upload
+from workers.services.spreadsheets.service import SpreadsheetService
 
 router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
 
@@ -41,7 +42,7 @@ _MAPPED: Final = frozenset({SpreadsheetState.COLUMN_MAPPING, SpreadsheetState.CE
     openapi_extra={"requestBody": examples.upload_form},
 )
 async def create_import(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     request: Request,
     response: Response,
@@ -59,19 +60,19 @@ async def create_import(
     The file is streamed: the answer comes within a second of its last byte, with the columns
     where they are known by then.
     """
-    upload = Upload(request, desk.settings.upload_limit)
-    row = await desk.create(who, upload, key=idempotency_key)
+    upload = Upload(request, service.settings.upload_limit)
+    row = await service.create(who, upload, key=idempotency_key)
     response.headers["location"] = f"/api/imports/{row.uuid}"
     response.headers["etag"] = etag(row.version)
     columns = None
     if row.state is not SpreadsheetState.UPLOADED:
-        columns = await desk.columns(who, row.uuid)
+        columns = await service.columns(who, row.uuid)
     return serializers.import_view(row, columns)
 
 
 @router.get("/imports", tags=["imports"], response_model_exclude_unset=True)
 async def list_imports(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     request: Request,
     response: Response,
@@ -82,7 +83,7 @@ async def list_imports(
     size: PageSize = 20,
 ) -> list[ImportView]:
     """Imports of your organisations, the newest first."""
-    found = await desk.list(
+    found = await service.list(
         who,
         organisation=organisation_id,
         state=status,
@@ -96,19 +97,19 @@ async def list_imports(
 
 @router.get("/imports/{uuid}", tags=["imports"], response_model_exclude_unset=True, responses=_ONE)
 async def get_import(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     response: Response,
     include_mappings: Annotated[bool, Query(alias="includeMappings")] = False,
 ) -> ImportView:
     """The status of an import; with its columns and the first 200 values on request."""
-    row = await desk.get(who, uuid)
+    row = await service.get(who, uuid)
     response.headers["etag"] = etag(row.version)
     if not include_mappings or row.purged_at is not None:
         return serializers.import_view(row)
-    columns = await desk.columns(who, uuid)
-    return serializers.import_view(row, columns, await desk.cells(who, uuid, size=LARGEST_PAGE))
+    columns = await service.columns(who, uuid)
+    return serializers.import_view(row, columns, await service.cells(who, uuid, size=LARGEST_PAGE))
 
 
 @router.delete(
@@ -118,14 +119,14 @@ async def get_import(
     responses={**_ONE, **problem_responses(409, 410)},
 )
 async def cancel_import(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     reason: Annotated[str | None, Query(max_length=500)] = None,
 ) -> ImportView:
     """Cancel an import. Rows that are in stay in, and can be undone."""
-    await desk.cancel(who, uuid, reason)
-    return await _status(desk, who, uuid)
+    await service.cancel(who, uuid, reason)
+    return await _status(service, who, uuid)
 
 
 @router.post(
@@ -136,17 +137,17 @@ async def cancel_import(
     responses={**_ONE, **problem_responses(406, 409, 410, 412)},
 )
 async def start_import(
-    desk: TheDesk, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+    service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
 ) -> ImportView:
     """Confirm all that matched by itself and process the rows.
 
     From COLUMN_MAPPING the values are not looked at first: those that turn out to be open are
     asked for while the other rows are processed.
     """
-    version = await expected_version(desk, who, uuid, if_match)
-    answer = await desk.start(who, uuid, version)
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.start(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    return await _status(desk, who, uuid)
+    return await _status(service, who, uuid)
 
 
 @router.post(
@@ -156,10 +157,10 @@ async def start_import(
     response_model_exclude_unset=True,
     responses={**_ONE, **problem_responses(409, 410)},
 )
-async def retry_import(desk: TheDesk, who: Who, uuid: ImportId) -> ImportView:
+async def retry_import(service: TheService, who: Who, uuid: ImportId) -> ImportView:
     """Try the step again that could not be done, and that the import waits at."""
-    await desk.retry(who, uuid)
-    return await _status(desk, who, uuid)
+    await service.retry(who, uuid)
+    return await _status(service, who, uuid)
 
 
 @router.post(
@@ -168,13 +169,13 @@ async def retry_import(desk: TheDesk, who: Who, uuid: ImportId) -> ImportView:
     responses={**_ONE, **problem_responses(400, 409, 410, 413)},
 )
 async def reassign_import(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     body: Annotated[AssigneeBody, Body(openapi_examples=examples.assignee)],
 ) -> AnswerView:
     """Let somebody else be waited for; reminders go to them from now on."""
-    return serializers.answer_view(uuid, await desk.reassign(who, uuid, body.to, body.notify))
+    return serializers.answer_view(uuid, await service.reassign(who, uuid, body.to, body.notify))
 
 
 @router.get(
@@ -188,7 +189,7 @@ async def reassign_import(
     },
 )
 async def watch_import(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     request: Request,
@@ -197,12 +198,12 @@ async def watch_import(
     ] = None,
 ) -> Response:
     """The status whenever it changes, as server-sent events, until the import has ended."""
-    row = await desk.get(who, uuid)
+    row = await service.get(who, uuid)
     seen = last_revision(last_event_id)
     if settled(row) and row.revision == seen:
         return Response(status_code=204)
     stopping = request.app.state.stopping
-    rows = desk.events(who, uuid, seen, stopping)
+    rows = service.events(who, uuid, seen, stopping)
     return StreamingResponse(
         status_events(
             rows,
@@ -215,18 +216,18 @@ async def watch_import(
 
 
 @router.get("/import-types", tags=["types"])
-async def list_types(desk: TheDesk, who: Who) -> list[ImportTypeView]:
+async def list_types(service: TheService, who: Who) -> list[ImportTypeView]:
     """What can be imported, field by field; custom lists of an organisation come on top."""
-    return [serializers.type_view(kind) for kind in desk.types()]
+    return [serializers.type_view(kind) for kind in service.types()]
 
 
 @router.get("/inbox", tags=["inbox"])
-async def read_inbox(desk: TheDesk, who: Who, response: Response) -> list[InboxView]:
+async def read_inbox(service: TheService, who: Who, response: Response) -> list[InboxView]:
     """Runs that wait for a person, the longest wait first; at most 1,000."""
-    entries = await desk.inbox(who)
+    entries = await service.inbox(who)
     response.headers["x-total-count"] = str(len(entries))
     return [serializers.inbox_view(entry) for entry in entries]
 
 
-async def _status(desk: Desk, who: Identity, uuid: str) -> ImportView:
-    return serializers.import_view(await desk.get(who, uuid))
+async def _status(service: SpreadsheetService, who: Identity, uuid: str) -> ImportView:
+    return serializers.import_view(await service.get(who, uuid))

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from contracts.spreadsheets import FieldName
 from workers.gateway.http.problems import problem_responses
 from workers.gateway.spreadsheets import examples, serializers
-from workers.gateway.spreadsheets.bodies import CellDecisionsBody, ColumnDecisionsBody, LayoutBody
+from workers.gateway.spreadsheets.bodies import CellDecisionsBody, ColumnDecisionsBody
 from workers.gateway.spreadsheets.dependencies import (
     IfMatch,
     ImportId,
     PageNumber,
     PageSize,
-    TheDesk,
+    TheService,
     Who,
     describe_page,
     etag,
@@ -30,6 +30,7 @@ from workers.gateway.spreadsheets.schemas import (
 )
 from workers.services.errors import StillOpen, WrongState
 from workers.services.spreadsheets.queries import LARGEST_PAGE
+from workers.services.spreadsheets.upload_form import LayoutBody
 
 router = APIRouter(
     prefix="/api/imports/{uuid}",
@@ -44,10 +45,10 @@ MappingStatusName = Literal["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGN
 
 
 @router.get("/preview", responses=problem_responses(409))
-async def preview(desk: TheDesk, who: Who, uuid: ImportId) -> PreviewView:
+async def preview(service: TheService, who: Who, uuid: ImportId) -> PreviewView:
     """The first rows of the file, and how it is read."""
-    row = await desk.get(who, uuid)
-    found = await desk.preview(who, uuid)
+    row = await service.get(who, uuid)
+    found = await service.preview(who, uuid)
     if found is None:
         raise WrongState("the file is still being looked at; try again in a moment")
     return serializers.preview_view(row, found)
@@ -55,7 +56,7 @@ async def preview(desk: TheDesk, who: Who, uuid: ImportId) -> PreviewView:
 
 @router.put("/layout", status_code=202, responses=_WRITTEN)
 async def change_layout(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     body: Annotated[LayoutBody, Body(openapi_examples=examples.layout)],
@@ -63,25 +64,25 @@ async def change_layout(
     if_match: IfMatch = None,
 ) -> AnswerView:
     """Read the file in another way; its columns are matched anew."""
-    version = await expected_version(desk, who, uuid, if_match)
-    answer = await desk.change_layout(who, uuid, body.layout(), version)
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.change_layout(who, uuid, body.layout(), version)
     response.headers["etag"] = etag(answer.version)
     return serializers.answer_view(uuid, answer)
 
 
 @router.get("/column-mappings")
 async def get_columns(
-    desk: TheDesk, who: Who, uuid: ImportId, response: Response
+    service: TheService, who: Who, uuid: ImportId, response: Response
 ) -> list[ColumnMappingView]:
     """Every column, what it means, and some of its values."""
-    found = await desk.columns(who, uuid)
+    found = await service.columns(who, uuid)
     response.headers["etag"] = etag(found.version)
     return serializers.column_views(found)
 
 
 @router.put("/column-mappings", status_code=202, responses=_WRITTEN)
 async def put_columns(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     body: Annotated[ColumnDecisionsBody, Body(openapi_examples=examples.column_decisions)],
@@ -93,8 +94,8 @@ async def put_columns(
     All decisions are saved, or none. 202: every required field has a column. 406: the decisions
     are saved (`saved`), and the problem names the fields that are still open.
     """
-    version = await expected_version(desk, who, uuid, if_match)
-    answer = await desk.update_columns(who, uuid, [each.decision() for each in body], version)
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.update_columns(who, uuid, [each.decision() for each in body], version)
     if answer.missing_fields:
         raise StillOpen(
             "the decisions are saved; required fields without a column: "
@@ -113,19 +114,19 @@ async def put_columns(
     responses=_ANSWERED,
 )
 async def confirm_columns(
-    desk: TheDesk, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+    service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
 ) -> ImportView:
     """Confirm all columns and go on to the values; answers with the first 200 of them."""
-    version = await expected_version(desk, who, uuid, if_match)
-    answer = await desk.confirm_columns(who, uuid, version)
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.confirm_columns(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    cells = await desk.cells(who, uuid, size=LARGEST_PAGE)
-    return serializers.import_view(await desk.get(who, uuid), cells=cells)
+    cells = await service.cells(who, uuid, size=LARGEST_PAGE)
+    return serializers.import_view(await service.get(who, uuid), cells=cells)
 
 
 @router.get("/cell-mappings")
 async def get_cells(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     request: Request,
@@ -136,7 +137,7 @@ async def get_cells(
     size: PageSize = 50,
 ) -> list[CellMappingView]:
     """The distinct values of fields that refer to other tables, and what they mean."""
-    found = await desk.cells(
+    found = await service.cells(
         who, uuid, field=field, status=mapping_status(status), page=page, size=size
     )
     describe_page(request, response, found.total, page, size)
@@ -146,20 +147,20 @@ async def get_cells(
 
 @router.get("/cell-mappings/candidates")
 async def get_candidates(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     field: Annotated[FieldName, Query(alias="targetField", examples=["EVENT_CATEGORY_NAME"])],
     query: Annotated[str, Query(max_length=200)] = "",
 ) -> list[CandidateView]:
     """What a value of a field may mean, the likeliest first; at most 50."""
-    found = await desk.candidates(who, uuid, field, query)
+    found = await service.candidates(who, uuid, field, query)
     return [CandidateView(id=each.id, display_name=each.name) for each in found]
 
 
 @router.put("/cell-mappings", status_code=202, responses=_WRITTEN)
 async def put_cells(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     body: Annotated[CellDecisionsBody, Body(openapi_examples=examples.cell_decisions)],
@@ -171,8 +172,8 @@ async def put_cells(
     All decisions are saved, or none. 202: every value has a meaning. 406: the decisions are
     saved (`saved`), and the problem names the first values that are still open.
     """
-    version = await expected_version(desk, who, uuid, if_match)
-    answer = await desk.update_cells(who, uuid, [each.decision() for each in body], version)
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.update_cells(who, uuid, [each.decision() for each in body], version)
     if answer.cells.open:
         raise StillOpen(
             f"the decisions are saved; values that still have no meaning: {answer.cells.open}",
@@ -190,10 +191,10 @@ async def put_cells(
     responses=_ANSWERED,
 )
 async def confirm_cells(
-    desk: TheDesk, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+    service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
 ) -> ImportView:
     """Confirm all values and process the rows."""
-    version = await expected_version(desk, who, uuid, if_match)
-    answer = await desk.confirm_cells(who, uuid, version)
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.confirm_cells(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
-    return serializers.import_view(await desk.get(who, uuid))
+    return serializers.import_view(await service.get(who, uuid))

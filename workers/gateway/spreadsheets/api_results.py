@@ -12,7 +12,7 @@ from workers.gateway.spreadsheets.dependencies import (
     ImportId,
     PageNumber,
     PageSize,
-    TheDesk,
+    TheService,
     Who,
     describe_page,
 )
@@ -31,7 +31,7 @@ _CONFLICTS: Final = 200
 
 @router.get("/results")
 async def get_results(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     request: Request,
@@ -41,15 +41,15 @@ async def get_results(
     size: PageSize = 50,
 ) -> list[ResultView]:
     """What became of each row, by its number in the file."""
-    found = await desk.results(who, uuid, outcome=outcome, page=page, size=size)
+    found = await service.results(who, uuid, outcome=outcome, page=page, size=size)
     describe_page(request, response, found.total, page, size)
     return serializers.result_views(found.items)
 
 
 @router.get("/results/summary")
-async def get_summary(desk: TheDesk, who: Who, uuid: ImportId) -> SummaryView:
+async def get_summary(service: TheService, who: Who, uuid: ImportId) -> SummaryView:
     """Rows per outcome; after a dry run the first 100 differences as well."""
-    return serializers.summary_view(await desk.summary(who, uuid))
+    return serializers.summary_view(await service.summary(who, uuid))
 
 
 @router.get(
@@ -63,14 +63,14 @@ async def get_summary(desk: TheDesk, who: Who, uuid: ImportId) -> SummaryView:
         **problem_responses(409),
     },
 )
-async def get_report(desk: TheDesk, who: Who, uuid: ImportId) -> ReportDownload:
+async def get_report(service: TheService, who: Who, uuid: ImportId) -> ReportDownload:
     """The rows that did not go in, with comments on the cells that are wrong."""
-    return ReportDownload(await desk.report(who, uuid))
+    return ReportDownload(await service.report(who, uuid))
 
 
 @router.get("/decisions")
 async def get_decisions(
-    desk: TheDesk,
+    service: TheService,
     who: Who,
     uuid: ImportId,
     request: Request,
@@ -79,26 +79,26 @@ async def get_decisions(
     size: PageSize = 50,
 ) -> list[DecisionView]:
     """Who decided what and when, and what else there was to choose from; the newest first."""
-    found = await desk.decisions(who, uuid, page=page, size=size)
+    found = await service.decisions(who, uuid, page=page, size=size)
     describe_page(request, response, found.total, page, size)
     return serializers.decision_views(found.items)
 
 
 @router.post("/undo", status_code=202, responses=problem_responses(409))
-async def undo_import(desk: TheDesk, who: Who, uuid: ImportId, response: Response) -> None:
+async def undo_import(service: TheService, who: Who, uuid: ImportId, response: Response) -> None:
     """Take the rows of an import back: delete created ones, restore updated ones.
 
     Rows that somebody has changed since are left alone and reported.
     """
-    await desk.undo(who, uuid)
+    await service.undo(who, uuid)
     response.headers["location"] = f"/api/imports/{uuid}/undo"
 
 
 @router.get("/undo")
-async def get_undo(desk: TheDesk, who: Who, uuid: ImportId) -> UndoView:
+async def get_undo(service: TheService, who: Who, uuid: ImportId) -> UndoView:
     """How far an undo has come, and what it left alone."""
-    found = await desk.undo_view(who, uuid)
+    found = await service.undo_view(who, uuid)
     if found is None:
         raise NotFound("no undo of this import has begun")
-    conflicts = await desk.undo_conflicts(who, uuid, size=_CONFLICTS)
+    conflicts = await service.undo_conflicts(who, uuid, size=_CONFLICTS)
     return serializers.undo_view(found, conflicts.items)

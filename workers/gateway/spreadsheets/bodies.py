@@ -2,15 +2,7 @@
 
 from typing import Annotated, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
-from pydantic.alias_generators import to_camel
+from pydantic import Field, model_validator
 
 from contracts.spreadsheets import (
     COLUMNS,
@@ -19,79 +11,12 @@ from contracts.spreadsheets import (
     ColumnDecision,
     EntityId,
     FieldName,
-    Layout,
     Person,
-    TypeName,
 )
+from workers.services.spreadsheets.upload_form import Body
 
 
-class Wire(BaseModel):
-    """Read strictly: a field that nobody knows is a mistake worth telling."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        extra="forbid",
-        frozen=True,
-    )
-
-
-def problems_of(error: ValidationError) -> str:
-    """What is wrong with some input, in a sentence that repeats none of it."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[:5]
-    return "; ".join(
-        f"{'.'.join(map(str, each['loc'])) or 'body'}: {_plain(each['msg'])}" for each in first
-    )
-
-
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ")
-
-
-def _blank_is_absent(value: object) -> object:
-    return None if value == "" else value
-
-
-def _tab(value: object) -> object:
-    return "\t" if value in ("tab", "\\t") else _blank_is_absent(value)
-
-
-_ENCODING = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}$"
-_Absent = BeforeValidator(_blank_is_absent)
-
-
-class LayoutBody(Wire):
-    """How a file is read; what is absent is found out."""
-
-    sheet: Annotated[Annotated[str, Field(max_length=100)] | None, _Absent] = None
-    encoding: Annotated[Annotated[str, Field(pattern=_ENCODING)] | None, _Absent] = None
-    delimiter: Annotated[
-        Annotated[str, Field(min_length=1, max_length=1)] | None, BeforeValidator(_tab)
-    ] = None
-    header_line: Annotated[Annotated[int, Field(ge=1, le=1_048_576)] | None, _Absent] = None
-
-    def layout(self) -> Layout:
-        """As runs know it."""
-        return Layout(
-            sheet=self.sheet,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-            header_line=self.header_line,
-        )
-
-
-class UploadFields(LayoutBody):
-    """Fields of an upload beside its file; every one of them is text there."""
-
-    import_type: TypeName
-    context_id: Annotated[EntityId | None, _Absent] = None
-    organisation_id: Annotated[EntityId | None, _Absent] = None
-    auto_start: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
-    dry_run: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
-
-
-class ColumnDecisionBody(Wire):
+class ColumnDecisionBody(Body):
     """What a person says about one column: exactly one of targetField, confirm and ignore."""
 
     id: int = Field(ge=1, le=COLUMNS)
@@ -112,7 +37,7 @@ class ColumnDecisionBody(Wire):
         )
 
 
-class CellDecisionBody(Wire):
+class CellDecisionBody(Body):
     """What a person says about one value: exactly one of the four."""
 
     id: int = Field(ge=1, le=2**53)
@@ -143,7 +68,7 @@ ColumnDecisionsBody = Annotated[list[ColumnDecisionBody], Field(min_length=1, ma
 CellDecisionsBody = Annotated[list[CellDecisionBody], Field(min_length=1, max_length=DECISIONS)]
 
 
-class AssigneeBody(Wire):
+class AssigneeBody(Body):
     """Somebody else to wait for."""
 
     to: Person = Field(min_length=1)

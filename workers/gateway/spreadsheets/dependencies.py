@@ -11,7 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from workers.gateway.http.auth import Tokens, Unauthorised
 from workers.services.errors import Conflict
 from workers.services.identity import Identity
-from workers.services.spreadsheets.service import LARGEST_PAGE, Desk
+from workers.services.spreadsheets.service import LARGEST_PAGE, SpreadsheetService
 
 _BEARER: Final = HTTPBearer(
     auto_error=False,
@@ -23,8 +23,8 @@ _STRONG_TAG: Final = re.compile(r'"(\d{1,15})"')
 _LAST_PAGE: Final = 1_000_000
 
 
-def _desk_of(request: Request) -> Desk:
-    return cast("Desk", request.app.state.desk)
+def _service_of(request: Request) -> SpreadsheetService:
+    return cast("SpreadsheetService", request.app.state.service)
 
 
 async def _identify(
@@ -37,7 +37,7 @@ async def _identify(
     return await tokens.identify(credentials.credentials)
 
 
-TheDesk = Annotated[Desk, Depends(_desk_of)]
+TheService = Annotated[SpreadsheetService, Depends(_service_of)]
 Who = Annotated[Identity, Depends(_identify)]
 ImportId = Annotated[
     str,
@@ -65,7 +65,9 @@ def etag(version: int) -> str:
     return f'"{version}"'
 
 
-async def expected_version(desk: Desk, who: Identity, uuid: str, header: str | None) -> int | None:
+async def expected_version(
+    service: SpreadsheetService, who: Identity, uuid: str, header: str | None
+) -> int | None:
     """The version that an answer is based on.
 
     Tags compare strongly (RFC 9110, section 13.1.1): a weak one never matches. Of several, the
@@ -81,7 +83,7 @@ async def expected_version(desk: Desk, who: Identity, uuid: str, header: str | N
     ]
     if len(versions) == 1:
         return versions[0]
-    current = (await desk.get(who, uuid)).version
+    current = (await service.get(who, uuid)).version
     if current in versions:
         return current
     raise Conflict(

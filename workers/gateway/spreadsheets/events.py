@@ -23,7 +23,7 @@ async def status_events(
     """Write each status as an event `status` whose id is its revision.
 
     Args:
-        rows: As `Desk.events` gives them.
+        rows: As `SpreadsheetService.events` gives them.
         render: The data of an event.
     """
     yield format_sse_event(retry=COME_BACK_AFTER)

@@ -10,12 +10,12 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     UndoState,
 )
-from workers.gateway.spreadsheets.bodies import LayoutBody, Wire
+from workers.services.spreadsheets.upload_form import Body, LayoutBody
 
 UNRESOLVED: Final = "UNRESOLVED"
 
 
-class AlternativeView(Wire):
+class AlternativeView(Body):
     """What a column or a value might mean as well."""
 
     name: str
@@ -23,7 +23,7 @@ class AlternativeView(Wire):
     id: int | None = None
 
 
-class ColumnMappingView(Wire):
+class ColumnMappingView(Body):
     """One column, and what it means."""
 
     id: int
@@ -36,7 +36,7 @@ class ColumnMappingView(Wire):
     samples: list[str]
 
 
-class CellMappingView(Wire):
+class CellMappingView(Body):
     """One distinct value, and what it means."""
 
     id: int
@@ -51,7 +51,7 @@ class CellMappingView(Wire):
     row_count: int
 
 
-class ImportView(Wire):
+class ImportView(Body):
     """The status of an import."""
 
     identifier: str
@@ -87,7 +87,7 @@ class ImportView(Wire):
     cell_mappings: list[CellMappingView] | None = None
 
 
-class OpenValueView(Wire):
+class OpenValueView(Body):
     """A value that nobody has said anything about yet."""
 
     id: int
@@ -96,7 +96,7 @@ class OpenValueView(Wire):
     row_count: int
 
 
-class AnswerView(Wire):
+class AnswerView(Body):
     """What has become of an answer."""
 
     identifier: str
@@ -107,14 +107,14 @@ class AnswerView(Wire):
     first_open_values: list[OpenValueView]
 
 
-class PreviewRowView(Wire):
+class PreviewRowView(Body):
     """A row as a person sees it."""
 
     row_number: int
     cells: list[str]
 
 
-class PreviewView(Wire):
+class PreviewView(Body):
     """The top of the file."""
 
     format: str
@@ -123,14 +123,14 @@ class PreviewView(Wire):
     rows: list[PreviewRowView]
 
 
-class CandidateView(Wire):
+class CandidateView(Body):
     """Something a value may mean."""
 
     id: int
     display_name: str
 
 
-class ResultView(Wire):
+class ResultView(Body):
     """What became of a row."""
 
     id: int
@@ -139,7 +139,7 @@ class ResultView(Wire):
     message: str | None
 
 
-class DifferenceView(Wire):
+class DifferenceView(Body):
     """What a dry run would change."""
 
     row_number: int
@@ -149,7 +149,7 @@ class DifferenceView(Wire):
     after: str | None
 
 
-class SummaryView(Wire):
+class SummaryView(Body):
     """Rows per outcome."""
 
     total: int
@@ -161,7 +161,7 @@ class SummaryView(Wire):
     differences: list[DifferenceView]
 
 
-class DecisionView(Wire):
+class DecisionView(Body):
     """Who decided what, and what else there was to choose from."""
 
     kind: str
@@ -173,7 +173,7 @@ class DecisionView(Wire):
     alternatives: list[AlternativeView]
 
 
-class UndoConflictView(Wire):
+class UndoConflictView(Body):
     """A record that an undo left alone."""
 
     row_number: int
@@ -181,7 +181,7 @@ class UndoConflictView(Wire):
     reason: str
 
 
-class UndoView(Wire):
+class UndoView(Body):
     """How far an undo has come."""
 
     status: UndoState
@@ -194,7 +194,7 @@ class UndoView(Wire):
     """The first of those that were left alone."""
 
 
-class ContextView(Wire):
+class ContextView(Body):
     """What the rows of a type belong to."""
 
     table: str
@@ -202,7 +202,7 @@ class ContextView(Wire):
     required: bool
 
 
-class FieldDescription(Wire):
+class FieldDescription(Body):
     """A field of an import type."""
 
     name: str
@@ -214,7 +214,7 @@ class FieldDescription(Wire):
     creates: bool
 
 
-class ImportTypeView(Wire):
+class ImportTypeView(Body):
     """What can be imported."""
 
     name: str
@@ -223,7 +223,7 @@ class ImportTypeView(Wire):
     fields: list[FieldDescription]
 
 
-class InboxView(Wire):
+class InboxView(Body):
     """A run that waits for a person."""
 
     workflow_id: str

@@ -1,4 +1,4 @@
-"""From the desk's answers to what goes over the wire."""
+"""From the service's answers to what goes over the wire."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ from contracts.spreadsheets import Alternative, DecisionRecord, MappingsAnswer, 
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.types.base import SheetType
 from workers.gateway.spreadsheets import schemas
-from workers.gateway.spreadsheets.bodies import LayoutBody
 from workers.services.inbox import InboxEntry
+from workers.services.spreadsheets.upload_form import LayoutBody
 
 
 def import_view(

@@ -12,21 +12,18 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import (
     Client,
-    WithStartWorkflowOperation,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError
 
 from adapters.ports import RejectedMessages
-from contracts.batches import TASK_QUEUE, CaseEvent, CaseOrder, Timings
+from contracts.batches import TASK_QUEUE, CaseEvent, Timings
+from workers.services.batches.cases import CaseRuns
 from workers.services.batches.messages import read_case_event
 from workers.services.bodies import RefusedMessage
 from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse
 from workers.services.verdicts import Abandon, Settle, Verdict
-from workflows import attributes
-from workflows.batches.case_queue import CaseQueue
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +56,7 @@ class CaseEventIntake:
         self._client = client
         self._rejected = rejected
         self._queue = queue
-        self._timings = timings or Timings()
+        self._cases = CaseRuns(client, timings or Timings())
 
     async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
         """Have an event taken by the run of its case, which is started when there is none.
@@ -93,7 +90,7 @@ class CaseEventIntake:
         workflow_id = event.key.case_workflow_id
         try:
             async with asyncio.timeout(TAKE_SECONDS):
-                await self._update(event, update_id)
+                await self._cases.deliver(event, update_id)
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError):
             logger.warning("%s has not taken %s in time", workflow_id, event.event_type)
             return Abandon(f"{workflow_id} does not answer; is a worker of batches running?")
@@ -106,39 +103,6 @@ class CaseEventIntake:
             logger.warning("%s has not taken %s: %s", workflow_id, event.event_type, error)
             return verdict
         return Settle(workflow_id)
-
-    async def _update(self, event: CaseEvent, update_id: str) -> None:
-        start = self._start(event)
-        # What befalls the start is told here and by the operation: both have to be listened to.
-        started = asyncio.create_task(start.workflow_handle())
-        try:
-            await self._client.execute_update_with_start_workflow(
-                CaseQueue.take,
-                event,
-                start_workflow_operation=start,
-                id=update_id,
-                rpc_timeout=START_TIMEOUT,
-            )
-        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
-            # The client says this of a wish to cancel as well, which is not its to keep.
-            if isinstance(error.__cause__, asyncio.CancelledError):
-                raise asyncio.CancelledError from error
-            raise
-        finally:
-            started.cancel()
-            await asyncio.gather(started, return_exceptions=True)
-
-    def _start(self, event: CaseEvent) -> WithStartWorkflowOperation[CaseQueue, object]:
-        return WithStartWorkflowOperation(
-            CaseQueue.run,
-            CaseOrder(case_id=event.case_id, timings=self._timings),
-            id=event.key.case_workflow_id,
-            task_queue=TASK_QUEUE,
-            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-            search_attributes=attributes.at_start("batches", event.event_type, str(event.case_id)),
-            static_summary=f"Batches of case {event.case_id}",
-        )
 
     async def _is_worked_on(self) -> bool:
         try:

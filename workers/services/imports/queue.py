@@ -1,19 +1,31 @@
-"""The Service Bus queue, as commands need it: send one message, see how many wait."""
+"""The Service Bus queue of import messages: send one, see how many wait."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
-from workers.cli.errors import CommandError
-from workers.cli.imports.ports import QueueDepth
+from workers.services.errors import QueueUnavailable
 from workers.settings.common import QueueSettings
+from workers.settings.errors import SettingsError
 
 SECONDS_TO_ANSWER = 15
 """How long one attempt may take before the queue counts as unreachable."""
+
+
+@dataclass(frozen=True)
+class QueueDepth:
+    """What was seen in a queue."""
+
+    waiting: int
+    """Messages that are in the queue, those under a lock included."""
+    dead_letters: int
+    at_most: int
+    """No more than so many were looked at."""
 
 
 class ServiceBusQueue:
@@ -30,7 +42,7 @@ class ServiceBusQueue:
         """Send one message; it is in the queue when this returns.
 
         Raises:
-            CommandError: It cannot be sent, or it is not known whether it was.
+            QueueUnavailable: It cannot be sent, or it is not known whether it was.
         """
         message = ServiceBusMessage(body, message_id=message_id, content_type="application/json")
         try:
@@ -43,7 +55,7 @@ class ServiceBusQueue:
         """Look at what is in the queue, up to `at_most` messages, without taking any.
 
         Raises:
-            CommandError: The queue does not answer.
+            QueueUnavailable: The queue does not answer.
         """
         waiting, dead_letters = await asyncio.gather(
             self._peek(None, at_most), self._peek(ServiceBusSubQueue.DEAD_LETTER, at_most)
@@ -61,8 +73,8 @@ class ServiceBusQueue:
         except ServiceBusError as error:
             raise self._unreachable(error) from error
 
-    def _unreachable(self, error: ServiceBusError) -> CommandError:
-        return CommandError(
+    def _unreachable(self, error: ServiceBusError) -> QueueUnavailable:
+        return QueueUnavailable(
             f"cannot use the Service Bus queue {self._name!r} at "
             f"{self._client.fully_qualified_namespace}: {str(error).splitlines()[0]}; is it up, "
             "and are AZURE_SERVICE_BUS_CONNECTION_STRING and AZURE_SERVICE_BUS_QUEUE_NAME right?"
@@ -74,14 +86,14 @@ async def open_queue(settings: QueueSettings) -> AsyncGenerator[ServiceBusQueue]
     """Open the queue that the settings name; it is reached when it is first used.
 
     Raises:
-        CommandError: The connection string cannot be read.
+        SettingsError: The connection string cannot be read.
     """
     try:
         client = ServiceBusClient.from_connection_string(
             settings.connection_string, retry_total=1, try_timeout=SECONDS_TO_ANSWER
         )
     except ValueError as error:
-        raise CommandError(
+        raise SettingsError(
             f"AZURE_SERVICE_BUS_CONNECTION_STRING cannot be read: {error}"
         ) from error
     async with client:

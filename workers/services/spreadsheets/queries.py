@@ -1,4 +1,4 @@
-"""What can be read of imports; the other half of the desk."""
+"""What can be read of spreadsheet imports."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _POLL_SECONDS: Final = 0.5
 _SILENCE_SECONDS: Final = 15
 _WATCH_SECONDS: Final = 15 * 60
-"""A watcher is sent away then and comes back with a token that is checked anew."""
+"""A watcher is disconnected then and reconnects with a token that is checked anew."""
 
 
 Result = TypeVar("Result")
@@ -57,7 +57,7 @@ class ReportFile:
     filename: str
 
 
-class Reading:
+class SpreadsheetQueries:
     """Everything that changes nothing.
 
     Each method is given who asks. An import of an organisation that is not theirs does not exist
@@ -234,7 +234,7 @@ class Reading:
             last_seen: Revision that the asker has; None: begin with the status as it is.
             stopping: Whether the process is about to end.
         """
-        row = await self._unhurried(self.get(who, uuid))
+        row = await self._uninterrupted(self.get(who, uuid))
         clock = asyncio.get_running_loop().time
         until = clock() + _WATCH_SECONDS
         while True:
@@ -244,24 +244,24 @@ class Reading:
             if settled(row):
                 return
             silent_since = clock()
-            while await self._unhurried(self._views.changed(uuid)) == last_seen:
+            while await self._uninterrupted(self._views.changed(uuid)) == last_seen:
                 if stopping() or clock() > until:
                     return
                 if clock() - silent_since > _SILENCE_SECONDS:
                     silent_since = clock()
                     yield None
                 await asyncio.sleep(_POLL_SECONDS)
-            row = await self._unhurried(self.get(who, uuid))
+            row = await self._uninterrupted(self.get(who, uuid))
 
-    async def _unhurried(self, reading: Coroutine[Any, Any, Result]) -> Result:
-        """Let a reading end by itself when whoever watches goes away.
+    async def _uninterrupted(self, reading: Coroutine[Any, Any, Result]) -> Result:
+        """Let a read end by itself when the watcher disconnects.
 
         Interrupted, it would leave its connection to the database behind.
         """
         return await asyncio.shield(asyncio.ensure_future(reading))
 
     async def undo_view(self, who: Identity, uuid: str) -> UndoView | None:
-        """How far an undo has come; None: nobody has asked for one."""
+        """How far an undo has come; None: none was requested."""
         await self.get(who, uuid)
         return await self._views.undo(uuid)
 

@@ -1,10 +1,8 @@
-"""The way to the runs of imports: start them, ask them, bring them people's answers."""
+"""Runs of spreadsheets in Temporal: start, undo and answer them."""
 
 import asyncio
 import logging
 import uuid as uuids
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
@@ -38,12 +36,14 @@ from contracts.spreadsheets import (
 )
 from workers.services.errors import (
     Conflict,
-    DeskError,
     Refused,
+    ServiceError,
     StillOpen,
-    TemporalAway,
+    TemporalUnavailable,
     WrongState,
 )
+from workers.services.intake import short
+from workers.services.runs import temporal_errors
 from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 from workflows.spreadsheets.undo import SpreadsheetUndo
@@ -54,8 +54,6 @@ RPC_TIMEOUT: Final = timedelta(seconds=5)
 _ANSWER_SECONDS: Final = 30
 """How long a run may take for its answer: reading the top of a file anew is the slowest."""
 _ONCE_MORE_SECONDS: Final = 0.1
-_SUMMARY_LIMIT: Final = 400
-"""Bytes of a static summary that the server takes."""
 _GONE_MEANWHILE: Final = "AcceptedUpdateCompletedWorkflow"
 
 
@@ -71,8 +69,8 @@ class StartedBefore(Exception):
         self.fingerprint = fingerprint
 
 
-class Runs:
-    """Workflows of the pipeline, behind errors that people understand."""
+class SpreadsheetRuns:
+    """Runs of spreadsheets in one namespace; every refusal is a `ServiceError`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -82,11 +80,11 @@ class Runs:
 
         Raises:
             StartedBefore: There is a run of this import.
-            TemporalAway: Temporal does not take it; whether it was started is not known.
+            TemporalUnavailable: Temporal does not take it; whether it was started is not known.
         """
         found = attributes.at_start("spreadsheets", order.import_type, str(order.organisation_id))
         organisation = SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id))
-        with _temporal():
+        with temporal_errors():
             try:
                 await self._client.start_workflow(
                     SpreadsheetImport.run,
@@ -104,7 +102,10 @@ class Runs:
                     search_attributes=TypedSearchAttributes(
                         [*found.search_attributes, organisation]
                     ),
-                    static_summary=_summary(order),
+                    static_summary=short(
+                        f"Spreadsheet {order.filename} as "
+                        f"{order.import_type.replace('_', ' ').lower()}"
+                    ),
                     rpc_timeout=RPC_TIMEOUT,
                 )
             except WorkflowAlreadyStartedError:
@@ -125,8 +126,8 @@ class Runs:
             StillOpen: Something required is open; nothing has changed.
             Conflict: Somebody else has answered meanwhile.
             WrongState: The run does not wait for this, or has ended.
-            Refused: The answer makes no sense.
-            TemporalAway: Nobody answers.
+            Refused: The answer cannot be applied.
+            TemporalUnavailable: Temporal or the run does not answer.
         """
         if row.state in FINAL:
             raise _ended(row)
@@ -139,12 +140,12 @@ class Runs:
             raise _ended(row) from None
 
     async def undo(self, order: UndoOrder) -> None:
-        """Start taking an import back; one that is being taken back goes on.
+        """Start taking an import back; one that is being taken back continues.
 
         Raises:
-            TemporalAway: Temporal does not take it.
+            TemporalUnavailable: Temporal does not take it.
         """
-        with _temporal():
+        with temporal_errors():
             await self._client.start_workflow(
                 SpreadsheetUndo.run,
                 order,
@@ -167,10 +168,10 @@ class Runs:
 
         Raises:
             WrongState: What the run says.
-            TemporalAway: Temporal does not answer.
+            TemporalUnavailable: Temporal does not answer.
         """
         handle = self._client.get_workflow_handle(undo_id(uuid))
-        with _temporal():
+        with temporal_errors():
             found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
             if found.status is not WorkflowExecutionStatus.FAILED:
                 return
@@ -190,14 +191,14 @@ class Runs:
             return False
 
     async def _update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer:
-        with _temporal():
+        with temporal_errors():
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     return await self._deliver(workflow_id(row.uuid), name, answer)
             except WorkflowUpdateFailedError as error:
                 raise _refusal(row, error) from error
             except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-                raise TemporalAway(
+                raise TemporalUnavailable(
                     "the import has not answered in time; look at it again before you try once more"
                 ) from error
             except RPCError as error:
@@ -208,7 +209,7 @@ class Runs:
     async def _deliver(self, run: str, name: str, answer: Contract) -> MappingsAnswer:
         """Send an update until it is admitted: the server gives one back that meets an event."""
         handle = self._client.get_workflow_handle(run)
-        # The same id at every attempt: one that got through is not taken twice.
+        # The same id at every attempt: one that got through is not applied twice.
         id = str(uuids.uuid4())
         while True:
             try:
@@ -219,25 +220,13 @@ class Runs:
             await asyncio.sleep(_ONCE_MORE_SECONDS)
 
     async def _is_running(self, id: str) -> bool:
-        with _temporal():
+        with temporal_errors():
             found = await self._client.get_workflow_handle(id).describe(rpc_timeout=RPC_TIMEOUT)
             return found.status is WorkflowExecutionStatus.RUNNING
 
 
 class _NotRunning(Exception):
     """Temporal knows no open run of that id."""
-
-
-@contextmanager
-def _temporal() -> Generator[None]:
-    try:
-        yield
-    # A client that was never connected says so with a RuntimeError.
-    except (RPCError, RuntimeError) as error:
-        logger.warning("Temporal does not answer: %s", error)
-        raise TemporalAway(
-            "the service that runs imports does not answer at the moment; try again in a minute"
-        ) from error
 
 
 def _cause(error: WorkflowUpdateFailedError | WorkflowFailureError) -> BaseException | None:
@@ -248,10 +237,10 @@ def _cause(error: WorkflowUpdateFailedError | WorkflowFailureError) -> BaseExcep
     return cause
 
 
-def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> DeskError:
+def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceError:
     cause = _cause(error)
     if not isinstance(cause, ApplicationError):
-        return TemporalAway("the import could not take the answer; try again in a minute")
+        return TemporalUnavailable("the import could not take the answer; try again in a minute")
     match cause.type:
         case failures.STILL_OPEN:
             return StillOpen(cause.message, MappingsAnswer.model_validate(cause.details[0]))
@@ -260,7 +249,7 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> DeskError
         case failures.WRONG_STATE | "NotParked":
             return WrongState(cause.message)
         case failures.TRANSIENT | failures.THROTTLING:
-            return TemporalAway("the answer could not be stored at the moment; try again")
+            return TemporalUnavailable("the answer could not be stored at the moment; try again")
         case kind if kind == _GONE_MEANWHILE:
             return _ended(row)
         case _:
@@ -270,9 +259,3 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> DeskError
 def _ended(row: SpreadsheetRow) -> WrongState:
     said = f"it is {row.state}" if row.state in FINAL else "its run is over"
     return WrongState(f"the import takes no more answers: {said}")
-
-
-def _summary(order: SpreadsheetOrder) -> str:
-    kind = order.import_type.replace("_", " ").lower()
-    text = f"Spreadsheet {order.filename} as {kind}"
-    return text.encode()[:_SUMMARY_LIMIT].decode(errors="ignore")

@@ -1,7 +1,7 @@
 """Everything that people do with spreadsheet imports, whatever page or program they do it through.
 
 Nothing is kept between calls: what an import is like stands in the database, and what people
-decide goes to its run as an update. Any number of desks behind a balancer behave as one.
+decide goes to its run as an update. Any number of gateways behind a balancer behave as one.
 """
 
 import asyncio
@@ -33,17 +33,22 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.types import SheetTypes
-from workers.gateway.http.upload import Upload
 from workers.services.errors import Conflict, Forbidden, WrongState
 from workers.services.identity import Identity
 from workers.services.inbox import InboxEntry, read_inbox
 from workers.services.spreadsheets.choices import Choices
-from workers.services.spreadsheets.queries import LARGEST_PAGE, Reading, ReportFile, no_role
-from workers.services.spreadsheets.runs import Runs
-from workers.services.spreadsheets.uploads import Creation
-from workers.settings.gateway import GatewaySettings
+from workers.services.spreadsheets.queries import (
+    LARGEST_PAGE,
+    ReportFile,
+    SpreadsheetQueries,
+    no_role,
+)
+from workers.services.spreadsheets.runs import SpreadsheetRuns
+from workers.services.spreadsheets.settings import SpreadsheetSettings
+from workers.services.spreadsheets.upload_form import Upload
+from workers.services.spreadsheets.uploads import SpreadsheetUploads
 
-__all__ = ["LARGEST_PAGE", "Desk", "Identity", "InboxEntry", "ReportFile", "Upload"]
+__all__ = ["LARGEST_PAGE", "Identity", "InboxEntry", "ReportFile", "SpreadsheetService"]
 
 _READY_SECONDS: Final = 3
 _BEGUN_SECONDS: Final = 2
@@ -54,11 +59,11 @@ _NO_IMPORT: Final = "00000000-0000-0000-0000-000000000000"
 logger = logging.getLogger(__name__)
 
 
-class Desk(Reading):
-    """What can be asked of the gateway; every refusal is a `DeskError`.
+class SpreadsheetService(SpreadsheetQueries):
+    """Every operation on spreadsheet imports; a refusal is a `ServiceError`.
 
     Each method is given who asks. An import of an organisation that is not theirs does not exist
-    for them (`NotFound`). What a person decides may be answered with `TemporalAway`, too.
+    for them (`NotFound`). What a person decides may be answered with `TemporalUnavailable`, too.
     """
 
     def __init__(
@@ -68,14 +73,14 @@ class Desk(Reading):
         store: SqlSpreadsheetStore,
         blobs: Blobs,
         types: SheetTypes,
-        settings: GatewaySettings,
+        settings: SpreadsheetSettings,
         scratch: Path,
     ) -> None:
         super().__init__(views, blobs, Choices(store, types), scratch)
         self.settings = settings
         self._client = client
-        self._runs = Runs(client)
-        self._creation = Creation(self._runs, views, store, blobs, types, settings)
+        self._runs = SpreadsheetRuns(client)
+        self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
 
     async def create(
         self, who: Identity, upload: Upload, *, key: str | None = None
@@ -86,7 +91,7 @@ class Desk(Reading):
 
         Args:
             who: Who uploads.
-            upload: The form as it arrives; see `workers.gateway.http.upload`.
+            upload: The form as it arrives.
             key: Idempotency key: a second request with it is answered with the first one's import.
 
         Raises:
@@ -95,11 +100,11 @@ class Desk(Reading):
             TooLarge: More bytes than an upload may have.
             UnsupportedFile: The content is no spreadsheet.
             Refused: A field is missing or wrong, or the key belongs to another upload.
-            TemporalAway: Temporal does not take the start.
+            TemporalUnavailable: Temporal does not take the start.
         """
         if not who.may_write:
             raise _reads_only()
-        return await self._creation.create(who, upload, key)
+        return await self._uploads.create(who, upload, key)
 
     async def inbox(self, who: Identity) -> Sequence[InboxEntry]:
         """Runs that wait for a person, the longest wait first.
@@ -107,7 +112,7 @@ class Desk(Reading):
         Operators see every pipeline's, others the spreadsheets of their organisations.
 
         Raises:
-            TemporalAway: Temporal does not answer.
+            TemporalUnavailable: Temporal does not answer.
         """
         if not who.may_read:
             raise no_role()
@@ -135,7 +140,7 @@ class Desk(Reading):
         Raises:
             Conflict: The mappings are not at the expected version any more.
             WrongState: Columns are not being mapped.
-            Refused: A decision makes no sense; none was taken.
+            Refused: A decision cannot be applied; none was saved.
         """
         row = await self._decided_by(who, uuid)
         order = ColumnDecisions(
@@ -183,7 +188,7 @@ class Desk(Reading):
         Raises:
             Conflict: The mappings are not at the expected version any more.
             WrongState: Values are not being mapped.
-            Refused: A decision makes no sense; none was taken.
+            Refused: A decision cannot be applied; none was saved.
         """
         row = await self._decided_by(who, uuid)
         order = CellDecisions(
@@ -231,7 +236,7 @@ class Desk(Reading):
     async def reassign(
         self, who: Identity, uuid: str, to: str, notify: str | None = None
     ) -> MappingsAnswer:
-        """Let somebody else be waited for.
+        """Assign an import to another person.
 
         Raises:
             WrongState: It has ended already.
@@ -283,7 +288,7 @@ class Desk(Reading):
             raise Conflict(str(conflict), now.version if now else None) from conflict
 
     async def _decided_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
-        """The import, for somebody who may change it."""
+        """The import, for a caller who may change it."""
         row = await self.kept(who, uuid)
         if not who.may_write:
             raise _reads_only()

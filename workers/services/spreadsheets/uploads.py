@@ -5,11 +5,9 @@ import hashlib
 import logging
 import secrets
 import uuid as uuids
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
-
-from pydantic import ValidationError
 
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
@@ -17,13 +15,11 @@ from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_id
 from domain.spreadsheets.types import SheetTypes
-from workers.gateway.http import csrf
-from workers.gateway.http.upload import Upload
-from workers.gateway.spreadsheets.bodies import UploadFields, problems_of
-from workers.services.errors import Gone, Refused, TemporalAway, TooManyRequests
+from workers.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
 from workers.services.identity import Identity
-from workers.services.spreadsheets.runs import Runs, StartedBefore
-from workers.settings.gateway import GatewaySettings
+from workers.services.spreadsheets.runs import SpreadsheetRuns, StartedBefore
+from workers.services.spreadsheets.settings import SpreadsheetSettings
+from workers.services.spreadsheets.upload_form import Upload, UploadFields, read_fields
 
 logger = logging.getLogger(__name__)
 
@@ -37,17 +33,17 @@ _KEYS: Final = uuids.UUID("5b0d0f3e-7b1c-4c0f-9f1e-3a2f4c1d6e8b")
 """Namespace of import uuids that stand for an idempotency key."""
 
 
-class Creation:
+class SpreadsheetUploads:
     """Takes uploads in."""
 
     def __init__(
         self,
-        runs: Runs,
+        runs: SpreadsheetRuns,
         views: SqlSpreadsheetViews,
         store: SqlSpreadsheetStore,
         blobs: Blobs,
         types: SheetTypes,
-        settings: GatewaySettings,
+        settings: SpreadsheetSettings,
     ) -> None:
         self._runs = runs
         self._views = views
@@ -57,7 +53,7 @@ class Creation:
         self._settings = settings
 
     async def create(self, who: Identity, upload: Upload, key: str | None) -> SpreadsheetRow:
-        """Stream a file into the blob store and start its import; see `Desk.create`.
+        """Stream a file into the blob store and start its import; see `SpreadsheetService.create`.
 
         The note of an upload is written before the first byte, and goes when the import is there:
         whatever breaks in between, the purge finds the file by it.
@@ -70,7 +66,7 @@ class Creation:
         await upload.open()
         source = await self._blobs.write(name, upload.file())
         try:
-            fields = _read_fields(await upload.finish())
+            fields = read_fields(await upload.finish())
             order = await self._order(who, uuid, source, upload.filename, fields, key)
         except BaseException:
             await self._discard(name)
@@ -104,7 +100,7 @@ class Creation:
         if key is not None:
             uuid = str(uuids.uuid5(_KEYS, f"{organisation}\n{who.subject}\n{key}"))
             fingerprint = _fingerprint(source, filename, fields)
-            # An import that opens takes the notes of its uuid away: this one is its now.
+            # An import that opens removes the notes of its uuid: this one belongs to it now.
             await self._store.forget_upload(source.name)
             await self._views.note_upload(uuid, source.name, who.subject, datetime.now(UTC))
         public = self._settings.public_url
@@ -180,7 +176,9 @@ class Creation:
             if row is not None and (enough(row) or clock() > until):
                 return row
             if clock() > until:
-                raise TemporalAway("the import was started, but cannot be seen yet; try again")
+                raise TemporalUnavailable(
+                    "the import was started, but cannot be seen yet; try again"
+                )
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _replay(
@@ -194,7 +192,7 @@ class Creation:
             raise Refused(
                 "this Idempotency-Key was used for another upload; take a new one for each"
             )
-        # Whoever won the race opens the row.
+        # The request that won the race opens the row.
         return row or await self._look(order, lambda row: True)
 
     async def _discard(self, name: str) -> None:
@@ -202,15 +200,7 @@ class Creation:
         try:
             await self._blobs.delete(name)
         except PortError as error:
-            logger.warning("an upload that was not taken is left to the purge: %s", error)
-
-
-def _read_fields(fields: Mapping[str, str]) -> UploadFields:
-    given = {name: value for name, value in fields.items() if name != csrf.FIELD}
-    try:
-        return UploadFields.model_validate(given)
-    except ValidationError as error:
-        raise Refused(problems_of(error)) from error
+            logger.warning("a refused upload is left to the purge: %s", error)
 
 
 def _fingerprint(source: BlobRef, filename: str, fields: UploadFields) -> str:

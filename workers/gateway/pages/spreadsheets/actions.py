@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 
-from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.pages.spreadsheets.forms import Form
-from workers.gateway.pages.spreadsheets.import_page import ImportPage, Wish
+from workers.gateway.pages.spreadsheets.import_page import ImportPage, ViewRequest
 from workers.gateway.spreadsheets.downloads import ReportDownload
 from workers.services.errors import Refused, WrongState
 
@@ -26,13 +26,13 @@ class HandlingPages:
         visitor, form = await self._form(request)
         reason = form.text("reason", 500) or None
         return await self._do(
-            request, visitor, uuid, self._site.desk.cancel(visitor.who, uuid, reason)
+            request, visitor, uuid, self._site.service.cancel(visitor.who, uuid, reason)
         )
 
     async def retry(self, request: Request, uuid: str) -> Response:
         """Try a step again."""
         visitor, _ = await self._form(request)
-        return await self._do(request, visitor, uuid, self._site.desk.retry(visitor.who, uuid))
+        return await self._do(request, visitor, uuid, self._site.service.retry(visitor.who, uuid))
 
     async def reassign(self, request: Request, uuid: str) -> Response:
         """Let somebody else be waited for."""
@@ -41,19 +41,23 @@ class HandlingPages:
         if not to:
             raise Refused("say who takes the import over")
         notify = form.text("notify", 320) or None
-        order = self._site.desk.reassign(visitor.who, uuid, to, notify)
-        return await self._do(request, visitor, uuid, order, Wish(said=f"Handed over to {to}."))
+        order = self._site.service.reassign(visitor.who, uuid, to, notify)
+        return await self._do(
+            request, visitor, uuid, order, ViewRequest(said=f"Handed over to {to}.")
+        )
 
     async def undo(self, request: Request, uuid: str) -> Response:
         """Take an import back."""
         visitor, _ = await self._form(request)
-        order = self._site.desk.undo(visitor.who, uuid)
-        return await self._do(request, visitor, uuid, order, Wish(focus="panel", undoing=True))
+        order = self._site.service.undo(visitor.who, uuid)
+        return await self._do(
+            request, visitor, uuid, order, ViewRequest(focus="panel", undoing=True)
+        )
 
     async def report(self, request: Request, uuid: str) -> Response:
         """The error report, as a file."""
         visitor = await self._site.visitor(request)
-        return ReportDownload(await self._site.desk.report(visitor.who, uuid))
+        return ReportDownload(await self._site.service.report(visitor.who, uuid))
 
     async def decisions(
         self,
@@ -63,12 +67,12 @@ class HandlingPages:
     ) -> Response:
         """Who decided what."""
         visitor = await self._site.visitor(request)
-        desk = self._site.desk
-        row = await desk.get(visitor.who, uuid)
+        service = self._site.service
+        row = await service.get(visitor.who, uuid)
         titles: dict[str, str] = {}
         if row.purged_at is None:
-            titles = {field.name: field.title for field in await desk.fields(visitor.who, uuid)}
-        found = await desk.decisions(visitor.who, uuid, page=page, size=_TRAIL_PAGE)
+            titles = {field.name: field.title for field in await service.fields(visitor.who, uuid)}
+        found = await service.decisions(visitor.who, uuid, page=page, size=_TRAIL_PAGE)
         return self._site.page(
             request,
             visitor,
@@ -90,13 +94,13 @@ class HandlingPages:
         visitor: Visitor,
         uuid: str,
         order: Awaitable[object],
-        wish: Wish | None = None,
+        view_request: ViewRequest | None = None,
     ) -> Response:
         try:
             await order
         except (Refused, WrongState) as error:
-            trouble = Trouble(error.title, sentence(error))
+            alert = Alert(error.title, sentence(error))
             return await self._page.answer(
-                request, visitor, uuid, Wish(trouble=trouble), status=error.status
+                request, visitor, uuid, ViewRequest(alert=alert), status=error.status
             )
-        return await self._page.done(request, visitor, uuid, wish)
+        return await self._page.done(request, visitor, uuid, view_request)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contracts.spreadsheets import Layout
 from workers.gateway.pages.rendering import plural
-from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
+from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.pages.spreadsheets import labels, panels
 from workers.gateway.pages.spreadsheets.forms import (
     Choice,
@@ -19,9 +19,16 @@ from workers.gateway.pages.spreadsheets.forms import (
     read_form,
     taken_away,
 )
-from workers.gateway.pages.spreadsheets.import_page import ImportPage, Wish, panel_of
+from workers.gateway.pages.spreadsheets.import_page import ImportPage, ViewRequest, panel_of
 from workers.gateway.pages.spreadsheets.lines import Trail, unsaved
-from workers.services.errors import Conflict, DeskError, Forbidden, Refused, StillOpen, WrongState
+from workers.services.errors import (
+    Conflict,
+    Forbidden,
+    Refused,
+    ServiceError,
+    StillOpen,
+    WrongState,
+)
 
 _CANDIDATES: Final = 12
 
@@ -80,7 +87,7 @@ class DecisionPages:
         """What a value may mean, as choices beside it."""
         visitor = await self._site.visitor(request)
         query = q.strip()
-        found = await self._site.desk.candidates(visitor.who, uuid, field, query)
+        found = await self._site.service.candidates(visitor.who, uuid, field, query)
         return self._site.page(
             request,
             visitor,
@@ -96,7 +103,7 @@ class DecisionPages:
         request: Request,
         uuid: str,
         panel: str,
-        save: Callable[[Sent], Awaitable[Wish]],
+        save: Callable[[Sent], Awaitable[ViewRequest]],
     ) -> Response:
         """Do what a form says; whatever is refused stays on the page to be sent again."""
         visitor = await self._site.visitor(request)
@@ -104,52 +111,54 @@ class DecisionPages:
         sent = Sent(uuid, visitor, form, form.choices(panel.removesuffix("s")), panel)
         try:
             self._site.check_csrf(visitor, form.text("csrf"))
-            wish = await save(sent)
+            view_request = await save(sent)
         except (Forbidden, Refused, Conflict, StillOpen, WrongState) as error:
-            wish = await self._refused(sent, error)
-            return await self._page.answer(request, visitor, uuid, wish, status=error.status)
-        return await self._page.done(request, visitor, uuid, wish)
+            view_request = await self._refused(sent, error)
+            return await self._page.answer(
+                request, visitor, uuid, view_request, status=error.status
+            )
+        return await self._page.done(request, visitor, uuid, view_request)
 
-    async def _save_columns(self, sent: Sent) -> Wish:
-        desk, who, uuid, version = self._site.desk, sent.visitor.who, sent.uuid, sent.version
+    async def _save_columns(self, sent: Sent) -> ViewRequest:
+        service, who, uuid, version = self._site.service, sent.visitor.who, sent.uuid, sent.version
         choices = {**sent.choices, **_picked(sent)}
-        columns = (await desk.columns(who, uuid)).columns
+        columns = (await service.columns(who, uuid)).columns
         decisions = column_decisions(columns, choices)
         if decisions:
-            version = (await desk.update_columns(who, uuid, decisions, version)).version
+            version = (await service.update_columns(who, uuid, decisions, version)).version
         match sent.form.text("do"):
             case "confirm" | "start" if taken := taken_away(columns, decisions):
-                return Wish(trouble=_look_again(taken))
+                return ViewRequest(alert=_look_again(taken))
             case "confirm":
-                answer = await desk.confirm_columns(who, uuid, version)
-                return Wish(focus="panel", confirmed=answer.version)
+                answer = await service.confirm_columns(who, uuid, version)
+                return ViewRequest(focus="panel", confirmed=answer.version)
             case "start":
-                answer = await desk.start(who, uuid, version)
-                return Wish(focus="panel", confirmed=answer.version)
+                answer = await service.start(who, uuid, version)
+                return ViewRequest(focus="panel", confirmed=answer.version)
             case _:
-                return Wish(said=_saved(len(decisions)))
+                return ViewRequest(said=_saved(len(decisions)))
 
-    async def _save_values(self, sent: Sent) -> Wish:
-        desk, who, uuid, version = self._site.desk, sent.visitor.who, sent.uuid, sent.version
-        cells = await panels.chosen_cells(desk, who, uuid, sent.choices)
+    async def _save_values(self, sent: Sent) -> ViewRequest:
+        service, who, uuid, version = self._site.service, sent.visitor.who, sent.uuid, sent.version
+        cells = await panels.chosen_cells(service, who, uuid, sent.choices)
         decisions = cell_decisions(cells, sent.choices)
         if decisions:
-            version = (await desk.update_cells(who, uuid, decisions, version)).version
+            version = (await service.update_cells(who, uuid, decisions, version)).version
         if sent.form.text("do") == "confirm":
-            await desk.confirm_cells(who, uuid, version)
-            return Wish(focus="panel")
+            await service.confirm_cells(who, uuid, version)
+            return ViewRequest(focus="panel")
         show, page = _turned(sent.form)
-        return Wish(show=show, page=page, said=_saved(len(decisions)))
+        return ViewRequest(show=show, page=page, said=_saved(len(decisions)))
 
-    async def _change_layout(self, sent: Sent) -> Wish:
-        row = await self._site.desk.get(sent.visitor.who, sent.uuid)
+    async def _change_layout(self, sent: Sent) -> ViewRequest:
+        row = await self._site.service.get(sent.visitor.who, sent.uuid)
         layout = _layout(sent.form, row.layout or Layout())
-        await self._site.desk.change_layout(sent.visitor.who, sent.uuid, layout, sent.version)
-        return Wish(focus="panel")
+        await self._site.service.change_layout(sent.visitor.who, sent.uuid, layout, sent.version)
+        return ViewRequest(focus="panel")
 
-    async def _refused(self, sent: Sent, error: DeskError) -> Wish:
+    async def _refused(self, sent: Sent, error: ServiceError) -> ViewRequest:
         """What to show when a form was not taken: why, and what the person had chosen."""
-        row = await self._site.desk.get(sent.visitor.who, sent.uuid)
+        row = await self._site.service.get(sent.visitor.who, sent.uuid)
         show, page = _shown(sent.form)
         if panel_of(row) != sent.panel:
             items = unsaved(sent.form, sent.panel, sent.choices)
@@ -157,17 +166,17 @@ class DecisionPages:
             said = f"{by} has gone on with this import. {sentence(error)}"
             if items:
                 said += " Of what you chose, this was not saved:"
-            return Wish(trouble=Trouble(error.title, said, "warn", items))
-        return Wish(
+            return ViewRequest(alert=Alert(error.title, said, "warn", items))
+        return ViewRequest(
             show=show,
             page=page,
             choices={**sent.choices, **_picked(sent)},
-            trouble=await self._trouble(sent, error),
+            alert=await self._alert(sent, error),
         )
 
-    async def _trouble(self, sent: Sent, error: DeskError) -> Trouble:
+    async def _alert(self, sent: Sent, error: ServiceError) -> Alert:
         if isinstance(error, Conflict):
-            return Trouble(
+            return Alert(
                 f"{await self._latest(sent)} was faster",
                 "The mappings have changed since you loaded them, so nothing was saved yet. "
                 "What has changed is marked below, and your own choices are still selected: "
@@ -175,16 +184,16 @@ class DecisionPages:
                 "warn",
             )
         if isinstance(error, StillOpen):
-            return Trouble("Not yet", f"Your choices are saved, but {error}.", "warn")
-        return Trouble(error.title, sentence(error))
+            return Alert("Not yet", f"Your choices are saved, but {error}.", "warn")
+        return Alert(error.title, sentence(error))
 
     async def _latest(self, sent: Sent) -> str:
-        found = await self._site.desk.decisions(sent.visitor.who, sent.uuid, size=1)
+        found = await self._site.service.decisions(sent.visitor.who, sent.uuid, size=1)
         return Trail(found.items).latest()
 
 
-def _look_again(headers: tuple[str, ...]) -> Trouble:
-    return Trouble(
+def _look_again(headers: tuple[str, ...]) -> Alert:
+    return Alert(
         "Saved, but look once more",
         "A field that you chose belonged to another column. That column means nothing now; if "
         "this is right, confirm again.",

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
 from workers.gateway.pages.rendering import is_fragment, number, plural
-from workers.gateway.pages.site import Site, Trouble, Visitor
+from workers.gateway.pages.site import Alert, Site, Visitor
 from workers.gateway.pages.spreadsheets import labels, panels
 from workers.gateway.pages.spreadsheets.forms import Choice
 
@@ -22,7 +22,7 @@ _EDITED: Final = ("columns", "values")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ViewRequest:
     """What of an import is to be shown, and how."""
 
     show: str = "open"
@@ -32,7 +32,7 @@ class Wish:
     page: int = 0
     choices: Mapping[int, Choice] | None = None
     """Of a form that was not taken."""
-    trouble: Trouble | None = None
+    alert: Alert | None = None
     focus: str = ""
     """`panel`: what comes next is there, and the focus goes to its heading."""
     said: str = ""
@@ -54,7 +54,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ClientState:
     """What a page says that it shows."""
 
     revision: int
@@ -88,33 +88,35 @@ class ImportPage:
     ) -> Response:
         """The whole page."""
         visitor = await self._site.visitor(request)
-        return await self.answer(request, visitor, uuid, Wish(show, outcome, page))
+        return await self.answer(request, visitor, uuid, ViewRequest(show, outcome, page))
 
     async def answer(
         self,
         request: Request,
         visitor: Visitor,
         uuid: str,
-        wish: Wish,
+        view_request: ViewRequest,
         *,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """The page, or to a script the part of it that changes."""
-        row = await self._site.desk.get(visitor.who, uuid)
-        panel = panel_of(row, wish.confirmed)
-        context = await self._context(visitor, row, panel, wish)
+        row = await self._site.service.get(visitor.who, uuid)
+        panel = panel_of(row, view_request.confirmed)
+        context = await self._context(visitor, row, panel, view_request)
         template = "import_part.html" if is_fragment(request) else "import.html"
         return self._site.page(request, visitor, template, status, headers, **context)
 
     async def done(
-        self, request: Request, visitor: Visitor, uuid: str, wish: Wish | None = None
+        self, request: Request, visitor: Visitor, uuid: str, view_request: ViewRequest | None = None
     ) -> Response:
         """Answer a form that was taken."""
-        wish = wish or Wish(focus="panel")
+        view_request = view_request or ViewRequest(focus="panel")
         if is_fragment(request):
-            return await self.answer(request, visitor, uuid, wish)
-        return RedirectResponse(f"/imports/{uuid}?show={wish.show}&page={wish.page}", 303)
+            return await self.answer(request, visitor, uuid, view_request)
+        return RedirectResponse(
+            f"/imports/{uuid}?show={view_request.show}&page={view_request.page}", 303
+        )
 
     async def live(
         self,
@@ -128,28 +130,33 @@ class ImportPage:
     ) -> Response:
         """What has changed since a page was made; nothing to say is an empty answer."""
         visitor = await self._site.visitor(request)
-        seen = Seen(revision, version, panel, quarter, confirmed)
-        row = await self._site.desk.get(visitor.who, uuid)
-        if row.revision == seen.revision:
+        client = ClientState(revision, version, panel, quarter, confirmed)
+        row = await self._site.service.get(visitor.who, uuid)
+        if row.revision == client.revision:
             return Response(status_code=204)
         now = panel_of(row, confirmed)
-        if now != seen.panel and seen.panel not in _EDITED:
+        if now != client.panel and client.panel not in _EDITED:
             headers = {"HX-Retarget": "#import", "HX-Reswap": "outerHTML"}
-            wish = Wish(said=self._news(row, now), confirmed=confirmed)
-            return await self.answer(request, visitor, uuid, wish, headers=headers)
+            view_request = ViewRequest(said=self._news(row, now), confirmed=confirmed)
+            return await self.answer(request, visitor, uuid, view_request, headers=headers)
         if now == "done":
             headers = {"HX-Retarget": "#import", "HX-Reswap": "outerHTML"}
-            return await self.answer(request, visitor, uuid, Wish(), headers=headers)
-        return await self._changes(request, visitor, row, now, seen)
+            return await self.answer(request, visitor, uuid, ViewRequest(), headers=headers)
+        return await self._changes(request, visitor, row, now, client)
 
     async def _changes(
-        self, request: Request, visitor: Visitor, row: SpreadsheetRow, panel: str, seen: Seen
+        self,
+        request: Request,
+        visitor: Visitor,
+        row: SpreadsheetRow,
+        panel: str,
+        client: ClientState,
     ) -> Response:
         notice = None
-        if seen.panel in _EDITED and (panel != seen.panel or row.version != seen.version):
-            notice = await self._notice(visitor, row, panel, seen)
+        if client.panel in _EDITED and (panel != client.panel or row.version != client.version):
+            notice = await self._notice(visitor, row, panel, client)
         quarter = _quarter(row)
-        said = self._news(row, panel) if panel == "processing" and quarter != seen.quarter else ""
+        said = self._news(row, panel) if panel == "processing" and quarter != client.quarter else ""
         if notice is not None:
             said = f"{notice.title}. {notice.sentence}"
         return self._site.page(
@@ -159,17 +166,17 @@ class ImportPage:
             row=row,
             panel=panel,
             waiting=_waiting_for(row),
-            live=_live(row, seen.panel if notice else panel, row.version, seen.confirmed),
+            live=_live(row, client.panel if notice else panel, row.version, client.confirmed),
             notice=notice,
             said=said,
         )
 
     async def _notice(
-        self, visitor: Visitor, row: SpreadsheetRow, panel: str, seen: Seen
+        self, visitor: Visitor, row: SpreadsheetRow, panel: str, client: ClientState
     ) -> Notice:
-        records = await self._site.desk.decisions(visitor.who, row.uuid, size=1)
+        records = await self._site.service.decisions(visitor.who, row.uuid, size=1)
         by = records.items[0].by if records.items else "Somebody"
-        if panel != seen.panel:
+        if panel != client.panel:
             return Notice(
                 f"{by} has gone on with this import",
                 "What you see here is not up to date any more. Your choices are still on this "
@@ -190,36 +197,43 @@ class ImportPage:
         return labels.STATES[row.state].text
 
     async def _context(
-        self, visitor: Visitor, row: SpreadsheetRow, panel: str, wish: Wish
+        self, visitor: Visitor, row: SpreadsheetRow, panel: str, view_request: ViewRequest
     ) -> dict[str, Any]:
-        titles = {each.name: each.title for each in self._site.desk.types()}
+        titles = {each.name: each.title for each in self._site.service.types()}
         context: dict[str, Any] = {
             "row": row,
             "title": labels.type_title(row.import_type, titles),
             "panel": panel,
-            "problem": wish.trouble,
-            "focus": wish.focus,
-            "said": wish.said,
+            "problem": view_request.alert,
+            "focus": view_request.focus,
+            "said": view_request.said,
             "waiting": _waiting_for(row),
             "heading": _heading(row),
         }
         version = row.version
         match panel:
             case "columns":
-                context |= await panels.columns(self._site.desk, visitor.who, row, wish.choices)
+                context |= await panels.columns(
+                    self._site.service, visitor.who, row, view_request.choices
+                )
                 version = context["version"]
             case "values":
                 context |= await panels.values(
-                    self._site.desk, visitor.who, row, wish.choices, wish.show, wish.page
+                    self._site.service,
+                    visitor.who,
+                    row,
+                    view_request.choices,
+                    view_request.show,
+                    view_request.page,
                 )
                 version = context["version"]
             case "done":
                 context |= await panels.done(
-                    self._site.desk, visitor.who, row, wish.outcome, wish.page
+                    self._site.service, visitor.who, row, view_request.outcome, view_request.page
                 )
             case _:
                 pass
-        live = _live(row, panel, version, wish.confirmed, undoing=wish.undoing)
+        live = _live(row, panel, version, view_request.confirmed, undoing=view_request.undoing)
         return context | {"live": live}
 
 

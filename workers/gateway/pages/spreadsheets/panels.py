@@ -9,7 +9,7 @@ from workers.gateway.pages.spreadsheets import labels
 from workers.gateway.pages.spreadsheets.forms import Choice
 from workers.gateway.pages.spreadsheets.lines import Trail, column_lines, value_lines
 from workers.services.identity import Identity
-from workers.services.spreadsheets.service import Desk
+from workers.services.spreadsheets.service import SpreadsheetService
 
 VALUES_PAGE: Final = 25
 ROWS_PAGE: Final = 50
@@ -18,15 +18,18 @@ _TRAIL: Final = 100
 
 
 async def columns(
-    desk: Desk, who: Identity, row: SpreadsheetRow, choices: Mapping[int, Choice] | None
+    service: SpreadsheetService,
+    who: Identity,
+    row: SpreadsheetRow,
+    choices: Mapping[int, Choice] | None,
 ) -> dict[str, Any]:
     """The mapping of columns."""
-    found = await desk.columns(who, row.uuid)
-    fields = await desk.fields(who, row.uuid)
-    preview = await desk.preview(who, row.uuid)
+    found = await service.columns(who, row.uuid)
+    fields = await service.fields(who, row.uuid)
+    preview = await service.preview(who, row.uuid)
     filled = {column.target for column in found.columns}
     layout = row.layout or Layout()
-    trail = await _trail(desk, who, row, choices)
+    trail = await _trail(service, who, row, choices)
     lines = column_lines(found.columns, fields, choices or {}, trail)
     encodings = list(labels.ENCODINGS)
     if layout.encoding and layout.encoding not in encodings:
@@ -43,7 +46,7 @@ async def columns(
 
 
 async def values(
-    desk: Desk,
+    service: SpreadsheetService,
     who: Identity,
     row: SpreadsheetRow,
     choices: Mapping[int, Choice] | None,
@@ -52,19 +55,19 @@ async def values(
 ) -> dict[str, Any]:
     """The mapping of values; a page of them."""
     status = MappingStatus.UNMATCHED if show == "open" else None
-    found = await desk.cells(who, row.uuid, status=status, page=page, size=VALUES_PAGE)
+    found = await service.cells(who, row.uuid, status=status, page=page, size=VALUES_PAGE)
     last = max((found.total - 1) // VALUES_PAGE, 0)
     if page > last:
-        found = await desk.cells(who, row.uuid, status=status, page=last, size=VALUES_PAGE)
+        found = await service.cells(who, row.uuid, status=status, page=last, size=VALUES_PAGE)
         page = last
     items = list(found.items)
     if choices:
         # Somebody else has decided some of them: they are not open any more, but still of interest.
         there = {cell.id for cell in items}
-        kept = await chosen_cells(desk, who, row.uuid, choices)
+        kept = await chosen_cells(service, who, row.uuid, choices)
         items = [*(cell for cell in kept if cell.id not in there), *items]
-    fields = {field.name: field for field in await desk.fields(who, row.uuid)}
-    lines = value_lines(items, fields, choices or {}, await _trail(desk, who, row, choices))
+    fields = {field.name: field for field in await service.fields(who, row.uuid)}
+    lines = value_lines(items, fields, choices or {}, await _trail(service, who, row, choices))
     return {
         "version": found.version,
         "lines": lines,
@@ -78,25 +81,29 @@ async def values(
 
 
 async def chosen_cells(
-    desk: Desk, who: Identity, uuid: str, choices: Mapping[int, Choice]
+    service: SpreadsheetService, who: Identity, uuid: str, choices: Mapping[int, Choice]
 ) -> Sequence[CellMapping]:
     """The values that a form is about, as they are now."""
-    return await desk.cells_by_id(who, uuid, sorted(choices)) if choices else ()
+    return await service.cells_by_id(who, uuid, sorted(choices)) if choices else ()
 
 
 async def done(
-    desk: Desk, who: Identity, row: SpreadsheetRow, outcome: Outcome | None, page: int
+    service: SpreadsheetService,
+    who: Identity,
+    row: SpreadsheetRow,
+    outcome: Outcome | None,
+    page: int,
 ) -> dict[str, Any]:
     """What became of the rows."""
-    undo = await desk.undo_view(who, row.uuid)
+    undo = await service.undo_view(who, row.uuid)
     conflicts = None
     if undo is not None and undo.counts.left_alone:
-        conflicts = await desk.undo_conflicts(who, row.uuid, size=ROWS_PAGE)
-    summary = await desk.summary(who, row.uuid)
+        conflicts = await service.undo_conflicts(who, row.uuid, size=ROWS_PAGE)
+    summary = await service.summary(who, row.uuid)
     return {
         "summary": summary,
         "counts": {outcome: getattr(summary.counts, outcome.lower()) for outcome in Outcome},
-        "results": await desk.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE),
+        "results": await service.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE),
         "outcome": outcome,
         "page": page,
         "size": ROWS_PAGE,
@@ -113,9 +120,12 @@ def _can_undo(row: SpreadsheetRow) -> bool:
 
 
 async def _trail(
-    desk: Desk, who: Identity, row: SpreadsheetRow, choices: Mapping[int, Choice] | None
+    service: SpreadsheetService,
+    who: Identity,
+    row: SpreadsheetRow,
+    choices: Mapping[int, Choice] | None,
 ) -> Trail:
     """Needed only to say who was faster."""
     if not choices:
         return Trail(())
-    return Trail((await desk.decisions(who, row.uuid, size=_TRAIL)).items)
+    return Trail((await service.decisions(who, row.uuid, size=_TRAIL)).items)

@@ -8,8 +8,8 @@ from fastapi.responses import RedirectResponse
 
 from workers.gateway.http.upload import Upload
 from workers.gateway.pages.rendering import is_fragment
-from workers.gateway.pages.site import Site, Trouble, Visitor, sentence
-from workers.services.errors import DeskError, Forbidden, Refused
+from workers.gateway.pages.site import Alert, Site, Visitor, sentence
+from workers.services.errors import Forbidden, Refused, ServiceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,17 @@ class UploadPages:
         visitor = await self._site.visitor(request)
         given: Mapping[str, str] = {}
         try:
-            upload = Upload(request, self._site.desk.settings.upload_limit)
+            upload = Upload(request, self._site.service.settings.upload_limit)
             await upload.open()
             given = dict(upload.fields)
             self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
             self._name_context(upload.fields)
-            row = await self._site.desk.create(visitor.who, upload)
-        except DeskError as error:
-            trouble = Trouble(error.title, sentence(error))
+            row = await self._site.service.create(visitor.who, upload)
+        except ServiceError as error:
+            alert = Alert(error.title, sentence(error))
             if is_fragment(request):
-                return self._site.templates.answer("problem.html", error.status, problem=trouble)
-            return await self._page(request, visitor, error.status, trouble, given)
+                return self._site.templates.answer("problem.html", error.status, problem=alert)
+            return await self._page(request, visitor, error.status, alert, given)
         address = f"/imports/{row.uuid}"
         if is_fragment(request):
             return Response(status_code=201, headers={"HX-Redirect": address})
@@ -74,7 +74,7 @@ class UploadPages:
         """
         table, _, rest = fields.pop("contextId", "").partition(":")
         wanted = fields.get("importType")
-        spec = next((it.context for it in self._site.desk.types() if it.name == wanted), None)
+        spec = next((it.context for it in self._site.service.types() if it.name == wanted), None)
         if spec is None or not table:
             return
         if table != spec.table:
@@ -82,10 +82,10 @@ class UploadPages:
         fields["contextId"], _, fields["organisationId"] = rest.partition(":")
 
     async def _groups(self, visitor: Visitor) -> Sequence[ContextGroup]:
-        found = await self._site.desk.surroundings(visitor.who)
+        found = await self._site.service.surroundings(visitor.who)
         of_several = len(visitor.who.organisations) > 1
         titles = {
-            it.context.table: it.context.title for it in self._site.desk.types() if it.context
+            it.context.table: it.context.title for it in self._site.service.types() if it.context
         }
         return [
             ContextGroup(
@@ -108,13 +108,13 @@ class UploadPages:
         request: Request,
         visitor: Visitor,
         status: int = 200,
-        trouble: Trouble | None = None,
+        alert: Alert | None = None,
         given: Mapping[str, str] | None = None,
     ) -> Response:
-        limit = self._site.desk.settings.upload_limit
+        limit = self._site.service.settings.upload_limit
         choices = [
             TypeChoice(each.name, each.title, each.context.table if each.context else "")
-            for each in self._site.desk.types()
+            for each in self._site.service.types()
         ]
         return self._site.page(
             request,
@@ -124,9 +124,9 @@ class UploadPages:
             types=choices,
             groups=await self._groups(visitor),
             given=given or {},
-            problem=trouble,
+            problem=alert,
             limit=limit,
-            too_large=Trouble(
+            too_large=Alert(
                 "The file is too large",
                 f"A file may have at most {limit // 1_000_000:,} MB. Split it and send the parts.",
             ),

@@ -10,7 +10,7 @@ def read_body(file: Path) -> bytes:
     """The bytes of a message file.
 
     Raises:
-        UsageError: It cannot be read, or is no message by its size.
+        UsageError: It cannot be read, or is larger than a message may be.
     """
     try:
         with file.open("rb") as opened:
@@ -18,5 +18,7 @@ def read_body(file: Path) -> bytes:
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     if len(body) > MESSAGE_BYTES:
-        raise UsageError(f"{file} is over {MESSAGE_BYTES // 1024} KiB: that is no message")
+        raise UsageError(
+            f"{file} is over {MESSAGE_BYTES // 1024} KiB, more than a message may have"
+        )
     return body

@@ -1,4 +1,4 @@
-"""What commands about imports use: status rows, marks, rejected messages, documents."""
+"""What operations on imports use: status rows, progress marks, rejected messages, documents."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from workers.resources import common
 
 @dataclass(frozen=True)
 class ImportAccess:
-    """The adapters of imports that are opened for one command."""
+    """Status rows, marks, rejected messages and documents of one installation."""
 
     tasks: SqlImportTasks
     store: SqlImportStore
@@ -21,11 +21,11 @@ class ImportAccess:
 
 
 @asynccontextmanager
-async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[ImportAccess]:
+async def open_imports(environment: Mapping[str, str]) -> AsyncGenerator[ImportAccess]:
     """Open database and blob store.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     async with common.open_resources(environment) as opened:

@@ -1,0 +1,128 @@
+"""`docflow list | show | retry | skip | fail | cancel | report` for runs of every pipeline."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import pytest
+
+from contracts.imports import ImportState
+from tests.support.cli import NOW, FakeInstallation, a_row
+from workers.services import verbs
+from workers.services.batches import verbs as batch_verbs
+from workers.services.errors import InvalidRequest
+from workers.services.verbs import Filters, RunEntry
+
+UUID = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
+
+
+@pytest.mark.parametrize(
+    ("text", "pipeline", "workflow_id"),
+    [
+        ("import/P1/T1", "imports", "import/P1/T1"),
+        ("P1/T1", "imports", "import/P1/T1"),
+        (" P1/T1 ", "imports", "import/P1/T1"),
+        ("import/case/7", "imports", "import/case/7"),
+        ("case/7", "batches", "case/7"),
+        ("batch/7/1", "batches", "batch/7/1"),
+        ("load/7/1/contract 4", "batches", "load/7/1/contract 4"),
+        ("load/7/1/contract/relations", "batches", "load/7/1/contract/relations"),
+        (f"spreadsheet/{UUID}", "spreadsheets", f"spreadsheet/{UUID}"),
+        (f"spreadsheet-undo/{UUID}", "spreadsheets", f"spreadsheet-undo/{UUID}"),
+    ],
+)
+async def test_ids_of_every_pipeline_are_recognised(
+    text: str, pipeline: str, workflow_id: str
+) -> None:
+    found, id = await verbs.find(text, {})
+    assert (found.pipeline, id) == (pipeline, workflow_id)
+
+
+@pytest.mark.parametrize("text", ["batch/0/1", "case/x/y", "batch/7/1/2", "load/7/1/"])
+async def test_an_id_of_no_pipeline_is_refused_with_every_form(text: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"names no run; write a task id, .*CASE/BATCH"):
+        await verbs.find(text, {})
+
+
+def test_a_bare_uuid_is_a_spreadsheet_unless_an_import_has_it_as_well() -> None:
+    installation = FakeInstallation()
+    refused = installation.docflow("skip", UUID)
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        f"docflow: {UUID} has no skip; offered: retry, cancel, report\n",
+    )
+    installation.tasks.rows.append(a_row("P1", UUID))
+    ambiguous = installation.docflow("skip", UUID)
+    assert (ambiguous.exit_code, ambiguous.stderr) == (
+        2,
+        f"docflow: {UUID} names several runs: write one of import/P1/{UUID}, spreadsheet/{UUID}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("report", "batch/7/1"), "batch/7/1 has no report; offered: retry, skip, fail, cancel"),
+        (("cancel", "case/7"), "case/7 has no cancel; offered: nothing but show"),
+        (("retry", f"spreadsheet-undo/{UUID}", "--message", __file__), "takes no corrected mess"),
+        (("fail", f"spreadsheet-undo/{UUID}"), f"spreadsheet-undo/{UUID} has no fail; offered: re"),
+    ],
+)
+def test_a_verb_that_a_run_does_not_have_is_refused_with_what_is_offered(
+    arguments: Sequence[str], says: str
+) -> None:
+    done = FakeInstallation().docflow(*arguments)
+    assert done.exit_code == 2 and says in done.stderr
+
+
+@pytest.fixture
+def installation(monkeypatch: pytest.MonkeyPatch) -> FakeInstallation:
+    async def batches(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+        entry = RunEntry(
+            workflow_id="batch/7/1",
+            name="batch/7/1",
+            pipeline="batches",
+            type="batch",
+            state="failed",
+            since=NOW + timedelta(minutes=1),
+            columns={"dead letters": "3"},
+            row={"case_id": 7},
+        )
+        return [entry]
+
+    made = FakeInstallation(listed={batch_verbs.VERBS.pipeline: batches})
+    made.tasks.rows.append(a_row("P1", "T1", state=ImportState.FAILED))
+    made.tasks.rows.append(a_row("P1", "T2"))
+    return made
+
+
+def test_list_shows_runs_of_all_pipelines(installation: FakeInstallation) -> None:
+    done = installation.docflow("list")
+    assert done.exit_code == 0
+    assert [line.split()[:4] for line in done.stdout.splitlines()[3:6]] == [
+        ["failed", "batch/7/1", "batch", "batches"],
+        ["failed", "P1/T1", "equipment", "imports"],
+        ["completed", "P1/T2", "equipment", "imports"],
+    ]
+    rows = json.loads(installation.docflow("list", "--json", "--limit", "2").stdout)
+    assert [(row["pipeline"], row["workflow_id"]) for row in rows] == [
+        ("batches", "batch/7/1"),
+        ("imports", "import/P1/T1"),
+    ]
+    assert (rows[0]["case_id"], rows[1]["task_id"]) == (7, "T1")
+
+
+def test_list_takes_one_pipeline_with_its_own_columns(installation: FakeInstallation) -> None:
+    done = installation.docflow("list", "--pipeline", "batches")
+    assert "dead letters" in done.stdout and "imports" not in done.stdout
+    wrong = installation.docflow("list", "--pipeline", "bathces")
+    assert (wrong.exit_code, "there are imports, " in wrong.stderr) == (2, True)
+    neither = installation.docflow("list", "--pipeline", "batches", "--project", "P1")
+    assert (neither.exit_code, "cannot be combined with --project" in neither.stderr) == (2, True)
+
+
+def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeInstallation) -> None:
+    rows = json.loads(installation.docflow("list", "--project", "P1", "--json").stdout)
+    assert {row["pipeline"] for row in rows} == {"imports"}
+    rows = json.loads(installation.docflow("list", "--state", "Parked", "--json").stdout)
+    assert rows == []

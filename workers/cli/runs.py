@@ -1,0 +1,234 @@
+"""`docflow list`, `show`, `report`: runs of every pipeline, by id."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workers import catalogue
+from workers.cli.context import CliContext, cli_context
+from workers.cli.errors import CommandError, UsageError, run
+from workers.cli.output import JsonOption, console, moment, pairs, print_json, state_text, table
+from workers.cli.output import text as plain
+from workers.pipelines.base import load
+
+if TYPE_CHECKING:
+    from contracts.base import Contract
+    from workers.services.verbs import RunEntry, RunVerbs
+
+IdArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Workflow id, or a short form: task id, project/task, UUID of a spreadsheet.",
+    ),
+]
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("list")
+def list_runs(
+    context: typer.Context,
+    pipeline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only runs of this pipeline.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="STATE", help="Only runs in this state.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="Only documents of this type.")
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="Only runs of this project.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List runs of all pipelines, the newest change first.
+
+    A filter that only some pipelines have leaves the others out; a list of one pipeline shows its
+    own columns.
+
+    \b
+    Examples:
+      docflow list --state parked
+      docflow list --pipeline batches
+      docflow list --project P1 --type equipment --json
+    """
+    given = {"type": kind, "project": project}
+    more = {name: value for name, value in given.items() if value is not None}
+    run(_list(cli_context(context), pipeline, state, more, limit, as_json=as_json))
+
+
+async def _list(
+    cli: CliContext,
+    pipeline: str | None,
+    state: str | None,
+    more: dict[str, str],
+    limit: int,
+    *,
+    as_json: bool,
+) -> None:
+    from workers.services import verbs
+
+    state, chosen = _chosen(pipeline, state, more)
+    filters = verbs.Filters(limit, state, more)
+    entries = [entry for each in chosen for entry in await each.list(cli.environment, filters)]
+    entries = sorted(entries, key=lambda entry: entry.since, reverse=True)[:limit]
+    if as_json:
+        print_json([_as_json(entry) for entry in entries])
+        return
+    if not entries:
+        typer.echo("no runs; `docflow submit imports FILE --type ... --project ...` starts one")
+        return
+    _show_list(entries, of_one=len(chosen) == 1)
+    if len(entries) == limit:
+        typer.echo(f"the newest {limit}; --limit shows more", err=True)
+
+
+def _chosen(
+    pipeline: str | None, state: str | None, more: dict[str, str]
+) -> "tuple[str | None, Sequence[RunVerbs]]":
+    """The state as its pipelines spell it, and the pipelines that have all filters."""
+    from workers.services import verbs
+
+    known = {each.name: each for each in catalogue.PIPELINES}
+    if pipeline is not None and pipeline not in known:
+        raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
+    every = [verbs.of(each) for name, each in known.items() if pipeline in (None, name)]
+    chosen = [each for each in every if each.filters.issuperset(more)]
+    if not chosen:
+        named = ", ".join(f"--{name}" for name in more)
+        raise UsageError(f"--pipeline {pipeline} cannot be combined with {named}")
+    if state is None:
+        return None, chosen
+    spelled = {known.lower(): known for each in chosen for known in each.states}
+    if state.lower() not in spelled:
+        raise UsageError(f"--state {state}: there are {', '.join(sorted(spelled))}")
+    # One state may be spelled in two ways: each pipeline is asked for its own.
+    state = state if any(state in each.states for each in chosen) else spelled[state.lower()]
+    return state, [each for each in chosen if state in each.states]
+
+
+def _as_json(entry: "RunEntry") -> dict[str, Any]:
+    """What is known of a run; what a pipeline knows itself keeps its own names."""
+    return {
+        "pipeline": entry.pipeline,
+        "workflow_id": entry.workflow_id,
+        "type": entry.type,
+        "state": entry.state,
+        "updated_at": entry.since.isoformat(),
+        **entry.row,
+    }
+
+
+def _show_list(entries: "Sequence[RunEntry]", *, of_one: bool) -> None:
+    numbers = tuple(entries[0].columns) if of_one else ()
+    every = () if of_one else ("pipeline",)
+    made = table("state", "run", "type", *every, *numbers, "since", "what to know", numbers=numbers)
+    for entry in entries:
+        made.add_row(
+            state_text(entry.state),
+            plain(entry.name),
+            plain(entry.type),
+            *(() if of_one else (plain(entry.pipeline),)),
+            *(plain(entry.columns[name]) for name in numbers),
+            plain(moment(entry.since)),
+            plain(entry.note),
+        )
+    console().print(made)
+
+
+@app.command()
+def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) -> None:
+    """Show one run in full.
+
+    State, what was done, problems, and where to look further.
+
+    \b
+    Examples:
+      docflow show P1/equipment-20260203-101500-4f1d2a
+      docflow show batch/7/1
+      docflow show import/P1/T1 --json
+    """
+    run(_show(cli_context(context), id, as_json=as_json))
+
+
+async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
+    from workers.services.verbs import find
+
+    verbs, workflow_id = await find(id, cli.environment)
+    register = next(each for each in catalogue.PIPELINES if each.name == verbs.pipeline)
+    show_run = load(register.show or f"workers.cli.{register.name}.views:show_run")
+    await show_run(cli, workflow_id, as_json=as_json)
+
+
+async def show_in_temporal(
+    cli: CliContext, workflow_id: str, status_type: "type[Contract]", *, as_json: bool
+) -> None:
+    """Show a run of which only Temporal and its worker know.
+
+    Raises:
+        CommandError: There is no such run.
+    """
+    from workers.services.runs import open_runs
+
+    runs = await open_runs(cli.environment)
+    view = await runs.look(workflow_id)
+    if view is None:
+        raise CommandError(f"there is no run {workflow_id}")
+    status = await runs.query(workflow_id, "status", status_type)
+    said = {} if status is None else status.model_dump(mode="json")
+    if as_json:
+        print_json({"run": asdict(view), "status": said or None})
+        return
+    known: list[tuple[str, object]] = [
+        ("run", view.workflow_id),
+        ("in Temporal", view.status),
+        ("link", view.link),
+    ]
+    known += [(name.replace("_", " "), value) for name, value in said.items()]
+    console().print(pairs(known))
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    id: IdArgument,
+    out: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="File to write [named after the run].")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Save the spreadsheet of rejected rows.
+
+    It holds your own rows and what is wrong with each, ready to correct and send again.
+
+    \b
+    Examples:
+      docflow report P1/T1
+      docflow report P1/T1 --out to-correct.xlsx --force
+    """
+    run(_report(cli_context(context), id, out, force=force))
+
+
+async def _report(cli: CliContext, id: str, out: Path | None, *, force: bool) -> None:
+    from workers.services.verbs import find, refuse_missing
+
+    verbs, workflow_id = await find(id, cli.environment)
+    refuse_missing(verbs, workflow_id, "report")
+    async with verbs.report(cli.environment, workflow_id) as found:
+        target = out or Path(Path(found.filename).name)
+        if target.exists() and not force:
+            raise UsageError(f"{target} exists; name another file with --out, or add --force")
+        partial = target.with_name(f".{target.name}.part")
+        try:
+            await found.download(partial)
+            os.replace(partial, target)
+        except OSError as error:
+            raise CommandError(f"cannot write {target}: {error.strerror}") from error
+        finally:
+            partial.unlink(missing_ok=True)
+    typer.echo(f"saved {target}: {found.sentence}")

@@ -1,0 +1,83 @@
+"""Starting an import: its file goes to the blob store and its message to the queue, once."""
+
+from pathlib import Path
+from typing import Final
+
+from adapters.ports import RejectedMessage, Unavailable
+from contracts.imports import FileMessage, ImportMessage, ScheduleUploadMessage
+from workers.services.errors import WrongState
+from workers.services.imports.access import ImportAccess
+from workers.services.imports.queue import ServiceBusQueue
+
+REJECTIONS_SEARCHED: Final = 50
+"""The newest rejected messages, among which a message is looked for."""
+
+
+class KnownTask(WrongState):
+    """There is an import, or a file, of this task already."""
+
+
+class RejectedBefore(WrongState):
+    """A message of this task was rejected.
+
+    Attributes:
+        number: Of the rejected message.
+    """
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+async def submit(
+    access: ImportAccess, queue: ServiceBusQueue, message: ImportMessage, file: Path | None
+) -> None:
+    """Store the file of an import and send its message; a bridge starts its run.
+
+    Args:
+        access: Status rows, rejected messages and blobs.
+        queue: Where the message goes.
+        message: What to import.
+        file: Of the types that work from one.
+
+    Raises:
+        KnownTask: A task is done once.
+        RejectedBefore: Its message was rejected.
+        QueueUnavailable: The queue does not answer.
+    """
+    task = f"task {message.project_id}/{message.task_id}"
+    known = await access.tasks.get(message.project_id, message.task_id)
+    if known is not None:
+        raise KnownTask(f"{task} is {known.state} already, and a task is done once")
+    rejected = await find_rejection(access, message.workflow_id)
+    if rejected is not None:
+        raise RejectedBefore(f"{task} was rejected before", rejected.id)
+    if file is not None:
+        try:
+            # Never over the file of an import that may be reading it right now.
+            await access.blobs.upload(file, _blob_of(message), overwrite=False)
+        except FileExistsError as error:
+            raise KnownTask(f"{task} has a file already, and a task is done once") from error
+    await queue.send(to_wire(message), message.workflow_id)
+
+
+def _blob_of(message: ImportMessage) -> str:
+    if isinstance(message, FileMessage):
+        return message.blob_name
+    assert isinstance(message, ScheduleUploadMessage)
+    assert message.source_blob_name is not None
+    return message.source_blob_name
+
+
+def to_wire(message: ImportMessage) -> bytes:
+    """The body of the message in the queue: what was given, defaults left out."""
+    return message.model_dump_json(exclude_unset=True).encode()
+
+
+async def find_rejection(access: ImportAccess, message_id: str) -> RejectedMessage | None:
+    """The rejected message of this id, among the newest; None when the record is unavailable."""
+    try:
+        newest = await access.rejected.list(REJECTIONS_SEARCHED)
+    except Unavailable:
+        return None
+    return next((found for found in newest if found.message_id == message_id), None)

@@ -1,0 +1,259 @@
+"""Runs of every pipeline in Temporal: describe, query, answer, count; one translation of errors."""
+
+import asyncio
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import (
+    Client,
+    WorkflowExecution,
+    WorkflowExecutionStatus,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from contracts.base import Contract
+from workers.connect import connect
+from workers.pipelines.base import Pipeline
+from workers.services.errors import NotFound, Refused, TemporalUnavailable
+from workers.services.status import ParkedRun
+from workflows import attributes
+
+T = TypeVar("T")
+SECONDS_TO_ANSWER: Final = 10.0
+"""How long a worker may take to answer a query or an update."""
+PARKED: Final = "parked"
+"""`State` of a run that waits for an operator, in every pipeline."""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """What Temporal knows of a run without asking a worker."""
+
+    workflow_id: str
+    run_id: str
+    status: str
+    """Temporal's own: `running`, `completed`, `failed`, `canceled`, `terminated`, `timed_out`."""
+    closed: bool
+    parked: bool
+    """It waits for a person."""
+    link: str | None
+    """Its page in the Temporal UI."""
+
+
+@dataclass(frozen=True)
+class PipelineView:
+    """What Temporal knows of a pipeline."""
+
+    workers: int
+    """How many poll its task queue."""
+    open: int
+    """Runs that have not ended."""
+    waiting: int
+    """Those of them that wait for a person."""
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Runs by state, most urgent first, within Temporal's retention."""
+
+
+class TemporalRuns:
+    """Runs of one namespace, of whichever pipeline.
+
+    Every method raises `TemporalUnavailable` when Temporal does not answer.
+
+    Args:
+        client: Of the namespace.
+        environment: For `TEMPORAL_UI_ADDRESS`.
+        seconds_to_answer: How long a worker may take.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        environment: Mapping[str, str],
+        *,
+        seconds_to_answer: float = SECONDS_TO_ANSWER,
+    ) -> None:
+        self.client = client
+        self._seconds_to_answer = seconds_to_answer
+        self._ui = environment.get("TEMPORAL_UI_ADDRESS", "").rstrip("/")
+
+    @property
+    def place(self) -> str:
+        """Address and namespace, for people."""
+        return f"{self.client.service_client.config.target_host}, {self.client.namespace}"
+
+    def link(self, workflow_id: str, run_id: str | None = None) -> str | None:
+        """The run's page in the Temporal UI; None when TEMPORAL_UI_ADDRESS is not set."""
+        if not self._ui:
+            return None
+        parts = [quote(part, safe="") for part in (workflow_id, run_id) if part]
+        return f"{self._ui}/namespaces/{self.client.namespace}/workflows/{'/'.join(parts)}"
+
+    async def look(self, workflow_id: str) -> RunView | None:
+        """What Temporal knows of the newest run of an id; None: there is none."""
+        with temporal_errors():
+            try:
+                found = await self.client.get_workflow_handle(workflow_id).describe()
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    return None
+                raise
+        status = found.status or WorkflowExecutionStatus.RUNNING
+        return RunView(
+            workflow_id=found.id,
+            run_id=found.run_id,
+            status=status.name.lower(),
+            closed=status is not WorkflowExecutionStatus.RUNNING,
+            parked=found.typed_search_attributes.get(attributes.STATE) == PARKED,
+            link=self.link(found.id, found.run_id),
+        )
+
+    async def query(self, workflow_id: str, name: str, result_type: type[T]) -> T | None:
+        """What a run's worker answers to a query; None: there is no such run.
+
+        Raises:
+            TemporalUnavailable: No worker answers.
+        """
+        handle = self.client.get_workflow_handle(workflow_id)
+        try:
+            return await handle.query(
+                name,
+                result_type=result_type,
+                rpc_timeout=timedelta(seconds=self._seconds_to_answer),
+            )
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise TemporalUnavailable(
+                f"no worker answers for {workflow_id}: {error.message}"
+            ) from error
+        except WorkflowQueryFailedError as error:
+            raise TemporalUnavailable(f"{workflow_id} cannot be queried: {error}") from error
+
+    async def update(
+        self, workflow_id: str, name: str, answer: Contract, result_type: type[T], pipeline: str
+    ) -> T:
+        """Send an update to a run and wait until it is applied.
+
+        Args:
+            workflow_id: The run.
+            name: The update.
+            answer: Its argument.
+            result_type: Of its result.
+            pipeline: Whose workers answer.
+
+        Raises:
+            NotFound: There is no such open run.
+            Refused: The run refused; nothing has changed.
+            TemporalUnavailable: No worker answered, so that it is not known what happened.
+        """
+        handle = self.client.get_workflow_handle(workflow_id)
+        with temporal_errors():
+            try:
+                async with asyncio.timeout(self._seconds_to_answer):
+                    return await handle.execute_update(name, answer, result_type=result_type)
+            except WorkflowUpdateFailedError as error:
+                cause = error.cause
+                why = cause.message if isinstance(cause, ApplicationError) else str(cause)
+                raise Refused(f"{name} was refused: {why}") from error
+            except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+                raise TemporalUnavailable(
+                    f"no worker answered within {self._seconds_to_answer:g} s, so it is not known "
+                    f"whether {name} was applied; is a worker of {pipeline} running?",
+                    workflow_id=workflow_id,
+                ) from error
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    raise NotFound(
+                        f"there is no open run {workflow_id}: it has ended or was never started",
+                        workflow_id=workflow_id,
+                    ) from error
+                raise
+
+    async def pipeline(self, pipeline: Pipeline) -> PipelineView:
+        """Workers of a pipeline, and its runs by state."""
+        mine = f"Pipeline = '{pipeline.name}'"
+        running = f"{mine} AND ExecutionStatus = 'Running'"
+        counted = [(kind.workflow, str(state)) for kind in pipeline.runs for state in kind.states]
+        workers, open, waiting, numbers = await asyncio.gather(
+            self.pollers(pipeline.task_queue),
+            self.count_runs(running),
+            self.count_runs(f"{running} AND NeedsAttention = true"),
+            asyncio.gather(
+                *(
+                    self.count_runs(f"{mine} AND WorkflowType = '{workflow}' AND State = '{state}'")
+                    for workflow, state in counted
+                )
+            ),
+        )
+        states = [state for _, state in counted]
+        return PipelineView(workers, open, waiting, dict(zip(states, numbers, strict=True)))
+
+    async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+        """Open runs of a pipeline that are parked, the longest wait first."""
+        query = f"Pipeline = '{pipeline.name}' AND ExecutionStatus = 'Running'"
+        with temporal_errors():
+            found = [
+                _parked(pipeline, run)
+                async for run in self.client.list_workflows(
+                    f"{query} AND State = '{PARKED}'", limit=limit
+                )
+            ]
+        return sorted(found, key=lambda run: run.since)
+
+    async def pollers(self, task_queue: str) -> int:
+        """How many workers poll a task queue, or did in the last minutes."""
+        request = DescribeTaskQueueRequest(
+            namespace=self.client.namespace,
+            task_queue=TaskQueue(name=task_queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        )
+        with temporal_errors():
+            found = await self.client.workflow_service.describe_task_queue(request)
+        return len({poller.identity for poller in found.pollers})
+
+    async def count_runs(self, query: str) -> int:
+        """How many runs fit a visibility query."""
+        with temporal_errors():
+            return (await self.client.count_workflows(query)).count
+
+
+def _parked(pipeline: Pipeline, run: WorkflowExecution) -> ParkedRun:
+    found = run.typed_search_attributes
+    return ParkedRun(
+        pipeline=pipeline.name,
+        id=run.id,
+        type=found.get(attributes.DOCUMENT_TYPE) or run.workflow_type,
+        since=found.get(attributes.WAITING_SINCE) or run.start_time,
+    )
+
+
+@contextmanager
+def temporal_errors() -> Generator[None]:
+    """Turn what Temporal's client raises into `TemporalUnavailable`."""
+    try:
+        yield
+    # A client that was never connected raises a RuntimeError.
+    except (RPCError, RuntimeError) as error:
+        raise TemporalUnavailable(
+            "Temporal does not answer at the moment; try again in a minute"
+        ) from error
+
+
+async def open_runs(environment: Mapping[str, str]) -> TemporalRuns:
+    """Connect.
+
+    Raises:
+        TemporalUnreachable: Temporal does not answer.
+    """
+    return TemporalRuns(await connect(), environment)
