@@ -1,0 +1,104 @@
+"""What every store of the imports pipeline promises, the one in memory included."""
+
+from collections.abc import AsyncGenerator
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from adapters.database import open_database
+from adapters.database.imports.store import SqlImportStore
+from adapters.ports import ImportStore
+from contracts.imports import Counts, Strategy
+from domain.imports.chunks import LoadMark, TaskKey
+from tests.support.activities import MemoryStore
+from tests.support.database import chunk, reject
+
+KEY = TaskKey("p1", "t1")
+NEXT = TaskKey("p1", "t2")
+TODAY = date(2026, 3, 1)
+EQUIPMENT = "project_id code description rate"
+MTO = "project_id service_id drawing commodity_code size sequence quantity"
+SERVICE = {"project_id": "p1", "service_id": "s1"}
+
+
+@pytest.fixture(params=[None, "sqlite", "postgres"], ids=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    """URL of a database; None: in memory."""
+    return request.param and request.getfixturevalue(f"{request.param}_database_url")
+
+
+@pytest.fixture
+async def any_store(url: str | None) -> AsyncGenerator[ImportStore]:
+    if url is None:
+        yield MemoryStore()
+        return
+    async with open_database(url) as database:
+        yield SqlImportStore(database)
+
+
+def machine(code: str, description: str | None = None, rate: int = 0) -> tuple:
+    return ("p1", code, description, Decimal(rate))
+
+
+def line(drawing: str, sequence: int, quantity: int) -> tuple:
+    return ("p1", "s1", drawing, "PIPE", "", sequence, Decimal(quantity))
+
+
+async def test_an_unknown_task_has_done_nothing(any_store: ImportStore) -> None:
+    assert await any_store.mark(KEY) == LoadMark()
+
+
+async def test_rows_are_created_changed_or_left(any_store: ImportStore) -> None:
+    first = chunk("equipment", EQUIPMENT, machine("A"), machine("B"))
+    assert (await any_store.write(KEY, first, Strategy.MERGE)).counts == Counts(created=2)
+    second = chunk("equipment", EQUIPMENT, machine("A"), machine("B", "crane"), machine("C"))
+    counts = (await any_store.write(NEXT, second, Strategy.MERGE)).counts
+    assert counts == Counts(created=1, updated=1, unchanged=1)
+
+
+async def test_a_chunk_that_comes_twice_counts_once(any_store: ImportStore) -> None:
+    rows = chunk("equipment", EQUIPMENT, machine("A"))
+    once = await any_store.write(KEY, rows, Strategy.MERGE)
+    assert await any_store.write(KEY, rows, Strategy.MERGE) == once
+    assert await any_store.mark(KEY) == once
+    assert once.cursor == rows.cursor
+
+
+async def test_rows_unknown_to_an_update_are_rejected(any_store: ImportStore) -> None:
+    rows = chunk("equipment", EQUIPMENT, machine("A"))
+    mark = await any_store.write(KEY, rows, Strategy.UPDATE_ONLY)
+    assert (mark.counts, mark.problem_count) == (Counts(rejected=1), 1)
+    found = [row.line async for page in any_store.rejects(KEY) for row in page]
+    assert found == list(rows.lines)
+
+
+async def test_rows_that_are_there_are_not_created_again(any_store: ImportStore) -> None:
+    await any_store.write(KEY, chunk("equipment", EQUIPMENT, machine("A")), Strategy.MERGE)
+    rows = chunk("equipment", EQUIPMENT, machine("A", "changed"), machine("B"))
+    mark = await any_store.write(NEXT, rows, Strategy.CREATE_ONLY)
+    assert mark.counts == Counts(created=1, unchanged=1)
+
+
+async def test_a_restart_forgets_marks_and_rejected_rows(any_store: ImportStore) -> None:
+    rows = chunk("equipment", EQUIPMENT, machine("A"), rejected=[reject(9)])
+    assert (await any_store.write(KEY, rows, Strategy.MERGE)).counts.rejected == 1
+    await any_store.restart(KEY, ("code",))
+    assert await any_store.mark(KEY) == LoadMark(header=("code",))
+    assert [page async for page in any_store.rejects(KEY)] == []
+
+
+async def test_a_swap_replaces_what_the_file_lacks_once(any_store: ImportStore) -> None:
+    old = chunk("mto_lines", MTO, line("D1", 1, 1), line("D2", 1, 1))
+    await any_store.write(NEXT, old, Strategy.MERGE)
+    await any_store.restart(KEY, ())
+    await any_store.stage(KEY, chunk("mto_lines", MTO, line("D1", 1, 5)))
+    for _ in range(2):
+        mark = await any_store.swap(KEY, "mto_lines", SERVICE, Strategy.REPLACE, TODAY)
+        assert (mark.counts, mark.finished) == (Counts(updated=1, deleted=1), True)
+
+
+async def test_a_finished_task_stays_finished(any_store: ImportStore) -> None:
+    await any_store.write(KEY, chunk("equipment", EQUIPMENT, machine("A")), Strategy.MERGE)
+    assert (await any_store.finish(KEY)).finished
+    assert (await any_store.mark(KEY)).finished
