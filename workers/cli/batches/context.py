@@ -90,6 +90,6 @@ async def open_cloud(cli: CliContext) -> AsyncGenerator["BatchResources"]:
     settings = BatchSettings.read(cli.environment)
     async with (
         open_tables(cli) as database,
-        open_batches(settings, database, await connect()) as (opened, _),
+        open_batches(settings, database, await connect()) as opened,
     ):
         yield opened
