@@ -104,8 +104,17 @@ async def _answered(settings: Mapping[str, str], client: Client) -> None:
     handle = client.get_workflow_handle(run.workflow_id)
     before = await handle.query("status", result_type=run.kind.status)
     assert before.state == "parked"
-    await handle.execute_update("retry", run.kind.answers["retry"]())
-    assert await handle.result() == {"grams": 30}
+
+    [listed] = await printed(settings, "list", "--pipeline", NAME)
+    assert (listed["workflow_id"], listed["state"]) == ("parcel/box", "parked")
+    shown = await printed(settings, "show", "parcel/box")
+    assert (shown["run"]["status"], shown["status"]) == ("running", {"state": "parked"})
+    refused = await docflow(settings, "skip", "parcel/box")
+    _, error = await refused.communicate()
+    assert (refused.returncode, error) == (2, b"docflow: parcel/box has no skip; offered: retry\n")
+    answered = await printed(settings, "retry", "parcel/box")
+    assert answered == {"workflow_id": "parcel/box", "answer": "retry"}
+    assert await asyncio.wait_for(handle.result(), 60) == {"grams": 30}
 
 
 def test_its_commands_are_there() -> None:

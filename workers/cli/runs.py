@@ -161,12 +161,14 @@ async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
 
     verbs, workflow_id = await find(id, cli.environment)
     register = next(each for each in catalogue.PIPELINES if each.name == verbs.pipeline)
-    show_run = load(register.show or f"workers.cli.{register.name}.views:show_run")
-    await show_run(cli, workflow_id, as_json=as_json)
+    if register.show is not None:
+        await load(register.show)(cli, workflow_id, as_json=as_json)
+    elif (known := register.recognise(workflow_id)) is not None:
+        await show_in_temporal(cli, workflow_id, known.kind.status, as_json=as_json)
 
 
 async def show_in_temporal(
-    cli: CliContext, workflow_id: str, status_type: "type[Contract]", *, as_json: bool
+    cli: CliContext, workflow_id: str, status_type: "type[Contract] | None", *, as_json: bool
 ) -> None:
     """Show a run of which only Temporal and its worker know.
 
@@ -179,7 +181,7 @@ async def show_in_temporal(
     view = await runs.look(workflow_id)
     if view is None:
         raise CommandError(f"there is no run {workflow_id}")
-    status = await runs.query(workflow_id, "status", status_type)
+    status = status_type and await runs.query(workflow_id, "status", status_type)
     said = {} if status is None else status.model_dump(mode="json")
     if as_json:
         print_json({"run": asdict(view), "status": said or None})

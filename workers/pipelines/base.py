@@ -148,11 +148,11 @@ class Pipeline:
     """Schedule id to what its workers keep Temporal in line with."""
     audience: Audience = Audience.OPERATORS
     verbs: str | None = None
-    """Entry point of its `RunVerbs`; None: `workers.services.NAME.verbs:VERBS`."""
+    """Entry point of its `RunVerbs`; None: what the register itself tells."""
     show: str | None = None
     """Entry point of what `docflow show` does with its runs.
 
-    None: `workers.cli.NAME.views:show_run`.
+    None: what Temporal knows, and the query `status`.
     """
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""

@@ -231,6 +231,8 @@ BATCHES = Pipeline(
         ),
     ),
     schedules=_schedules,
+    verbs="workers.services.batches.verbs:VERBS",
+    show="workers.cli.batches.views:show_run",
     commands={NAME: "workers.cli.batches:app"},
     passthrough=(
         "workflows.batches.infrastructure",

@@ -133,6 +133,8 @@ IMPORTS = Pipeline(
             run=_run_bridge,
         ),
     ),
+    verbs="workers.services.imports.verbs:VERBS",
+    show="workers.cli.imports.views:show_run",
     commands={"submit": "workers.cli.imports.submit:app"},
     parked="workers.cli.imports.status:parked",
     checks="workers.cli.imports.status:checks",

@@ -138,6 +138,8 @@ SPREADSHEETS = Pipeline(
     cached_runs=50,
     schedules=_schedules,
     audience=Audience.ORGANISATION,
+    verbs="workers.services.spreadsheets.verbs:VERBS",
+    show="workers.cli.spreadsheets.views:show_run",
     commands={NAME: "workers.cli.spreadsheets:app"},
     passthrough=(
         "workflows.spreadsheets.answers",

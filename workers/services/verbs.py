@@ -124,7 +124,9 @@ class RunVerbs(Protocol):
 
 def of(pipeline: Pipeline) -> RunVerbs:
     """The verbs of one pipeline, loaded when they are asked for."""
-    return load(pipeline.verbs or f"workers.services.{pipeline.name}.verbs:VERBS")
+    from workers.services.registered_verbs import RegisteredVerbs
+
+    return RegisteredVerbs(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
 
 
 async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, str]:
