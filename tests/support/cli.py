@@ -35,9 +35,9 @@ from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, queue, runs
 from workers.services.imports.queue import QueueDepth
-from workers.services.runs import PipelineView, RunView
+from workers.services.runs import RunView
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
-from workers.services.status import ParkedRun
+from workers.services.status import ParkedRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
 from workers.settings.common import BlobSettings, DatabaseSettings, QueueSettings
 

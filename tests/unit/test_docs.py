@@ -45,7 +45,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _SETTING = re.compile(r'"([A-Z]+(?:_[A-Z]+)+)"')
 
 _OURS = ("DOCFLOW_", "AZURE_", "AWS_", "DATABASE_", "TEMPORAL_", "MAX_")
-_OF_TESTS = ("DOCFLOW_CHROMIUM", "DOCFLOW_CRASH_SEED", "DOCFLOW_TEST_AWS")
+_OF_TESTS = ("DOCFLOW_CHAOS", "DOCFLOW_CHROMIUM", "DOCFLOW_CRASH_SEED", "DOCFLOW_TEST_AWS")
 """Known to docflow so that it does not warn of them."""
 
 

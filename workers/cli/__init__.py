@@ -1,8 +1,36 @@
 """The `docflow` command."""
 
+import logging
+import os
+import sys
+import traceback
+from typing import NoReturn
 
-def main() -> None:
-    """Entry point of the `docflow` program."""
+
+def main() -> NoReturn:
+    """Entry point of the `docflow` program.
+
+    Threads of Temporal's core may abort an interpreter that is being finalised, which would turn a
+    command that has succeeded into exit code 134 or 139. So the process ends without finalising,
+    once its output is written.
+    """
     from workers.cli.app import app
 
-    app(prog_name="docflow")
+    try:
+        app(prog_name="docflow")
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except KeyboardInterrupt:
+        code = 130
+    except BaseException:
+        # A defect: shown as the interpreter would show it.
+        traceback.print_exc()
+        code = 1
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            code = code or 1
+    os._exit(code)

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -21,8 +21,12 @@ from workers.cli.output import (
     text,
 )
 from workers.pipelines.base import Pipeline, load
-from workers.services.runs import PipelineView, TemporalRuns
-from workers.services.status import Check, ParkedRun
+from workers.services.status import Check, ParkedRun, PipelineView
+
+if TYPE_CHECKING:
+    from workers.services.runs import TemporalRuns
+
+    _Runs = TemporalRuns | Failure
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -85,7 +89,7 @@ async def _database(context: CliContext) -> Check:
     return Check("database", True, "schema is current")
 
 
-async def _pipeline(context: CliContext, pipeline: Pipeline, runs: TemporalRuns | Failure) -> _Seen:
+async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _Seen:
     view, parked, further = await asyncio.gather(
         _view(runs, pipeline), _parked(context, pipeline, runs), _further(context, pipeline)
     )
@@ -98,14 +102,12 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: TemporalRuns 
     return _Seen(pipeline, found, [*checks, *further], parked)
 
 
-async def _view(runs: TemporalRuns | Failure, pipeline: Pipeline) -> PipelineView | Failure | None:
+async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | None:
     """None: Temporal is down, which is said once for all pipelines."""
     return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
 
 
-async def _parked(
-    context: CliContext, pipeline: Pipeline, runs: TemporalRuns | Failure
-) -> Sequence[ParkedRun]:
+async def _parked(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> Sequence[ParkedRun]:
     """Whatever cannot be reached for them has a check of its own."""
     if pipeline.parked is not None:
         found = await attempt(load(pipeline.parked)(context, pipeline, PARKED_SHOWN))

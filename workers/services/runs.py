@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -26,7 +26,7 @@ from contracts.base import Contract
 from workers.connect import connect
 from workers.pipelines.base import Pipeline
 from workers.services.errors import NotFound, Refused, TemporalUnavailable
-from workers.services.status import ParkedRun
+from workers.services.status import ParkedRun, PipelineView
 from workflows import attributes
 
 T = TypeVar("T")
@@ -49,20 +49,6 @@ class RunView:
     """It waits for a person."""
     link: str | None
     """Its page in the Temporal UI."""
-
-
-@dataclass(frozen=True)
-class PipelineView:
-    """What Temporal knows of a pipeline."""
-
-    workers: int
-    """How many poll its task queue."""
-    open: int
-    """Runs that have not ended."""
-    waiting: int
-    """Those of them that wait for a person."""
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Runs by state, most urgent first, within Temporal's retention."""
 
 
 class TemporalRuns:

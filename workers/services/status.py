@@ -1,4 +1,4 @@
-"""What `docflow status` shows of a pipeline beyond what is counted."""
+"""What `docflow status` shows of a pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,3 +28,17 @@ class ParkedRun:
     """None: only its worker knows."""
     row: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else programs are given."""
+
+
+@dataclass(frozen=True)
+class PipelineView:
+    """What Temporal knows of a pipeline."""
+
+    workers: int
+    """How many poll its task queue."""
+    open: int
+    """Runs that have not ended."""
+    waiting: int
+    """Those of them that wait for a person."""
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Runs by state, most urgent first, within Temporal's retention."""

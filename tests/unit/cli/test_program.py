@@ -146,7 +146,7 @@ def test_the_schema_is_upgraded_once(tmp_path: Path) -> None:
     assert first.startswith("the schema is at ") and "was empty" in first
     assert "already" in shown("db", "upgrade")
     assert shown("db", "current").strip() in first
-    assert "no imports" in shown("list")
+    assert "no runs" in shown("list")
 
 
 async def test_the_emulator_runs_by_itself_until_it_is_told_to_stop() -> None:
