@@ -32,7 +32,7 @@ class ParcelDelivery:
             attributes.waiting("parked", workflow.now(), attributes.OPERATORS)
         )
         await workflow.wait_condition(lambda: self._answered)
-        workflow.upsert_search_attributes(attributes.going_on("completed"))
+        workflow.upsert_search_attributes(attributes.not_waiting("completed"))
         return weight
 
     @workflow.update(name="retry")
