@@ -162,10 +162,11 @@ async def test_its_runs_are_listed_shown_and_answered(parcels: Tree, tmp_path: P
         }
         await upgrade(settings["DATABASE_URL"])
 
-        async def printed(*arguments: str) -> Any:
+        async def printed(*arguments: str, code: int = 0) -> Any:
             process = await parcels.docflow(settings, *arguments, "--json")
             out, error = await process.communicate()
-            return json.loads(out) if process.returncode == 0 else error.decode()
+            assert process.returncode == code, error.decode()
+            return error.decode() if code else json.loads(out)
 
         async def parked() -> bool:
             listed = await printed("list", "--pipeline", "parcels", "--state", "parked")
@@ -176,8 +177,8 @@ async def test_its_runs_are_listed_shown_and_answered(parcels: Tree, tmp_path: P
             await says(worker, b"working on parcels")
             await eventually(parked)
             assert (await printed("show", "parcel/box"))["status"] == {"state": "parked"}
-            assert "offered: retry" in await printed("skip", "parcel/box")
-            assert "retry" in await printed("retry", "parcel/box")
+            assert "offered: retry" in await printed("skip", "parcel/box", code=2)
+            assert (await printed("retry", "parcel/box"))["answer"] == "retry"
             assert (await printed("show", "parcel/box"))["status"] == {"state": "completed"}
         finally:
             worker.terminate()
