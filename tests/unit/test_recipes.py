@@ -12,7 +12,7 @@ from adapters.database import upgrade
 from stack.temporal import temporal_server
 from tests.support.processes import says
 from tests.support.waiting import eventually
-from tests.unit.recipes import ROOT, Tree, blocks, recipe
+from tests.unit.recipes import ROOT, Block, Tree, blocks, recipe
 from workers.pipelines.base import Pipeline
 
 TYPE = recipe("Adding a document type")
@@ -37,16 +37,28 @@ def test_a_document_type_is_added_by_following_the_recipe(tmp_path: Path) -> Non
         *("tests/unit/imports/test_messages.py", "tests/unit/cli/test_messages.py"),
         *("tests/unit/test_docs.py", "tests/replay/test_contracts.py"),
         *("tests/adapters/test_migrations.py", "-rA"),
-        *("-k", "tool or every or locked or (upgraded and sqlite)"),
+        *("-k", "tool or every_document or lock or (upgraded and sqlite)"),
     )
-    # They would pass without the new type too: these are its own.
+    # A selection of tests passes without the new type too: these are its own.
     for case in (
         "test_counts[tools.csv-tool-2-1]",
         "test_flags_follow_the_message[tool]",
         "test_an_example_is_a_message_without_unknown_fields[tool]",
         "test_an_upgraded_database_is_what_the_models_say[sqlite]",
+        "test_fields_of_a_table_are_described[tool]",
+        "test_no_contract_differs_from_the_lock",
     ):
         assert re.search(rf"PASSED \S+::{re.escape(case)}", said), f"{case}\n{said}"
+
+
+def test_a_block_that_no_longer_fits_its_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rules.py").write_text("A = 1\nB = 2\nB = 2\n")
+    tree = Tree(tmp_path)
+    tree.apply(Block("diff", "+++ rules.py\n A = 1\n+C = 3\n"))
+    assert (tmp_path / "rules.py").read_text() == "A = 1\nC = 3\nB = 2\nB = 2\n"
+    for context in ("Z = 1", "B = 2"):
+        with pytest.raises(AssertionError, match="holds this"):
+            tree.apply(Block("diff", f"+++ rules.py\n {context}\n+C = 3\n"))
 
 
 def test_the_recipe_of_a_document_type_touches_what_an_existing_type_touches() -> None:
