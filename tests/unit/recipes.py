@@ -91,9 +91,10 @@ class Tree:
                 self.write(block.path, after)
                 continue
             text = target.read_text()
-            found = f"\n{text}".count(f"\n{before}")
-            assert found == 1, f"{block.path} holds this {found} times:\n{before}"
-            target.write_text(f"\n{text}".replace(f"\n{before}", f"\n{after}")[1:])
+            found = list(re.finditer(f"^{re.escape(before)}", text, re.MULTILINE))
+            assert len(found) == 1, f"{block.path} holds this {len(found)} times:\n{before}"
+            start, end = found[0].span()
+            target.write_text(text[:start] + after + text[end:])
 
     def run(self, *command: str) -> str:
         """Run a module of the copy as a program; what it prints, and it must succeed."""
