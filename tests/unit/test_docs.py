@@ -44,6 +44,16 @@ _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _SETTING = re.compile(r'"([A-Z]+(?:_[A-Z]+)+)"')
 
+_CODE = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*/?")
+_MAKE = re.compile(r"^(?:\$ )?make ([a-z-]+)|`make ([a-z-]+)", re.MULTILINE)
+_OF_RECIPES = ("parcels", "tools", "test_missing_file")
+"""Words in the names of files that the recipes of CONTRIBUTING.md make."""
+FOLDERS = (
+    *("contracts", "domain", "adapters", "activities", "workflows", "workers", "stack"),
+    *("tests", "benchmarks", "samples", "deploy", "docs"),
+)
+
 _OURS = ("DOCFLOW_", "AZURE_", "AWS_", "DATABASE_", "TEMPORAL_", "MAX_")
 _OF_TESTS = ("DOCFLOW_CHAOS", "DOCFLOW_CHROMIUM", "DOCFLOW_CRASH_SEED", "DOCFLOW_TEST_AWS")
 """Known to docflow so that it does not warn of them."""
@@ -177,6 +187,78 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in map(_slug, _HEADING.findall(found.read_text())), f"{target}#{anchor}"
 
 
+def _named(page: Path) -> set[str]:
+    """What stands in backticks on a page, and the modules that its shell blocks run."""
+    text = page.read_text()
+    run = re.findall(r"python -m ([\w.]+)", text)
+    return {*_CODE.findall(_FENCE.sub("", text)), *run}
+
+
+def _exists(name: str) -> bool:
+    """Whether a module, or a name in one, is of this repository."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:length])
+        if path.is_dir() or path.with_suffix(".py").exists():
+            source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            rest = parts[length:]
+            return not rest or (len(rest) == 1 and rest[0] in source.read_text())
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_files_and_modules_that_a_page_names_exist(page: Path) -> None:
+    assert _missing(page) == []
+
+
+def _missing(page: Path) -> list[str]:
+    wrong: list[str] = []
+    for name in _named(page):
+        if any(word in name for word in _OF_RECIPES) or not _PATH.fullmatch(name):
+            continue
+        if "/" in name and name.split("/")[0] in FOLDERS:
+            found = any(ROOT.glob(name.rstrip("/")))
+        elif name.endswith(".py") and "/" not in name:
+            found = any(path for folder in FOLDERS for path in (ROOT / folder).rglob(name))
+        elif "." in name and name.split(".")[0] in FOLDERS[:9]:
+            found = _exists(name)
+        else:
+            continue
+        if not found:
+            wrong.append(name)
+    return sorted(wrong)
+
+
+def test_a_file_or_module_that_is_missing_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`workers/nothing.py`, `nothing.py`, `workers.nothing.run`, `workers.process`")
+    assert _missing(page) == ["nothing.py", "workers.nothing.run", "workers/nothing.py"]
+
+
+def test_targets_of_make_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {found for page in PAGES for pair in _MAKE.findall(page.read_text()) for found in pair}
+    assert {name for name in named if name and not name.startswith("bench-")} <= targets
+    assert {"demo", "test", "chaos", "smoke", "tools"} <= named
+
+
+def test_settings_that_a_page_names_are_in_the_reference() -> None:
+    for page in PAGES:
+        for name in re.findall(r"`((?:DOCFLOW|AZURE)_[A-Z_]+)`", page.read_text()):
+            known = name in _OF_TESTS or page.name == "CHANGELOG.md"
+            assert known or f"`{name.removesuffix('_FILE')}`" in REFERENCE, f"{page.name}: {name}"
+
+
+def test_every_decision_is_in_the_list() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"^- \[(.+)\]\((.+)\)$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert sorted(name for _, name in listed) == sorted(
+        path.name for path in folder.glob("*.md") if path.name != "README.md"
+    )
+    for title, name in listed:
+        assert (folder / name).read_text().splitlines()[0] == f"# {title}", name
+
+
 @pytest.mark.parametrize("document_type", TABLES)
 def test_fields_of_a_table_are_described(document_type: DocumentType) -> None:
     _, _, section = IMPORTS.partition(f"### `{document_type}`\n")
@@ -201,7 +283,6 @@ def test_every_setting_that_is_read_is_in_the_reference() -> None:
         name
         for folder in ("workers", "adapters", "activities")
         for path in (ROOT / folder).rglob("*.py")
-        if not path.is_relative_to(ROOT / "workers" / "stack")
         for name in _SETTING.findall(path.read_text())
         if name.startswith(_OURS) and name not in _OF_TESTS
     }
