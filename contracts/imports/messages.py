@@ -1,6 +1,6 @@
 """Messages of the import queue.
 
-Wire format: one JSON object per message, told apart by `document_type`.
+Wire format: one JSON object per message, discriminated by `document_type`.
 """
 
 from enum import StrEnum

@@ -80,7 +80,7 @@ class ColumnDecision(Contract):
 
 
 class OpenValue(Contract):
-    """A value that nobody has said anything about yet."""
+    """A value without a decision so far."""
 
     id: int
     field: FieldName

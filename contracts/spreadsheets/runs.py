@@ -52,7 +52,7 @@ class Patience(Contract):
 
 
 class SpreadsheetOrder(Contract):
-    """Input of the workflow, beside the state it goes on from."""
+    """Input of the workflow, beside the state it continues from."""
 
     uuid: Uuid
     organisation_id: int = Field(ge=1, le=2**53)
@@ -105,7 +105,7 @@ class StageInput(Contract):
 
 
 class Staged(Contract):
-    """All rows below the header, put aside in a form that can be read from any row on."""
+    """All rows below the header, staged in a form that can be read from any row on."""
 
     rows: BlobRef
     total: int
@@ -147,7 +147,7 @@ class DecideCells(Contract):
 
 
 class RowCounts(Contract):
-    """What became of the rows so far."""
+    """Outcome of the rows so far."""
 
     created: int = 0
     updated: int = 0
@@ -203,7 +203,7 @@ class StatusRecord(Contract):
     version: int = 0
     assignee: Person | None = None
     waiting_since: datetime | None = None
-    """Since when a person is waited for; None: nobody is."""
+    """Since when the run waits for a person; None: it does not wait."""
     cells: CellSummary = CellSummary()
     at: datetime
     trail: tuple[DecisionRecord, ...] = Field(default=(), max_length=5)
@@ -257,7 +257,7 @@ class ReportInput(Contract):
 
 
 class SpreadsheetProgress(Contract):
-    """The state of a run: what it goes on from when its history begins anew."""
+    """The state of a run: what it continues from when its history begins anew."""
 
     state: SpreadsheetState = SpreadsheetState.UPLOADED
     sequence: int = 0
@@ -273,7 +273,7 @@ class SpreadsheetProgress(Contract):
     staged: Staged | None = None
     columns_confirmed: bool = False
     skip_values: bool = False
-    """Rows are processed before anybody looked at values."""
+    """Rows are processed before a person has looked at values."""
     collected: bool = False
     """Values were collected, or are those of parked rows."""
     values_confirmed: bool = False
@@ -307,7 +307,7 @@ class Answer(OperatorAnswer):
 
 
 class Reassignment(Contract):
-    """Input of `reassign`: somebody else is waited for."""
+    """Input of `reassign`: the run waits for another person."""
 
     to: Person = Field(min_length=1)
     notify: Annotated[str, StringConstraints(max_length=320)] | None = None
