@@ -81,7 +81,7 @@ SETTLED: Final = (
     "MessageNotInflight",
     "ReceiptHandleIsInvalid",
 )
-"""A received message is somebody else's by now, or gone."""
+"""A received message belongs to another receiver by now, or is gone."""
 _OURS: Final = (ParamValidationError, NoRegionError, InvalidRegionError)
 """What botocore refuses to send: it would refuse again."""
 

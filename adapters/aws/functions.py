@@ -44,7 +44,7 @@ _ALIKE: Final = (
     "Timeout",
     "TracingConfig",
 )
-"""What a function and its clone are told in the same words."""
+"""Settings that a function and its clone have in common."""
 _NETWORK: Final = ("SubnetIds", "SecurityGroupIds", "Ipv6AllowedForDualStack")
 
 
@@ -82,7 +82,7 @@ class AwsFunctions:
 
         Raises:
             NotYet: It is not `Active` yet.
-            Denied: It failed to become active, or somebody else's has its name, or AWS refuses.
+            Denied: It failed to become active, or its name is another owner's, or AWS refuses.
         """
         function = await self._own(names.function, owner)
         if function is None:
@@ -140,7 +140,7 @@ class AwsFunctions:
         """Delete a function, and its reservation with it.
 
         Raises:
-            Denied: It is somebody else's.
+            Denied: It belongs to another owner.
         """
         if await self._own(function, owner) is None:
             return False

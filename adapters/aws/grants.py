@@ -23,7 +23,7 @@ QUEUE: Final = (
 )
 """What the mapping does in the function's name."""
 DEAD_LETTERS: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
-"""What the function does with a message that nobody can read."""
+"""What the function does with an unreadable message."""
 BY_SERVICE: Final = {
     "secretsmanager": ("secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"),
     "rds-db": ("rds-db:connect",),

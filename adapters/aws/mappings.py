@@ -101,7 +101,7 @@ class Mappings:
         try:
             listed = [one async for one in self._listed(names.function)]
         except Missing:
-            # A mapping outlives its function; nobody lists it by that name then.
+            # A mapping outlives its function, and is not listed by that name then.
             listed = [one async for one in self._listed() if _function_of(one) == names.function]
         return [one for one in listed if _queue_of(one) == names.queue]
 

@@ -82,8 +82,8 @@ class Redrive:
         if tasks and tasks[0].get("Status") == "FAILED":
             return False
         with aws("start a move of dead letters"):
-            # Where to is said, as messages that were put among the dead letters by somebody came
-            # from no queue.
+            # The destination is explicit, because messages that a caller sent to the dead-letter
+            # queue directly have no source queue.
             await self._client.start_message_move_task(
                 SourceArn=source_arn, DestinationArn=target_arn
             )

@@ -108,7 +108,7 @@ class AwsTopic:
         return bool(mine)
 
     async def publish(self, plan: BatchPlan, publication: Publication) -> None:
-        """Announce something to the world."""
+        """Publish an announcement."""
         await self._publish(
             plan,
             publication.model_dump(mode="json", by_alias=True),

@@ -268,7 +268,7 @@ def _failure(answer: Answer, what: str) -> PortError:
 
 
 def _failure_of_obstore(message: str, what: str) -> PortError:
-    """Failures that `obstore` has no class for, told apart by its message."""
+    """Failures that `obstore` has no class for, distinguished by its message."""
     if status := _STATUS.search(message):
         code = _ERROR_CODE.search(message)
         headers = {"x-ms-error-code": code[1]} if code else {}

@@ -57,7 +57,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _driver_says(error: BaseException) -> bool:
-    """What the driver's own exception, or the one behind SQLAlchemy's wrapper, tells."""
+    """What the driver's own exception, or the one behind SQLAlchemy's wrapper, reports."""
     if isinstance(error, sqlite3.Error):
         code: int | None = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _PASSING_SQLITE

@@ -22,7 +22,7 @@ _LONGEST_COMMENT = 0xFFFF
 
 
 def damaged(what: str) -> str:
-    """What a person is told about a file that cannot be read to its end."""
+    """The message for a file that cannot be read to its end."""
     return f"the {what} is damaged or cut off; save it again and upload the new file"
 
 

@@ -30,7 +30,7 @@ _LABEL = r"[A-Za-z0-9-]+"
 _ADDRESS: Final = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 """Addresses that mail servers of today take; no quoted names, comments and literals."""
 _TO_OPERATORS: Final = frozenset({"escalation", "parked"})
-"""Kinds of notices that go to whoever runs docflow as well."""
+"""Kinds of notices that also go to the operators of docflow."""
 
 
 @dataclass(frozen=True)
@@ -109,16 +109,16 @@ class SmtpNotices:
         self._timeout = timeout
 
     async def send(self, notice: Notice, key: str) -> None:
-        """Send one notice; one that is for nobody is logged.
+        """Send one notice; one without recipients is logged.
 
         Raises:
-            Unavailable: The server is away, or says that it may take it later.
+            Unavailable: The server is unavailable, or may accept the notice later.
             PortError: The server refuses it.
         """
         recipients = self._recipients(notice)
         if not recipients:
             logger.warning(
-                "%s of spreadsheet import %s has nobody to go to; set DOCFLOW_ESCALATE_TO",
+                "%s of spreadsheet import %s has no recipient; set DOCFLOW_ESCALATE_TO",
                 notice.kind,
                 notice.uuid,
             )
@@ -168,7 +168,7 @@ class SmtpNotices:
             timeout=self._timeout,
         )
         if refused:
-            # Whoever was served would be served again by another attempt.
+            # Those who got it would get it again from another attempt.
             logger.warning(
                 "the mail server %s refused %d of %d recipients",
                 self._place,

@@ -1,4 +1,4 @@
-"""Notices to a webhook, signed so that the receiver can tell them from anybody else's.
+"""Notices to a webhook, signed so that the receiver can verify who sent them.
 
 The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` are those of the Standard
 Webhooks specification (standardwebhooks.com, version 1.0.0): its libraries check them.
@@ -117,7 +117,7 @@ class WebhookNotices:
             now = int(datetime.now(UTC).timestamp())
             headers["webhook-timestamp"] = str(now)
             headers["webhook-signature"] = signature(self._secret, key, now, body)
-        # The answer's body is left unread: nobody needs it, and it has no bound.
+        # The answer's body is left unread: it is not needed, and it has no bound.
         async with (
             httpx.AsyncClient(timeout=self._timeout) as client,
             client.stream("POST", self._url, content=body, headers=headers) as answer,

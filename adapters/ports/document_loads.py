@@ -80,7 +80,7 @@ class LoadFacts:
     """What the tables say about a document."""
 
     state: DocumentState | None
-    """None: nobody has begun."""
+    """None: not begun."""
     done: frozenset[LoadStep] = frozenset()
     """Checkpoints of this event."""
     source: BlobRef | None = None
@@ -96,7 +96,7 @@ class Attached:
 
 
 class LoadStore(Protocol):
-    """Tables of documents; every method raises `Unavailable` when they are away.
+    """Tables of documents; every method raises `Unavailable` when the database is down.
 
     Each `save` writes its rows and the checkpoint of its step in one transaction, and does nothing
     when the checkpoint stands there already.
@@ -142,7 +142,7 @@ class LoadStore(Protocol):
     async def fail(self, event: DocumentEvent, reason: str) -> None:
         """Record that a document could not be loaded, for good.
 
-        One that failed because of its relations or attachments fails no more once a message of
+        A failure because of relations or attachments is removed once a message of
         that kind has been loaded.
         """
         ...

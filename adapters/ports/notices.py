@@ -8,7 +8,7 @@ from contracts.spreadsheets import (
 
 
 class Notifications(Protocol):
-    """Tells people."""
+    """Notifies people."""
 
     async def send(self, notice: Notice, key: str) -> None:
         """Send a notice.

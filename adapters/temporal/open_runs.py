@@ -1,4 +1,4 @@
-"""What is going on in Temporal, for `OpenRuns`."""
+"""The open runs in Temporal, for `OpenRuns`."""
 
 import asyncio
 from collections.abc import Generator
@@ -36,7 +36,7 @@ class TemporalOpenRuns:
         self._client = client
 
     async def is_open(self, workflow_id: str) -> bool:
-        """Whether a run of that id is open, or goes on as a new one."""
+        """Whether a run of that id is open, or continues as a new one."""
         handle = self._client.get_workflow_handle(workflow_id)
         with _temporal():
             try:

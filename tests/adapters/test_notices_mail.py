@@ -206,7 +206,7 @@ async def test_what_is_no_address_gets_no_mail_and_is_not_logged(
     with serving(inbox) as port, caplog.at_level(logging.WARNING, "adapters.notices"):
         await notices(port).send(a_notice(notify=address), KEY)
     assert inbox.mails == []
-    assert "nobody to go to" in caplog.text
+    assert "has no recipient" in caplog.text
     assert "lovelace" not in caplog.text and "eve" not in caplog.text
 
 

@@ -39,7 +39,7 @@ from contracts.blobs import BlobRef
 
 
 class SqlLoadStore:
-    """Tables of documents; every method raises `Unavailable` when they are away."""
+    """Tables of documents; every method raises `Unavailable` when the database is down."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -175,7 +175,7 @@ class SqlLoadStore:
             "updated_at": datetime.now(UTC),
         }
         async with self._database.transaction() as connection:
-            # Whoever comes with the same bytes is no duplicate of this; it would have to claim
+            # A document with the same bytes is no duplicate of this one; it would have to claim
             # them again.
             dedupe = process_checkpoints.c.step == LoadStep.DEDUPE.value
             await connection.execute(delete(process_checkpoints).where(_checkpoints(event), dedupe))
@@ -274,7 +274,7 @@ class SqlLoadStore:
                 await self._recover(connection, event)
 
     async def _recover(self, connection: AsyncConnection, event: DocumentEvent) -> None:
-        """A document that failed because of its relations or attachments does so no more."""
+        """A document that failed because of its relations or attachments is no longer failed."""
         if isinstance(event, DocumentProcessed):
             return
         failed = documents.c.state == DocumentState.FAILED.value

@@ -31,7 +31,7 @@ _OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)
 
 
 class SqlBatchStore:
-    """Tables of cases and batches; every method raises `Unavailable` when they are away."""
+    """Tables of cases and batches; every method raises `Unavailable` when the database is down."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -95,7 +95,7 @@ class SqlBatchStore:
         """
         now = datetime.now(UTC)
         async with self._database.transaction() as connection:
-            # Whoever claims another batch of the case waits here.
+            # A caller that claims another batch of the case waits here.
             locked = await connection.execute(
                 select(batches.c.batch_id, batches.c.loader_status)
                 .where(batches.c.case_id == key.case_id)
@@ -130,7 +130,7 @@ class SqlBatchStore:
         return True
 
     async def skip(self, key: BatchKey, reason: str) -> None:
-        """Note that a batch holds its case up no more, and forget what was asked for.
+        """Record that a batch no longer blocks its case, and forget what was requested.
 
         One that is in `processing` or final keeps the reason that it has.
         """

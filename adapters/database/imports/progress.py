@@ -289,7 +289,7 @@ async def first_problems(
 
 
 async def forget(connection: AsyncConnection, load: Load) -> None:
-    """Drop what a load has put aside: rejects, staged rows, seen keys."""
+    """Drop the interim data of a load: rejects, staged rows, seen keys."""
     if load.mark.counts.rejected:
         await connection.execute(delete(import_rejects).where(import_rejects.c.load_id == load.id))
     await forget_aside(connection, load)

@@ -33,7 +33,7 @@ PLACES: Final = Decimal("0.000001")
 ABOVE_ALL: Final = Decimal("99999999999999.9999995")
 """The smallest number that rounds to one NUMERIC(20, 6) does not hold."""
 BigId = BigInteger().with_variant(Integer(), "sqlite")
-"""A number the database hands out; SQLite does so for INTEGER only."""
+"""A number that the database assigns; SQLite does so for INTEGER only."""
 
 
 class ExactDecimal(TypeDecorator[Decimal]):

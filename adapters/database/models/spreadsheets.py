@@ -232,7 +232,7 @@ decisions = Table(
 )
 """The trail: who decided what, and what else there was to choose from.
 
-`digest` tells a decision from every other one of its run, so that each is kept once.
+`digest` identifies a decision among all of its run, so that each is kept once.
 """
 
 remembered_columns = Table(

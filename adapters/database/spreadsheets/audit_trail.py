@@ -1,4 +1,4 @@
-"""Who decided what: kept once, however often it is told."""
+"""Who decided what: kept once, however often it is recorded."""
 
 import hashlib
 import json
@@ -60,18 +60,18 @@ def load_alternatives(text: str) -> tuple[Alternative, ...]:
 
 
 def _row(run: str, line: DecisionRecord, version: int | None) -> dict[str, Any]:
-    told = {
+    recorded = {
         "kind": line.kind,
         "subject": clean(line.subject),
         "decision": clean(line.decision),
         "by": clean(line.by),
     }
     moment = line.at.isoformat() if version is None else version
-    digest = hashlib.sha256(json.dumps([*told.values(), moment]).encode())
+    digest = hashlib.sha256(json.dumps([*recorded.values(), moment]).encode())
     return {
         "pipeline": PIPELINE,
         "workflow_id": run,
-        **told,
+        **recorded,
         "at": line.at,
         "confidence": line.confidence,
         "alternatives": dump_alternatives(line.alternatives),

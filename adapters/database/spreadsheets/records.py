@@ -129,7 +129,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class SummaryView:
-    """What became of the rows in figures."""
+    """Outcome of the rows in figures."""
 
     counts: RowCounts
     parked: int

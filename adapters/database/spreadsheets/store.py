@@ -53,9 +53,9 @@ from domain.spreadsheets.records import (
 class SqlSpreadsheetStore:
     """Tables of the spreadsheets pipeline; see `adapters.ports.SpreadsheetStore` for the promises.
 
-    Every method raises `Unavailable` when the database is away or busy; nothing is written then.
+    Every method raises `Unavailable` when the database is down or busy; nothing is written then.
     Methods that change an import raise `LookupError` when it was never opened. An import that was
-    purged, or that has ended, takes no more rows and values.
+    purged, or that has ended, accepts no further rows and values.
     """
 
     def __init__(self, database: Database) -> None:

@@ -83,7 +83,7 @@ class Values:
     A value that cannot be read becomes None and leaves a remark; its row still goes in.
 
     Attributes:
-        remarks: What has gathered since somebody emptied the list.
+        remarks: What has gathered since the list was last emptied.
     """
 
     def __init__(self) -> None:

@@ -66,7 +66,7 @@ def table_format(path: Path, filename: str | None = None) -> TableFormat:
 def refuse_head(head: bytes, filename: str | None = None) -> None:
     """Refuse what is no table by its first bytes.
 
-    Packages and old Office files pass: only all of their bytes tell which kind they are.
+    Packages and old Office files pass: only all of their bytes show which kind they are.
 
     Args:
         head: The first `HEAD_BYTES` of the file, or all of a shorter one.

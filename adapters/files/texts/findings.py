@@ -45,7 +45,7 @@ class Findings:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether no more text is kept."""
+        """Whether further text is dropped."""
         return self._truncated
 
     @property

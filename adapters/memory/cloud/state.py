@@ -84,7 +84,7 @@ class MemoryFunction:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """What somebody put among the dead letters, and why."""
+    """What a caller sent to the dead-letter queue, and why."""
 
     queue: str
     body: str
@@ -124,9 +124,9 @@ class CloudState:
     listeners: list[Callable[[Publication], None]] = field(
         default_factory=list[Callable[[Publication], None]]
     )
-    """Told of every announcement."""
+    """Called with every announcement."""
     handler: Handler | None = None
-    """What functions do; they take messages when somebody counts them, and in `work`."""
+    """What functions do; they take messages when messages are counted, and in `work`."""
     source: SourceFunction | None = field(default_factory=lambda: SourceFunction(30, ROLE))
     """What batches' functions are cloned from; None: there is none."""
     clock: Callable[[], datetime] = _now
