@@ -21,7 +21,7 @@ async def connect(address: str | None = None, *, runtime: Runtime | None = None)
         runtime: For metrics.
 
     Raises:
-        TemporalUnreachable: Nobody answers there.
+        TemporalUnreachable: There is no answer at that address.
     """
     config = ClientConfig.load_client_connect_config()
     if address is not None:

@@ -132,7 +132,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     shown = await run_docflow_aside("show", f"spreadsheet/{uuid}", "--json", context=context)
     assert json.loads(shown.stdout)["import"]["uuid"] == uuid
     over = await run_docflow_aside("cancel", uuid, context=context)
-    assert over.exit_code == 1 and "takes no more answers" in over.stderr
+    assert over.exit_code == 1 and "accepts no further answers" in over.stderr
 
     await terminal.docflow("undo", uuid)
     undo: dict[str, Any] = {}

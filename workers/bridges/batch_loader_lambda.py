@@ -71,7 +71,7 @@ class LoaderFunction:
         """Start the load of every document of an event.
 
         Returns:
-            The messages that the queue is to bring again: those that could not be taken in, for
+            The messages that the queue is to bring again: those that could not be accepted, for
             no fault of theirs. Exactly in the shape that Lambda reads; with any other, AWS brings
             all of them again.
 

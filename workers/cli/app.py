@@ -16,7 +16,7 @@ EXTENSIONS: Final = "docflow.commands"
 
 
 def docflow() -> None:
-    """The life of every document a company takes in.
+    """The life of every document that a company receives.
 
     \b
     Begin with:

@@ -99,7 +99,7 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: TemporalRuns 
 
 
 async def _view(runs: TemporalRuns | Failure, pipeline: Pipeline) -> PipelineView | Failure | None:
-    """None: Temporal is down, which is said once for all pipelines."""
+    """None: Temporal is down, which is reported once for all pipelines."""
     return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
 
 

@@ -19,7 +19,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class RefusedMessage(Exception):
-    """A message that can never be taken in.
+    """A message that can never be accepted.
 
     Attributes:
         reason: One of the constants of `workers.services.verdicts`.

@@ -88,7 +88,7 @@ def _in_options(refusal: str) -> str:
 
 
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
-    """The gateway's settings but for its keys: nobody signs in at a terminal."""
+    """The gateway's settings but for its keys: there is no sign-in at a terminal."""
     from workers.settings.gateway import GatewaySettings
 
     """The gateway's settings except its keys: no one signs in at a terminal."""

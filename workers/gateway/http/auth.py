@@ -143,7 +143,7 @@ class Tokens:
             except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
                 self._not_before = self._clock() + _TRY_AGAIN_AFTER
                 if self._fetched is not None:
-                    # Better the keys of an hour ago than nobody let in.
+                    # Keys of an hour ago are better than refusing every caller.
                     return
                 raise KeysUnavailable(
                     "the keys of the identity provider cannot be fetched"

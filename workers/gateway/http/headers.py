@@ -39,7 +39,7 @@ class SecurityHeaders:
 
     Args:
         app: What answers.
-        https: Browsers are told to come by https alone.
+        https: Browsers are instructed to use https only.
     """
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:

@@ -82,7 +82,7 @@ class Upload:
 
         Raises:
             UnsupportedFile: It looks like something else.
-            TooLarge: It goes on beyond the limit.
+            TooLarge: It exceeds the limit.
             Refused: It is empty, or the form ends within it.
         """
         head = bytearray()
@@ -135,9 +135,9 @@ class Upload:
         self._form.write(piece)
         return True
 
-    def _refuse_length(self, said: str) -> None:
+    def _refuse_length(self, header: str) -> None:
         with contextlib.suppress(ValueError):
-            if int(said) > self._limit + _AROUND_FILE:
+            if int(header) > self._limit + _AROUND_FILE:
                 raise self._too_large()
 
     def _too_large(self) -> TooLarge:

@@ -84,7 +84,7 @@ class Templates:
         headers: Mapping[str, str] | None = None,
         **context: Any,
     ) -> Response:
-        """Render a template; nothing of it may be kept by anybody on the way."""
+        """Render a template; no cache may store it."""
         html = self._environment.get_template(template).render(context)
         return HTMLResponse(html, status, {"Cache-Control": "no-store", **(headers or {})})
 

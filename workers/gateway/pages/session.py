@@ -27,7 +27,7 @@ class SessionPages:
 
     async def sign_in(self, request: Request) -> Response:
         """Keep a token that is good in a cookie."""
-        # Another site must not be able to sign a person in as somebody else.
+        # Another site must not be able to sign a person in as another user.
         if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise Forbidden("sign in on this site's own page")
         form = await read_form(request)

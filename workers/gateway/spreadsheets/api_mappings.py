@@ -116,7 +116,7 @@ async def put_columns(
 async def confirm_columns(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
 ) -> ImportView:
-    """Confirm all columns and go on to the values; answers with the first 200 of them."""
+    """Confirm all columns and continue with the values; answers with the first 200 of them."""
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.confirm_columns(who, uuid, version)
     response.headers["etag"] = etag(answer.version)

@@ -27,7 +27,7 @@ class ColumnDecisionBody(Body):
     @model_validator(mode="after")
     def _one_of_three(self) -> Self:
         if sum((self.target_field is not None, self.confirm, self.ignore)) != 1:
-            raise ValueError("say exactly one of targetField, confirm and ignore")
+            raise ValueError("set exactly one of targetField, confirm and ignore")
         return self
 
     def decision(self) -> ColumnDecision:
@@ -48,9 +48,9 @@ class CellDecisionBody(Body):
 
     @model_validator(mode="after")
     def _one_of_four(self) -> Self:
-        said = (self.target_entity_id is not None, self.confirm, self.ignore, self.create)
-        if sum(said) != 1:
-            raise ValueError("say exactly one of targetEntityId, confirm, ignore and create")
+        choices = (self.target_entity_id is not None, self.confirm, self.ignore, self.create)
+        if sum(choices) != 1:
+            raise ValueError("set exactly one of targetEntityId, confirm, ignore and create")
         return self
 
     def decision(self) -> CellDecision:
@@ -69,7 +69,7 @@ CellDecisionsBody = Annotated[list[CellDecisionBody], Field(min_length=1, max_le
 
 
 class AssigneeBody(Body):
-    """Somebody else to wait for."""
+    """Another person to wait for."""
 
     to: Person = Field(min_length=1)
     notify: Annotated[str, Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None

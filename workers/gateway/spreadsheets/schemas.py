@@ -88,7 +88,7 @@ class ImportView(Body):
 
 
 class OpenValueView(Body):
-    """A value that nobody has said anything about yet."""
+    """A value without a decision so far."""
 
     id: int
     target_field: str

@@ -70,7 +70,7 @@ def _kind(data: dict[str, Any], known: Sequence[str]) -> str:
 
 
 def _checked(contract: TypeAdapter[Event], text: str, data: dict[str, Any]) -> Event:
-    # `true` would pass as 1, and name a case that nobody meant.
+    # `true` would pass as 1, and name a case by accident.
     flags = [name for name in _IDS if isinstance(data.get(name), bool)]
     if flags:
         raise RefusedMessage(

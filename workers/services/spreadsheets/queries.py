@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """An error report on the local disk; whoever asked for it deletes it."""
+    """An error report on the local disk; the caller deletes it."""
 
     path: Path
     filename: str
@@ -171,7 +171,7 @@ class SpreadsheetQueries:
         page: int = 0,
         size: int = 50,
     ) -> Page[ResultRow]:
-        """What became of the rows, by line."""
+        """Outcome of the rows, by line."""
         await self.kept(who, uuid)
         return await self._views.results(
             uuid, outcome=outcome, page=page, size=min(size, LARGEST_PAGE)
@@ -226,7 +226,7 @@ class SpreadsheetQueries:
     ) -> AsyncGenerator[SpreadsheetRow | None]:
         """The status whenever it changes, until the import has ended.
 
-        Now and then None, so that a connection that has nothing to tell does not fall silent.
+        Now and then None, so that a connection without news does not time out.
 
         Args:
             who: Who asks.
@@ -286,5 +286,5 @@ def settled(row: SpreadsheetRow) -> bool:
 
 
 def no_role() -> Forbidden:
-    """The refusal for whoever has no role at all."""
+    """The refusal for a caller without any role."""
     return Forbidden("your token has none of the roles viewer, importer and operator")

@@ -2,7 +2,7 @@
 
 A choice travels as text: "" nothing yet, "-" left out, "+" created, a field's name for a column,
 `id:name` of a candidate for a value. The form also carries what it showed (`seen`), so that a
-person's own choices can be told from what somebody else changed since.
+person's own choices can be distinguished from changes by others since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -179,7 +179,7 @@ def column_decisions(
 
 
 def taken_away(columns: Sequence[Column], decisions: Sequence[ColumnDecision]) -> tuple[str, ...]:
-    """Headers of columns that lose their field to another one, without anybody's saying so."""
+    """Headers of columns that lose their field to another one without an explicit choice."""
     decided = {decision.id for decision in decisions}
     wanted = {decision.target for decision in decisions if decision.target}
     return tuple(
