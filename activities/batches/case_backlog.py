@@ -51,7 +51,7 @@ class CaseBacklog:
     @activity.defn(name="batches.skip")
     @translate_failures
     async def skip(self, skipped: SkipBatch) -> None:
-        """Note that a batch holds its case up no more; a second run changes nothing."""
+        """Record that a batch no longer blocks its case; a second run changes nothing."""
         await self._store.skip(skipped.key, skipped.reason)
 
     async def _is_open(self, notes: NoteEvents, batch_id: int) -> bool:

@@ -33,7 +33,7 @@ class BatchCompletion:
     async def announce(self, order: Announce) -> None:
         """Publish an announcement.
 
-        A second run publishes it again under the same message id, by which receivers tell that it
+        A second run publishes it again under the same message id, by which receivers see that it
         is the same one. The run's id is part of it: a batch that is loaded again says so anew.
 
         Raises:

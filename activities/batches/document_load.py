@@ -153,7 +153,7 @@ class DocumentLoads:
 
         Raises:
             ApplicationError: `MissingBlob` when one that is named is not there; `Permanent` when
-                nobody knows any more what was found.
+                the findings are no longer known.
         """
         event = order.event
         if isinstance(event, DocumentRelations):

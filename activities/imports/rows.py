@@ -255,7 +255,7 @@ def _identity(message: TableMessage, source: BlobRef | None) -> str:
     """Names the work that a mark belongs to: this message about this version of the file.
 
     The steps before a load may run again when a worker dies, and so may the first step after a
-    person has corrected the message: only what is loaded tells whether progress still counts.
+    person has corrected the message: only what is loaded shows whether progress still counts.
     """
     version = (source.etag or source.sha256 or "") if source is not None else ""
     return hashlib.sha256(f"{message.model_dump_json()}\n{version}".encode()).hexdigest()

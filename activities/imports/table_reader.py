@@ -33,7 +33,7 @@ class TableReader:
     Attributes:
         titles: Header of the report of rejected rows.
         ignored: Titles of columns that mean nothing for the table.
-        guessed_encoding: The text's encoding, where neither message nor file tells it.
+        guessed_encoding: The text's encoding, where neither message nor file gives it.
         rows_read: Rows below the header consumed so far.
         exhausted: There are no rows any more.
 

@@ -1,4 +1,4 @@
-"""The surroundings of an import, as the database has them."""
+"""The context of an import, as the database has it."""
 
 from collections.abc import Collection
 from datetime import date

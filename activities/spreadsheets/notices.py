@@ -1,4 +1,4 @@
-"""Tells people what a run waits for."""
+"""Notifies people about a run that waits for them."""
 
 from temporalio import activity
 
@@ -22,7 +22,7 @@ class SpreadsheetNotices:
     async def notify(self, notice: Notice) -> None:
         """Send one notice.
 
-        A second run sends it again under the same key, by which receivers tell that it is the
+        A second run sends it again under the same key, by which receivers recognise it as the
         same one. The run's id is part of it, because steps are numbered anew in each run.
         """
         info = activity.info()

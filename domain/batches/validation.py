@@ -93,7 +93,7 @@ def of_neighbours(
         grace: How long a lock without infrastructure is believed.
 
     Returns:
-        What blocks the batch, and until when at least; None: whoever is left is an orphan.
+        What blocks the batch, and until when at least; None: all that are left are orphans.
     """
     blocking = [
         (until, neighbour)

@@ -27,7 +27,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "schedule_activity_codes": ("task_code", "code_type"),
     "schedule_udf_values": ("entity", "entity_code", "udf"),
 }
-"""What tells the rows of a table apart, within one Primavera project."""
+"""What distinguishes the rows of a table within one Primavera project."""
 
 Entity = tuple[int, str, dict[str, Any]]
 """Line, table, values."""

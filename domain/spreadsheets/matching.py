@@ -1,4 +1,4 @@
-"""What the columns of a spreadsheet mean, as far as their headers tell."""
+"""What the columns of a spreadsheet mean, as far as their headers show."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

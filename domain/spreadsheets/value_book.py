@@ -48,9 +48,9 @@ class ValueBook:
 
     Args:
         fields: Fields of the import type.
-        context: CliContext of the import, with the candidates of each field.
+        context: Context of the import, with the candidates of each field.
         resolvers: Resolvers by name, for kinds that names and spellings do not find.
-        counting: Rows of values that it was told about count as well: whoever found them first
+        counting: Rows of values that were added before count as well: the pass that found them
             had not read the rows that come now.
     """
 

@@ -152,7 +152,7 @@ class SpreadsheetPauses:
             open=decisions.awaited(now.state, self._run.missing_fields, now.cells),
             link=self._run.order.link,
         )
-        # Whoever could not be notified now is notified next time; the inbox shows it all along.
+        # A person who could not be notified now is notified next time; the inbox shows it anyway.
         with failures_logged(f"{nudge} not sent"):
             await workflow.execute_activity_method(
                 SpreadsheetNotices.notify, notice, summary=nudge, **policies.NOTICE

@@ -14,7 +14,7 @@ from workflows.spreadsheets.state import SpreadsheetRun
 
 
 class Staging:
-    """The rows of the file, put aside beside everything else that the run does."""
+    """The rows of the file, staged in parallel with everything else that the run does."""
 
     def __init__(self, run: SpreadsheetRun) -> None:
         self._run = run

@@ -154,7 +154,7 @@ async def test_a_database_that_is_away_is_an_answer(call: str, error: Exception)
     validation = await world.validate()
     assert validation.outcome is ValidationOutcome.REQUEUE_DB_ERROR
     assert validation.reason is not None
-    assert validation.reason.startswith(f"the database is away: {error}"[:40])
+    assert validation.reason.startswith(f"the database is unavailable: {error}"[:40])
     assert validation.retry_at is not None
     assert timedelta(seconds=60) <= validation.retry_at - before < timedelta(seconds=70)
 

@@ -244,7 +244,7 @@ async def test_a_rejected_message_ends_the_wait() -> None:
 async def test_a_database_that_is_away_does_not_end_the_following() -> None:
     class Away(FakeStore):
         async def mark(self, key: TaskKey) -> LoadMark:
-            raise Unavailable("the database is away")
+            raise Unavailable("the database is unavailable")
 
     runs = FakeRuns(None, a_view(), PARKED)
     installation = FakeInstallation(runs=runs, store=Away())

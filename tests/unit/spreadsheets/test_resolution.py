@@ -177,11 +177,11 @@ def test_scopes() -> None:
         ("EVENT_CATEGORY_NAME", CellDecision(id=3, create=True), None),
         ("EVENT_CATEGORY_NAME", CellDecision(id=3, ignore=True), None),
         ("EVENT_CATEGORY_NAME", CellDecision(id=3, target_id=999), "value 3: there is no Category"),
-        ("EVENT_CATEGORY_NAME", CellDecision(id=3), "value 3: say exactly one"),
+        ("EVENT_CATEGORY_NAME", CellDecision(id=3), "value 3: set exactly one"),
         (
             "EVENT_CATEGORY_NAME",
             CellDecision(id=3, ignore=True, confirm=True),
-            "value 3: say exactly one",
+            "value 3: set exactly one",
         ),
         ("ID_COUNTRY", CellDecision(id=4, create=True), "value 4: Country takes what is there"),
         ("ID_COUNTRY", CellDecision(id=4, confirm=True), None),

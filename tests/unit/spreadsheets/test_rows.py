@@ -229,7 +229,7 @@ async def test_a_heartbeat_tells_how_far_the_rows_are(club: SheetWorld) -> None:
 
 
 def _away(call: int) -> None:
-    raise Unavailable("the database is away")
+    raise Unavailable("the database is unavailable")
 
 
 async def test_a_dry_run_tells_everything_and_writes_nothing(club: SheetWorld) -> None:

@@ -95,7 +95,7 @@ async def test_rows_that_somebody_tampered_with_are_refused(club: SheetWorld) ->
     path = club.folder / "other"
     path.write_bytes(b'[2,"2"]\n')
     await club.blobs.upload(path, staged.rows.name)
-    with pytest.raises(Exception, match="has changed since the rows were put aside"):
+    with pytest.raises(Exception, match="has changed since the rows were staged"):
         async with fetched_rows(club.blobs, staged, club.scratch):
             pass
 
