@@ -1,6 +1,6 @@
 """A Service Bus emulator: AMQP 1.0 on loopback for the unmodified azure-servicebus client.
 
-It is a test double for development, tests and benchmarks, and no more:
+It is a test double for development, tests and benchmarks only:
 
 - Messages live in memory and are gone when it stops; persistence is not a goal.
 - Every log-in and every token is accepted, which is why it refuses to listen outside loopback.

@@ -132,7 +132,7 @@ class ConsumerLink(SendingLink):
         self.node.touch()
 
     def close(self) -> None:
-        """Take no more messages; locks stay until they expire."""
+        """Accept no further messages; locks stay until they expire."""
         super().close()
         self.node.consumers.remove(self)
 

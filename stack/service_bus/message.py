@@ -46,7 +46,7 @@ OWNED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A message in the parts that the broker tells apart."""
+    """A message in the parts that the broker distinguishes."""
 
     header: tuple[Value, ...]
     """Durable, priority, time to live in milliseconds, first acquirer."""

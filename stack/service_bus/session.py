@@ -237,7 +237,7 @@ class Session:
                 self._drop(handle, condition, description)
 
     def resume(self) -> None:
-        """Go on sending after the peer's window or the socket has opened."""
+        """Continue sending after the peer's window or the socket has opened."""
         self._flush()
         for link in self._links.values():
             if isinstance(link, ConsumerLink):
