@@ -15,12 +15,12 @@ from contracts.batches import (
     CaseEvent,
     Closing,
     DocumentCounts,
-    Line,
     LoaderStatus,
     Names,
     Publication,
     QueueDepth,
     Redriven,
+    WaitingBatches,
 )
 from domain.batches.resources import FoundResource
 
@@ -282,7 +282,7 @@ class BatchStore(Protocol):
         """Set `max_processing_daemons` of a case."""
         ...
 
-    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, in one transaction, and read who waits; writing twice is once.
 
         JOB_STARTED asks for the batch to be loaded, unless it is complete or cancelled;

@@ -131,7 +131,7 @@ class CaseOrder(Contract):
     """Batches so far."""
 
 
-class Taken(Contract):
+class EventAccepted(Contract):
     """Answer to an event."""
 
     events: int
@@ -165,7 +165,7 @@ class WaitingBatch(Contract):
     """It is in `processing`, and a run of it is open in Temporal."""
 
 
-class Line(Contract):
+class WaitingBatches(Contract):
     """The batches of a case that are not done, lowest id first."""
 
     batches: tuple[WaitingBatch, ...] = Field(default=(), max_length=OPEN_BATCHES)

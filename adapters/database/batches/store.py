@@ -19,11 +19,11 @@ from contracts.batches import (
     CaseEvent,
     Closing,
     DocumentCounts,
-    Line,
     LoaderStatus,
     Purpose,
     Timings,
     WaitingBatch,
+    WaitingBatches,
 )
 from domain.batches.events import changes_of, ended, new_row
 
@@ -52,7 +52,7 @@ class SqlBatchStore:
                 .on_conflict_do_update(index_elements=["id"], set_=values)
             )
 
-    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, in one transaction, and read who waits; writing twice is once."""
         now = datetime.now(UTC)
         changed: dict[BatchKey, dict[str, Any]] = {}
@@ -256,7 +256,7 @@ async def _others_in_processing(
     return [(row.batch_id, row.loader_status_updated_at) for row in await connection.execute(query)]
 
 
-async def _line(connection: AsyncConnection, case_id: int) -> Line:
+async def _line(connection: AsyncConnection, case_id: int) -> WaitingBatches:
     query = (
         select(batches)
         .where(batches.c.case_id == case_id, batches.c.loader_status.in_(_OPEN))
@@ -265,7 +265,7 @@ async def _line(connection: AsyncConnection, case_id: int) -> Line:
         .limit(OPEN_BATCHES)
     )
     waiting = [_waiting(row) for row in await connection.execute(query)]
-    return Line(batches=tuple(sorted(waiting, key=lambda one: one.batch_id)))
+    return WaitingBatches(batches=tuple(sorted(waiting, key=lambda one: one.batch_id)))
 
 
 def _waiting(row: Any) -> WaitingBatch:

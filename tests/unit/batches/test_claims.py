@@ -19,7 +19,6 @@ from contracts.batches import (
     BatchKey,
     CaseEvent,
     Closing,
-    Line,
     LoaderStatus,
     NoteEvents,
     Purpose,
@@ -27,6 +26,7 @@ from contracts.batches import (
     Validate,
     Validation,
     ValidationOutcome,
+    WaitingBatches,
     names_of,
 )
 from tests.support.activities import environment
@@ -48,7 +48,7 @@ class Case:
     async def is_open(self, workflow_id: str) -> bool:
         return workflow_id in self.open
 
-    async def note(self, *events: CaseEvent, running: int | None = None) -> Line:
+    async def note(self, *events: CaseEvent, running: int | None = None) -> WaitingBatches:
         notes = NoteEvents(case_id=CASE, events=events, running=running)
         return await environment().run(CaseBacklog(self.store, self).record_events, notes)
 
