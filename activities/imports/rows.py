@@ -28,7 +28,7 @@ from contracts.imports import (
 )
 from domain.errors import Refused
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
-from domain.imports.matching import match_header
+from domain.imports.header import match_header
 from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024

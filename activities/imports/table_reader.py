@@ -11,7 +11,7 @@ from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk
-from domain.imports.matching import HEADER_WITHIN, find_header
+from domain.imports.header import HEADER_WITHIN, find_header
 from domain.imports.tables import TableSpec, scope_of
 from domain.imports.validation import RowValidator
 from domain.tabular.rows import Cell

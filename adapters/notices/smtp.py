@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 
-from adapters.notices.wording import body_of, subject_of
+from adapters.notices.texts import body_of, subject_of
 from adapters.ports import PortError, Unavailable
 from contracts.spreadsheets import Notice
 

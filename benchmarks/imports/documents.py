@@ -14,7 +14,7 @@ from benchmarks.children import Failed, measured
 from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, CpuMeter, Servers
-from benchmarks.timing import Stopwatch
+from benchmarks.stopwatch import Stopwatch
 from stack.children import child, free_port
 from stack.embedded import QUEUE, worker_process
 from workers.connect import connect

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
+from domain.spreadsheets.column_matches import column_name
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.matching import column_name
-from domain.spreadsheets.spelling import header_key
+from domain.spreadsheets.match_keys import header_key
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 

@@ -8,9 +8,9 @@ from typing import Final
 from contracts.spreadsheets import CellMapping, MappingStatus
 from domain.spreadsheets.entities import REMEMBERED, ImportContext
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, FoundValue
 from domain.spreadsheets.resolution import CellValueResolver, Resolution, resolver_of
-from domain.spreadsheets.spelling import value_key
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 

@@ -34,8 +34,8 @@ from contracts.spreadsheets import (
     MappingStatus,
     OpenValue,
 )
+from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, FoundValue
-from domain.spreadsheets.spelling import value_key
 
 PAGE: Final = 1_000
 _SHOWN: Final = 200

@@ -21,7 +21,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.spreadsheets import audit_trail
-from adapters.database.spreadsheets.contexts import Surrounding, read_surroundings
+from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts
 from adapters.database.spreadsheets.locked_import import counts_of, tools_of
 from adapters.database.spreadsheets.records import (
     CellsView,
@@ -51,6 +51,7 @@ from contracts.spreadsheets import (
 from domain.spreadsheets.records import Preview
 
 __all__ = [
+    "AvailableContext",
     "CellsView",
     "ColumnView",
     "ColumnsView",
@@ -60,7 +61,6 @@ __all__ = [
     "SpreadsheetRow",
     "SqlSpreadsheetViews",
     "SummaryView",
-    "Surrounding",
     "UndoConflict",
     "UndoView",
 ]
@@ -249,10 +249,10 @@ class SqlSpreadsheetViews:
             ]
             return Page(items, total.scalar_one())
 
-    async def surroundings(self, organisations: Collection[int]) -> Sequence[Surrounding]:
+    async def contexts(self, organisations: Collection[int]) -> Sequence[AvailableContext]:
         """Events, membership periods and races that imports of organisations can belong to."""
         async with self._database.reading() as connection:
-            return await read_surroundings(connection, organisations)
+            return await read_contexts(connection, organisations)
 
     async def note_upload(self, uuid: str, blob_name: str, subject: str, at: datetime) -> None:
         """Note a file on its way in, so that it is found if it never becomes an import."""

@@ -25,8 +25,8 @@ __all__ = [
     "SheetRows",
     "SheetType",
     "Target",
+    "context_ids",
     "organisation",
-    "surroundings",
 ]
 
 
@@ -88,7 +88,7 @@ def organisation(rows: SheetRows, context: ImportContext) -> Sequence[int]:
     return [context.organisation_id] * len(rows)
 
 
-def surroundings(rows: SheetRows, context: ImportContext) -> Sequence[int | None]:
+def context_ids(rows: SheetRows, context: ImportContext) -> Sequence[int | None]:
     """Event, membership period or race of the import, for each row."""
     return [context.context_id] * len(rows)
 

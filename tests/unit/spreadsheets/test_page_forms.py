@@ -17,7 +17,7 @@ from contracts.spreadsheets import (
     MappingStatus,
     SpreadsheetState,
 )
-from workers.gateway.pages.rendering import HERE, ago, number, plural
+from workers.gateway.pages.renderer import HERE, ago, number, plural
 from workers.gateway.pages.site import own_address
 from workers.gateway.pages.spreadsheets.forms import (
     Choice,

@@ -11,9 +11,9 @@ from contracts.spreadsheets import CellDecision
 from domain.spreadsheets import entities
 from domain.spreadsheets.countries import country_spellings
 from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness
+from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, EntityScope
 from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
-from domain.spreadsheets.spelling import value_key
 from domain.spreadsheets.types import SheetTypes
 from tests.support.sheets import CATEGORIES, JUNIOR, MASTERS, SENIOR, SHIRTS, TODAY, surroundings
 

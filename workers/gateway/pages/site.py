@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.gateway.http.csrf import csrf_token, csrf_valid
-from workers.gateway.pages.rendering import Templates, is_fragment
+from workers.gateway.pages.renderer import Templates, is_fragment
 from workers.gateway.pages.spreadsheets.forms import Form, read_form
 from workers.services.errors import Forbidden, NotFound, ServiceError, Unavailable
 from workers.services.identity import Identity

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from adapters.database.spreadsheets.views import (
+    AvailableContext,
     CellsView,
     ColumnsView,
     Page,
@@ -16,7 +17,6 @@ from adapters.database.spreadsheets.views import (
     SpreadsheetRow,
     SqlSpreadsheetViews,
     SummaryView,
-    Surrounding,
     UndoConflict,
     UndoView,
 )
@@ -112,11 +112,11 @@ class SpreadsheetQueries:
             raise NotFound("there is no such import in your organisations")
         return row
 
-    async def surroundings(self, who: Identity) -> Sequence[Surrounding]:
+    async def contexts(self, who: Identity) -> Sequence[AvailableContext]:
         """Events, membership periods and races that imports of theirs can belong to."""
         if not who.may_read:
             raise no_role()
-        return await self._views.surroundings(who.organisations)
+        return await self._views.contexts(who.organisations)
 
     async def columns(self, who: Identity, uuid: str) -> ColumnsView:
         """Column mappings with sample values, and their version."""

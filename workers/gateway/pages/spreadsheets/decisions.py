@@ -8,7 +8,7 @@ from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from contracts.spreadsheets import Layout
-from workers.gateway.pages.rendering import plural
+from workers.gateway.pages.renderer import plural
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.pages.spreadsheets import labels, panels
 from workers.gateway.pages.spreadsheets.forms import (

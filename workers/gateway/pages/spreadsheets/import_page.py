@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
-from workers.gateway.pages.rendering import is_fragment, number, plural
+from workers.gateway.pages.renderer import is_fragment, number, plural
 from workers.gateway.pages.site import Alert, Site, Visitor
 from workers.gateway.pages.spreadsheets import labels, panels
 from workers.gateway.pages.spreadsheets.forms import Choice

@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
-from workers.gateway.pages.rendering import ago
+from workers.gateway.pages.renderer import ago
 from workers.gateway.pages.spreadsheets.forms import (
     CREATE,
     LEFT_OUT,

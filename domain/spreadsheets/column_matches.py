@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingStatus
 from domain.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.match_keys import header_key
 from domain.spreadsheets.similarity import Lookalikes
-from domain.spreadsheets.spelling import header_key
 from domain.tabular.fields import normalise
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.spreadsheets import ColumnMapping, MappingStatus
+from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField, squash
-from domain.spreadsheets.matching import column_name, match_columns
 from domain.spreadsheets.types import SheetTypes
 from tests.support.chaos import examples
 from tests.support.sheets import SHIRTS
