@@ -18,7 +18,7 @@ class Heartbeater:
     """Reports to the server at regular intervals that the activity lives, and its progress.
 
     A context manager. Silent in local activities and where no heartbeat timeout is set. Until
-    the first `beat` it repeats what the previous attempt said last, so nothing is forgotten.
+    the first `beat` it repeats the last details of the previous attempt, so nothing is lost.
     """
 
     def __init__(self) -> None:

@@ -1,10 +1,10 @@
 """Names of failures as they stand in a workflow's history (`ApplicationError.type`).
 
 Transient            the service may recover in a moment
-Throttling           the service asked us to slow down, and often says for how long
-NotYet               the service is still busy with an earlier request, and says for how long
+Throttling           the service asked us to slow down, and often for how long
+NotYet               the service is still busy with an earlier request, and gives the delay
 Permanent            trying again cannot help
-  UnreadableDocument   the file is not what it says, damaged, encrypted or hostile
+  UnreadableDocument   the file is not what its name claims, damaged, encrypted or hostile
   InvalidDocument      the file can be read but lacks what its type requires
   MissingBlob          the file is not in the blob store
   InvalidDecision      an answer names what cannot be chosen

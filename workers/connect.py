@@ -13,7 +13,7 @@ class TemporalUnreachable(Exception):
 
 
 async def connect(address: str | None = None, *, runtime: Runtime | None = None) -> Client:
-    """Connect as the settings of the Temporal CLI say.
+    """Connect with the settings of the Temporal CLI.
 
     Args:
         address: Takes the place of `TEMPORAL_ADDRESS`; everything else, `TEMPORAL_PROFILE`,

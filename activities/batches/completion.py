@@ -34,7 +34,7 @@ class BatchCompletion:
         """Publish an announcement.
 
         A second run publishes it again under the same message id, by which receivers see that it
-        is the same one. The run's id is part of it: a batch that is loaded again says so anew.
+        is the same one. The run's id is part of it: a batch loaded again is announced again.
 
         Raises:
             ApplicationError: `Permanent` when there is no such announcement.

@@ -34,7 +34,7 @@ from domain.imports.tables import TABLES, TableSpec, scope_of
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
 _CONTAINERS: Final = (b"PK", b"\xd0\xcf\x11\xe0")
-"""First bytes of workbooks, whose size says little about what they hold."""
+"""First bytes of workbooks, whose size hardly shows what they hold."""
 NOTE_CHARACTERS: Final = 500
 _IGNORED_IN_NOTE: Final = 10
 

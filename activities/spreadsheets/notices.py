@@ -23,7 +23,7 @@ class SpreadsheetNotices:
         """Send one notice.
 
         A second run sends it again under the same key, by which receivers recognise it as the
-        same one. The run's id is part of it, because steps are numbered anew in each run.
+        same one. The run's id is part of it, because steps are numbered from 1 in each run.
         """
         info = activity.info()
         step = (info.workflow_id, info.workflow_run_id, notice.kind, info.activity_id)

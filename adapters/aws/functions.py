@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.arns import queue_arn
 from adapters.aws.backoff import SHORTEST, backoff_proportional_to_elapsed
-from adapters.aws.errors import Missing, aws, says
+from adapters.aws.errors import Missing, aws, has_code
 from adapters.aws.mappings import Mappings
 from adapters.aws.packages import code_of
 from adapters.ports import Denied, NotYet, SourceFunction
@@ -129,7 +129,7 @@ class AwsFunctions:
                     FunctionName=names.function, ReservedConcurrentExecutions=plan.concurrency
                 )
         except Denied as error:
-            if not says(error, "InvalidParameterValueException"):
+            if not has_code(error, "InvalidParameterValueException"):
                 raise
             raise Denied(
                 f"{error}: {UNRESERVED} of an account's concurrency must stay unreserved; lower "
@@ -239,7 +239,7 @@ class AwsFunctions:
                         **alike,
                     )
         except Denied as error:
-            if says(error, "ResourceConflictException"):
+            if has_code(error, "ResourceConflictException"):
                 raise NotYet(f"another attempt makes {names.function}", SHORTEST) from error
             raise
 

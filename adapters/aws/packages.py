@@ -28,7 +28,7 @@ async def code_of(
 
     Raises:
         Denied: The package is too large to be passed on.
-        Unavailable: It cannot be fetched, or is not what its checksum says.
+        Unavailable: It cannot be fetched, or does not match its checksum.
     """
     code, config = function.get("Code", {}), function.get("Configuration", {})
     if image := code.get("ResolvedImageUri") or code.get("ImageUri"):
@@ -38,7 +38,7 @@ async def code_of(
     package = await _fetch(code.get("Location", ""), transport)
     checksum = base64.b64encode(hashlib.sha256(package).digest()).decode()
     if checksum != config.get("CodeSha256"):
-        raise Unavailable("the package of the source function is not what its checksum says")
+        raise Unavailable("the package of the source function does not match its checksum")
     return {"ZipFile": package}
 
 

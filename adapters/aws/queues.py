@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from adapters.aws.errors import Missing, aws, says, settling
+from adapters.aws.errors import Missing, aws, has_code, settling
 from adapters.aws.redrive import Redrive
 from adapters.ports import Denied
 from contracts.batches import (
@@ -226,7 +226,7 @@ class AwsQueues:
                     QueueName=name, Attributes=cast(Any, dict(wanted)), tags={WORKFLOW_TAG: owner}
                 )
         except Denied as error:
-            if not says(error, *_OTHER_ATTRIBUTES):
+            if not has_code(error, *_OTHER_ATTRIBUTES):
                 raise
             await self._adopt(name, wanted, owner)
 
@@ -291,7 +291,7 @@ def _fit(text: str) -> str:
 
 def _is_canary(body: str) -> bool:
     try:
-        said = json.loads(body)
+        content = json.loads(body)
     except ValueError:
         return False
-    return isinstance(said, dict) and cast(dict[str, Any], said).get("eventType") == CANARY
+    return isinstance(content, dict) and cast(dict[str, Any], content).get("eventType") == CANARY

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from adapters.aws.errors import aws, is_trouble, says, settling
+from adapters.aws.errors import aws, has_code, is_trouble, settling
 from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
 from contracts.batches import Redriven
 
@@ -157,7 +157,7 @@ class Redrive:
 
 def _has_no_tasks(error: PortError) -> bool:
     """Whether the messages have to be moved in another way, for now or for ever."""
-    return says(error, *_WITHOUT_TASKS) or is_trouble(error)
+    return has_code(error, *_WITHOUT_TASKS) or is_trouble(error)
 
 
 def _business_key(message: "MessageTypeDef") -> bytes:

@@ -40,7 +40,7 @@ class Format(Enum):
     DOCX = "a Word document"
     PPTX = "a presentation"
     OFFICE_PACKAGE = "an Office file"
-    """With the directory of one, but none of the folders that say which."""
+    """With the directory of one, but none of the folders that show which."""
     ODS = "an OpenDocument spreadsheet"
     LOCKED_ODS = "a protected OpenDocument spreadsheet"
     OPEN_DOCUMENT = "an OpenDocument file"
@@ -51,7 +51,7 @@ class Format(Enum):
     COMPOUND = "an old Office file"
     DAMAGED_COMPOUND = "a damaged old Office file"
     PLAIN = "a text"
-    """Nothing at its beginning says otherwise: a text, or of no kind that is known."""
+    """Nothing at its beginning shows otherwise: a text, or of no kind that is known."""
 
 
 _HEADS: Final = {

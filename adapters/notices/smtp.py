@@ -40,7 +40,7 @@ class MailServer:
     host: str
     port: int
     security: str
-    """`smtps`: TLS from the first byte; `smtp+starttls`: before anything is said; `smtp`: none."""
+    """`smtps`: TLS from the first byte; `smtp+starttls`: before the first command; `smtp`: none."""
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
@@ -178,10 +178,12 @@ class SmtpNotices:
 
     def _refused(self, codes: Sequence[int]) -> PortError:
         # The server's own words name people.
-        says = f"the mail server {self._place} answered {', '.join(map(str, sorted(set(codes))))}"
+        summary = (
+            f"the mail server {self._place} answered {', '.join(map(str, sorted(set(codes))))}"
+        )
         if codes and all(400 <= code < 500 for code in codes):
-            return Unavailable(says)
-        return PortError(f"{says}; are DOCFLOW_SMTP_URL and DOCFLOW_NOTIFY_FROM right?")
+            return Unavailable(summary)
+        return PortError(f"{summary}; are DOCFLOW_SMTP_URL and DOCFLOW_NOTIFY_FROM right?")
 
     @property
     def _place(self) -> str:

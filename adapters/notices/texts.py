@@ -1,4 +1,4 @@
-"""What a notice says to people."""
+"""Subject and body of a notice."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -24,8 +24,8 @@ _SUBJECT_CHARACTERS: Final = 150
 
 def subject_of(notice: Notice) -> str:
     """One line that names the file and what is the matter."""
-    says = _SUBJECTS.get(notice.kind, "has news")
-    return f"{_one_line(notice.filename)[:_SUBJECT_CHARACTERS]} {says}"
+    summary = _SUBJECTS.get(notice.kind, "has news")
+    return f"{_one_line(notice.filename)[:_SUBJECT_CHARACTERS]} {summary}"
 
 
 def body_of(notice: Notice) -> str:

@@ -127,17 +127,17 @@ class WebhookNotices:
     def _judge(self, status: int, headers: httpx.Headers) -> None:
         if 200 <= status < 300:
             return
-        says = f"the webhook at {self._host} answered {status}"
+        summary = f"the webhook at {self._host} answered {status}"
         pause = _retry_after(headers.get("Retry-After"))
         if status == 429 or (status == 503 and pause is not None):
-            raise Throttled(says, pause)
+            raise Throttled(summary, pause)
         if status == 408 or status >= 500:
-            raise Unavailable(says)
-        raise PortError(f"{says}; does DOCFLOW_NOTIFY_WEBHOOK_URL name a receiver of notices?")
+            raise Unavailable(summary)
+        raise PortError(f"{summary}; does DOCFLOW_NOTIFY_WEBHOOK_URL name a receiver of notices?")
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3); None when it says none."""
+    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3); None when there is none."""
     if value is None:
         return None
     if value.isascii() and value.isdigit():

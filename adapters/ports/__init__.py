@@ -4,7 +4,7 @@ Errors of the ports:
 
     PortError
       BlobNotFound          there is no blob of that name
-      UnreadableDocument    the file is not what it says, damaged, encrypted or hostile
+      UnreadableDocument    the file is not what its name claims, damaged, encrypted or hostile
       Denied                the service refuses permanently: rights, limits, names
       NotYet                the service is still busy with an earlier request
       Unavailable           the service may recover in a moment

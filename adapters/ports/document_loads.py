@@ -47,7 +47,7 @@ class Extracted:
     modified_at: datetime | None = None
     pages: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Everything else that the file says about itself, bounded."""
+    """All other metadata of the file, bounded."""
     thread: Sequence[str] = ()
     """Message ids of a mail: its own, then those that it answers."""
     files: Sequence[ExtractedFile] = ()
@@ -77,7 +77,7 @@ class DocumentTexts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadFacts:
-    """What the tables say about a document."""
+    """What the tables hold about a document."""
 
     state: DocumentState | None
     """None: not begun."""
@@ -140,7 +140,7 @@ class LoadStore(Protocol):
         ...
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a document could not be loaded, for good.
+        """Record that a document could not be loaded, permanently.
 
         A failure because of relations or attachments is removed once a message of
         that kind has been loaded.

@@ -14,7 +14,7 @@ class Notifications(Protocol):
         """Send a notice.
 
         Args:
-            notice: What to say.
+            notice: The notice.
             key: The same for every attempt at the same notice; receivers may dedupe on it.
         """
         ...

@@ -95,9 +95,9 @@ def _temporal() -> Generator[None]:
     try:
         yield
     except RPCError as error:
-        said = f"Temporal does not answer: {error.message}"
+        message = f"Temporal does not answer: {error.message}"
         if error.status is RPCStatusCode.RESOURCE_EXHAUSTED:
-            raise Throttled(said) from error
+            raise Throttled(message) from error
         if error.status in _REFUSALS:
             raise Denied(f"Temporal refuses: {error.message}") from error
-        raise Unavailable(said) from error
+        raise Unavailable(message) from error

@@ -100,7 +100,7 @@ class Resource(StrEnum):
 
 
 class ResourceState(StrEnum):
-    """What became of a resource."""
+    """Outcome of a resource."""
 
     CREATING = "creating"
     READY = "ready"

@@ -144,7 +144,7 @@ class Closing(Contract):
     state: ImportState
     reason: Reason | None = None
     outcome: HandlerOutcome | None = None
-    """None: counts are what the progress mark says."""
+    """None: the counts of the progress mark."""
 
 
 class ImportOrder(Contract):

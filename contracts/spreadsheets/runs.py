@@ -69,7 +69,7 @@ class SpreadsheetOrder(Contract):
     auto_start: bool = False
     """Go straight through when nothing needs a person."""
     dry_run: bool = False
-    """Validate every row and say what would change; write nothing."""
+    """Validate every row and report what would change; write nothing."""
     layout: Layout = Layout()
     patience: Patience = Patience()
     fingerprint: Annotated[str, StringConstraints(max_length=64)] | None = None
@@ -88,7 +88,7 @@ class AnalysisInput(Contract):
 
 
 class Analysis(Contract):
-    """What the top of the file says. The preview and samples are in the database."""
+    """What the top of the file holds. The preview and samples are in the database."""
 
     layout: Layout
     """As found; `header_line` is set."""
@@ -173,7 +173,7 @@ class ProcessInput(Contract):
 
 
 class ProcessCursor(Contract):
-    """Heartbeat of `spreadsheets.process`: what the progress mark in the database says too."""
+    """Heartbeat of `spreadsheets.process`: what the progress mark in the database holds too."""
 
     rows: int
     total: int
@@ -257,7 +257,7 @@ class ReportInput(Contract):
 
 
 class SpreadsheetProgress(Contract):
-    """The state of a run: what it continues from when its history begins anew."""
+    """The state of a run: what it continues from as a new run."""
 
     state: SpreadsheetState = SpreadsheetState.UPLOADED
     sequence: int = 0

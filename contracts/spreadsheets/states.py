@@ -53,7 +53,7 @@ class MappingStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a row."""
+    """Outcome of a row."""
 
     CREATED = "CREATED"
     UPDATED = "UPDATED"

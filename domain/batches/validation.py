@@ -64,7 +64,7 @@ def of_infrastructure(key: BatchKey, status: LoaderStatus, exists: bool) -> Vali
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another batch of the case that says it is in `processing`."""
+    """Another batch of the case whose row is in `processing`."""
 
     batch_id: int
     since: datetime

@@ -50,7 +50,7 @@ class ScheduleChunks:
     every attempt, because each reads from the beginning.
 
     Args:
-        items: What the source says, from the beginning.
+        items: What the source holds, from the beginning.
         project_id: Project of the message.
         new_occurrences: Makes the counter of one table's keys; closed with the table.
         resume_at: Cursor of an earlier attempt; one chunk ends exactly there.

@@ -37,7 +37,7 @@ def match_columns(
     fields: Sequence[SheetField],
     remembered: Mapping[str, str],
 ) -> tuple[ColumnMapping, ...]:
-    """Find out what columns mean: by name, by other names, by what people said before.
+    """Find out what columns mean: by name, by other names, by earlier decisions.
 
     Likeness never decides, it only suggests. No two columns get one field: the better match has
     it, of equals the first, and the other column has it as a suggestion.

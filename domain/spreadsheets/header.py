@@ -53,7 +53,7 @@ def find_header(
     Args:
         rows: Line and cells, from the top; a given `header_line` among them.
         fields: Fields of the import type.
-        header_line: Line that a person says it is.
+        header_line: Line that a person has set.
 
     Raises:
         InvalidDocument: There are no rows, or nothing on the given line.

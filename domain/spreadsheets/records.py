@@ -83,7 +83,7 @@ class FoundValue:
     value: str
     rows: int
     target_id: int | None = None
-    """What it means, where that is certain; None: a person has to say."""
+    """What it means, where that is certain; None: a person has to decide."""
     target_name: str | None = None
     confidence: float = 0
     alternatives: Sequence[tuple[int, str, float]] = ()

@@ -110,7 +110,7 @@ def check_decision(
 
     Args:
         field: The field whose value it is.
-        decision: What a person says.
+        decision: A person's decision.
         entities: The candidates of the field, by id.
     """
     choices = (decision.target_id is not None, decision.confirm, decision.ignore, decision.create)

@@ -16,7 +16,7 @@ from domain.tabular.values import readable
 
 VALUE_CHARACTERS: Final = 200
 OPEN_KEPT: Final = 100_000
-"""Values without a decision that a book knows; some 40 MB. It asks anew about further ones."""
+"""Values without a decision that a book knows; some 40 MB. Further ones are asked for again."""
 
 
 class NoEntity(Enum):
@@ -25,7 +25,7 @@ class NoEntity(Enum):
     IGNORED = "ignored"
     """The cell counts as blank."""
     OPEN = "open"
-    """A person has to say."""
+    """A person has to decide."""
     TO_CREATE = "to create"
     """A row that is yet to be made, in a dry run; the cell has a value without an id."""
 

@@ -110,7 +110,7 @@ class ExternalSystems:
             Endpoint=got["Attributes"]["QueueArn"],
             Attributes={
                 "RawMessageDelivery": "true",
-                "FilterPolicy": json.dumps({"eventType": [said.value for said in Announcement]}),
+                "FilterPolicy": json.dumps({"eventType": [kind.value for kind in Announcement]}),
             },
         )
         return queue["QueueUrl"]
@@ -119,10 +119,10 @@ class ExternalSystems:
         while True:
             got = await self.clients.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=2)
             for message in got.get("Messages", []):
-                said: dict[str, Any] = json.loads(message.get("Body", ""))
-                if said["eventType"] == Announcement.BATCH_END_START:
+                content: dict[str, Any] = json.loads(message.get("Body", ""))
+                if content["eventType"] == Announcement.BATCH_END_START:
                     await self.send_event(
-                        BatchEndFinished(case_id=said["caseId"], batch_id=said["batchId"])
+                        BatchEndFinished(case_id=content["caseId"], batch_id=content["batchId"])
                     )
                 await self.clients.sqs.delete_message(
                     QueueUrl=queue, ReceiptHandle=message.get("ReceiptHandle", "")

@@ -63,7 +63,7 @@ class SpreadsheetPerson:
         return str(made["identifier"])
 
     async def bring_to_its_end(self) -> tuple[SpreadsheetState, Counts]:
-        """Answer what is asked until it has ended; final state and what became of the rows.
+        """Answer what is asked until it has ended; final state and outcomes of the rows.
 
         Raises:
             ApiError: An answer is refused.

@@ -161,7 +161,7 @@ class MessageQueue:
         return message
 
     def take_next(self) -> Message | None:
-        """Give the oldest active message away for good."""
+        """Deliver the oldest active message without a lock."""
         message = self._next_active()
         if message is not None:
             self._remove(message)
@@ -180,7 +180,7 @@ class MessageQueue:
         return messages
 
     def take_deferred(self, sequence_numbers: Sequence[int]) -> list[Message]:
-        """Give deferred messages away for good; all of them or none.
+        """Deliver deferred messages without a lock; all of them or none.
 
         Raises:
             MessageNotFound: One is not deferred.

@@ -28,7 +28,7 @@ SPARE_SECONDS: Final = 3.0
 
 
 class Context(Protocol):
-    """What Lambda says about an event."""
+    """The context that Lambda passes with an event."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Until the process is ended."""

@@ -102,7 +102,7 @@ def _health(service: SpreadsheetService) -> APIRouter:
 
 
 def _describe(app: FastAPI) -> None:
-    """Make the OpenAPI document say what problems look like."""
+    """Describe problems in the OpenAPI document."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:

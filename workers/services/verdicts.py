@@ -1,4 +1,4 @@
-"""What becomes of a message once docflow has looked at it; the queue's side carries it out."""
+"""The verdict on a message; the consumer of the queue carries it out."""
 
 from dataclasses import dataclass
 from typing import Final

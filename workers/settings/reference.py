@@ -1,6 +1,6 @@
 """The reference page of all settings, as Markdown.
 
-`python -m workers.settings.reference > docs/reference/settings.md` writes it anew.
+`python -m workers.settings.reference > docs/reference/settings.md` writes it.
 """
 
 import inspect

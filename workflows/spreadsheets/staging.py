@@ -21,7 +21,7 @@ class Staging:
         self._task: asyncio.Task[Staged] | None = None
 
     def restart(self) -> None:
-        """Stage the rows anew unless they are staged: the layout may have changed."""
+        """Stage the rows again unless they are staged: the layout may have changed."""
         self.cancel()
         self._task = None
         if self._run.now.staged is None:

@@ -166,7 +166,7 @@ class SqlLoadStore:
         await self._once(event, LoadStep.ATTACHMENTS, write)
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a document could not be loaded, for good."""
+        """Record that a document could not be loaded, permanently."""
         values = {
             "batch_id": event.batch_id,
             "state": DocumentState.FAILED.value,
@@ -328,7 +328,7 @@ def _checkpoints(event: DocumentEvent) -> Any:
 
 
 def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:
-    """What stays said of relations or attachments that failed in this very batch."""
+    """The reasons kept for relations or attachments that failed in this very batch."""
     forgotten = or_(
         documents.c.batch_id != event.batch_id, documents.c.failed_event == event.event_type
     )

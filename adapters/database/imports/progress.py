@@ -1,4 +1,4 @@
-"""The progress mark of a load, what was rejected on the way, and who may move it on.
+"""The progress mark of a load, what was rejected on the way, and who may advance it.
 
 Every write first opens its load: that locks the mark until the transaction ends, so that of two
 attempts at the same task (the older may be a worker that was thought dead) one waits, and then

@@ -90,7 +90,7 @@ BOOKKEEPING: Final = frozenset(
 def domain_table(name: str, key: tuple[Column[Any], ...], *columns: Column[Any]) -> Table:
     """A table whose natural key is its primary key, with the store's own columns.
 
-    `version` counts the changes from 1; `source_task` and `source_line` say which import
+    `version` counts the changes from 1; `source_task` and `source_line` name the import
     changed the row last, and from which line of its file.
     """
     table = Table(

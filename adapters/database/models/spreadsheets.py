@@ -146,7 +146,7 @@ spreadsheet_results = Table(
     ),
     sqlite_with_rowid=False,
 )
-"""What became of each row. Where most were created, those are found without an index."""
+"""Outcome of each row. Where most were created, those are found without an index."""
 
 spreadsheet_parked = Table(
     "spreadsheet_parked",

@@ -32,7 +32,7 @@ async def add(
         tools: Of this database.
         run: Id of the workflow.
         lines: What was decided.
-        version: Of the mappings that the lines become. A worker that dies before it can say that
+        version: Of the mappings that the lines become. A worker that dies before it can report that
             it took an answer takes it again, later: the version is the same, the moment is not.
     """
     rows = [_row(run, line, version) for line in lines]

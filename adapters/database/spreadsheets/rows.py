@@ -89,7 +89,7 @@ def _is_next(chunk: SheetChunk, mark: SheetMark) -> bool:
 
 @dataclass
 class _Done:
-    """What a chunk has done: places of its source rows by what became of them."""
+    """What a chunk has done: places of its source rows by their outcome."""
 
     created: set[int] = field(default_factory=set[int])
     touched: set[int] = field(default_factory=set[int])

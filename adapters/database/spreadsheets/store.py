@@ -124,7 +124,7 @@ class SqlSpreadsheetStore:
     async def remembered_values(
         self, organisation_id: int, import_type: str, field: str
     ) -> Mapping[str, int]:
-        """Value, without case and needless spaces, to entity id, of those decided before."""
+        """Value, without case and extra spaces, to entity id, of those decided before."""
         async with self._database.reading() as connection:
             return await store_values.remembered(connection, organisation_id, import_type, field)
 

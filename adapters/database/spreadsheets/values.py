@@ -189,17 +189,17 @@ def _line(
     order: DecideCells, decision: CellDecision, row: Any, target: Entity | None
 ) -> DecisionRecord:
     if decision.ignore:
-        said = "ignored"
+        shown = "ignored"
     elif decision.confirm:
-        said = "confirmed"
+        shown = "confirmed"
     elif target is None:
-        said = "created"
+        shown = "created"
     else:
-        said = target.name
+        shown = target.name
     return DecisionRecord(
         kind="value",
         subject=f"{row.field}: {row.value}"[:_SHOWN],
-        decision=clean(said)[:_SHOWN],
+        decision=clean(shown)[:_SHOWN],
         by=order.by,
         at=order.at,
         confidence=row.confidence if row.target_id is not None else None,

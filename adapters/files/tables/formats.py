@@ -1,4 +1,4 @@
-"""Which files are read as tables, and what is said about the others."""
+"""Which files are read as tables, and the messages about the others."""
 
 from enum import Enum
 from pathlib import Path

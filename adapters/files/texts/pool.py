@@ -20,7 +20,7 @@ _MARGIN: Final = 30
 
 
 class _Lost(Exception):
-    """The reading process has ended, or says what it cannot."""
+    """The reader process has ended, or returned invalid data."""
 
 
 class FileTexts:

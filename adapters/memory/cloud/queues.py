@@ -184,7 +184,7 @@ class MemoryTopic:
 
 def _is_canary(body: str) -> bool:
     try:
-        said = json.loads(body)
+        content = json.loads(body)
     except ValueError:
         return False
-    return isinstance(said, dict) and cast(dict[str, Any], said).get("eventType") == CANARY
+    return isinstance(content, dict) and cast(dict[str, Any], content).get("eventType") == CANARY

@@ -54,8 +54,8 @@ async def test_an_image_is_named_as_it_was_resolved(code: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (httpx.Response(200, content=PACKAGE[:-1]), "not what its checksum says"),
-        (httpx.Response(200, content=b""), "not what its checksum says"),
+        (httpx.Response(200, content=PACKAGE[:-1]), "does not match its checksum"),
+        (httpx.Response(200, content=b""), "does not match its checksum"),
         (httpx.Response(403, content=PACKAGE), "HTTP 403"),
         (httpx.Response(302, headers={"location": "http://169.254.169.254/"}), "HTTP 302"),
         (httpx.ReadTimeout("slow"), "ReadTimeout"),

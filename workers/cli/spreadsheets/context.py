@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from workers.services.spreadsheets.access import Access
     from workers.settings.gateway import GatewaySettings
 
-UuidArgument = Annotated[str, typer.Argument(metavar="UUID", help="As `spreadsheets list` says.")]
+UuidArgument = Annotated[
+    str, typer.Argument(metavar="UUID", help="As `spreadsheets list` shows it.")
+]
 
 OPTIONS: Mapping[str, str] = {
     "importType": "--type",

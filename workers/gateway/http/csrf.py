@@ -15,7 +15,7 @@ _CONTEXT: Final = b"docflow form "
 def csrf_token(session: str) -> str:
     """The token that forms of a session carry.
 
-    Only a client that can read the session's cookie can make it; without the cookie it is useless.
+    Only a client that can read the session's cookie can make it; alone it is useless.
 
     Args:
         session: Value of the session cookie.

@@ -146,7 +146,7 @@ _KINDS: Final[Mapping[int, str]] = {
 }
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
     400: "the body is no text",
-    401: "no token, or one that is not believed",
+    401: "no token, or one that is not valid",
     403: "the roles of the token do not allow it",
     404: "no such import in your organisations",
     406: "required mappings are still open",

@@ -49,7 +49,7 @@ class Upload:
             limit: Bytes of the file.
 
         Raises:
-            TooLarge: The request says that it has more.
+            TooLarge: Its Content-Length is above the limit.
             UnsupportedFile: It is no form upload.
             Refused: Its headers are malformed.
         """
@@ -147,7 +147,7 @@ class Upload:
 
 
 class _Form:
-    """What the parts of a form say, as the parser comes upon them."""
+    """The parts of a form, as the parser finds them."""
 
     def __init__(self, boundary: bytes) -> None:
         self.fields: dict[str, str] = {}

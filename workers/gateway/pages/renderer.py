@@ -33,7 +33,7 @@ def percent(score: float) -> str:
 
 
 def ago(then: datetime, now: datetime | None = None) -> str:
-    """How long something has been so, in the largest unit that says something."""
+    """How long something has been so, in the largest suitable unit."""
     passed = (now or datetime.now(UTC)) - then
     for step, unit in _STEPS:
         if passed >= step:

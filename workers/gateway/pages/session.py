@@ -63,7 +63,7 @@ class SessionPages:
         return answer
 
     def _is_https(self, request: Request) -> bool:
-        """Whether people come by https; a proxy may take it off on the way here."""
+        """Whether people use https; a proxy may terminate TLS."""
         public = self._site.service.settings.public_url or ""
         return public.startswith("https://") or request.url.scheme == "https"
 

@@ -139,7 +139,7 @@ class Site:
         )
 
     async def refusal(self, request: Request, error: ServiceError) -> Response:
-        """Say why something cannot be done: in place to a script, else as a page."""
+        """Report why something cannot be done: in place to a script, else as a page."""
         alert = Alert(error.title, sentence(error))
         if is_fragment(request):
             return self.in_place(request, alert, error.status)
@@ -153,7 +153,7 @@ class Site:
         """A notice at the top of the page that is open; all else on it stays as it is.
 
         A page that asks by itself, again and again, gets the same notice each time: merged into
-        what is there, it is neither read out nor focused anew.
+        what is there, it is neither read out nor focused again.
         """
         alert = replace(alert, quiet=request.method == "GET")
         headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerMorph"}
@@ -200,7 +200,7 @@ def page_route(site: Site) -> type[APIRoute]:
 
 
 def sentence(error: ServiceError) -> str:
-    """What an error says, as a sentence; names of fields are for programs."""
+    """The message of an error as a sentence; names of fields are for programs."""
     text = _WIRE_NAME.sub("", str(error))
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 

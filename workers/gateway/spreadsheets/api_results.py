@@ -40,7 +40,7 @@ async def get_results(
     page: PageNumber = 0,
     size: PageSize = 50,
 ) -> list[ResultView]:
-    """What became of each row, by its number in the file."""
+    """Outcome of each row, by its number in the file."""
     found = await service.results(who, uuid, outcome=outcome, page=page, size=size)
     describe_page(request, response, found.total, page, size)
     return serializers.result_views(found.items)

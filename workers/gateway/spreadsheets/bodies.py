@@ -17,7 +17,7 @@ from workers.services.spreadsheets.upload_form import Body
 
 
 class ColumnDecisionBody(Body):
-    """What a person says about one column: exactly one of targetField, confirm and ignore."""
+    """A decision about one column: exactly one of targetField, confirm and ignore."""
 
     id: int = Field(ge=1, le=COLUMNS)
     target_field: FieldName | None = None
@@ -38,7 +38,7 @@ class ColumnDecisionBody(Body):
 
 
 class CellDecisionBody(Body):
-    """What a person says about one value: exactly one of the four."""
+    """A decision about one value: exactly one of the four."""
 
     id: int = Field(ge=1, le=2**53)
     target_entity_id: EntityId | None = None

@@ -111,7 +111,7 @@ class ImportIntake:
 
 
 def summary(message: ImportMessage) -> str:
-    """One sentence that says what a run is about, within the server's limit."""
+    """One sentence on what a run is about, within the server's limit."""
     what = message.document_type.value.replace("_", " ")
     project = f"project {message.project_id}"
     match message:

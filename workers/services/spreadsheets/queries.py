@@ -43,7 +43,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _POLL_SECONDS: Final = 0.5
 _SILENCE_SECONDS: Final = 15
 _WATCH_SECONDS: Final = 15 * 60
-"""A watcher is disconnected then and reconnects with a token that is checked anew."""
+"""A watcher is disconnected then and reconnects with a token that is checked again."""
 
 
 Result = TypeVar("Result")
@@ -124,7 +124,7 @@ class SpreadsheetQueries:
         return await self._views.columns(uuid)
 
     async def preview(self, who: Identity, uuid: str) -> Preview | None:
-        """The first rows of the file; None while it is still being looked at."""
+        """The first rows of the file; None while it is still being analysed."""
         await self.kept(who, uuid)
         return await self._views.preview(uuid)
 

@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 RPC_TIMEOUT: Final = timedelta(seconds=5)
 _ANSWER_SECONDS: Final = 30
-"""How long a run may take for its answer: reading the top of a file anew is the slowest."""
+"""How long a run may take for its answer: reading the top of a file again is the slowest."""
 _ONCE_MORE_SECONDS: Final = 0.1
 _GONE_MEANWHILE: Final = "AcceptedUpdateCompletedWorkflow"
 
@@ -164,10 +164,10 @@ class SpreadsheetRuns:
             )
 
     async def refuse_failed_undo(self, uuid: str) -> None:
-        """Say why an undo could not begin, if it could not.
+        """Report why an undo could not begin, if it could not.
 
         Raises:
-            WrongState: What the run says.
+            WrongState: With the reason of the run.
             TemporalUnavailable: Temporal does not answer.
         """
         handle = self._client.get_workflow_handle(undo_id(uuid))

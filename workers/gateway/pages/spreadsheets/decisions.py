@@ -49,7 +49,7 @@ class Sent:
         """Of the mappings that the person saw.
 
         Raises:
-            Refused: The form does not say.
+            Refused: The form does not name one.
         """
         version = self.form.whole("version")
         if version is None:

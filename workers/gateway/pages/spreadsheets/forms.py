@@ -1,4 +1,4 @@
-"""Forms of the mapping pages: what was chosen, what of it is new, and what became of it meanwhile.
+"""Forms of the mapping pages: what was chosen, what of it is new, and what has changed meanwhile.
 
 A choice travels as text: "" nothing yet, "-" left out, "+" created, a field's name for a column,
 `id:name` of a candidate for a value. The form also carries what it showed (`seen`), so that a
@@ -141,12 +141,12 @@ async def read_form(request: Request) -> Form:
 
 
 def shown_column(column: Column) -> str:
-    """The choice that says what a column means now."""
+    """The choice for what a column means now."""
     return LEFT_OUT if column.status is MappingStatus.IGNORED else column.target or OPEN
 
 
 def shown_cell(cell: Cell) -> str:
-    """The choice that says what a value means now."""
+    """The choice for what a value means now."""
     if cell.status is MappingStatus.IGNORED:
         return LEFT_OUT
     if cell.create:

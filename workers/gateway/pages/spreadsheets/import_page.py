@@ -55,7 +55,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class ClientState:
-    """What a page says that it shows."""
+    """The state that a page reports as shown."""
 
     revision: int
     version: int
@@ -128,7 +128,7 @@ class ImportPage:
         quarter: int = -1,
         confirmed: int | None = None,
     ) -> Response:
-        """What has changed since a page was made; nothing to say is an empty answer."""
+        """What has changed since a page was made; no change is an empty answer."""
         visitor = await self._site.visitor(request)
         client = ClientState(revision, version, panel, quarter, confirmed)
         row = await self._site.service.get(visitor.who, uuid)

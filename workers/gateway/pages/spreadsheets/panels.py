@@ -125,7 +125,7 @@ async def _trail(
     row: SpreadsheetRow,
     choices: Mapping[int, Choice] | None,
 ) -> Trail:
-    """Needed only to say who was faster."""
+    """Needed only to name who was faster."""
     if not choices:
         return Trail(())
     return Trail((await service.decisions(who, row.uuid, size=_TRAIL)).items)
