@@ -172,7 +172,7 @@ async def test_markup_in_a_file_is_shown_as_it_stands(site: Site) -> None:
         assert await page.evaluate("window.broken") is None
 
 
-async def test_nobody_gets_in_without_a_token(site: Site) -> None:
+async def test_access_without_a_token_is_refused(site: Site) -> None:
     async with httpx.AsyncClient(base_url=site.address) as anonymous:
         answer = await anonymous.get("/imports?state=FAILED")
         assert answer.status_code == 303

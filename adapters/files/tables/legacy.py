@@ -89,10 +89,10 @@ def _frames(
     """Frames of the child: names of sheets, then rows, then the end."""
     try:
         while body := sandbox.read_frame(pipe, _MOST_FRAME_BYTES):
-            kind, content = marshal.loads(body)  # noqa: S302 - written by our own child
-            if kind == "end":
+            tag, content = marshal.loads(body)  # noqa: S302 - written by our own child
+            if tag == "end":
                 return
-            if kind == "unreadable":
+            if tag == "unreadable":
                 raise UnreadableDocument(content)
             yield content
     except sandbox.FrameTooLong:

@@ -57,7 +57,7 @@ async def test_attempts_at_one_chunk_write_it_once(
     assert len(await results(database, sheet.uuid)) == 50
 
 
-async def test_a_person_whom_somebody_else_adds_meanwhile_is_met_at_the_next_attempt(
+async def test_a_person_added_concurrently_is_found_at_the_next_attempt(
     postgres_database_url: str,
 ) -> None:
     async with (

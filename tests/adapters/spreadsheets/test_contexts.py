@@ -17,5 +17,5 @@ async def test_an_organisation_sees_its_own_alone(
     }
 
 
-async def test_nobody_has_nothing(views: SqlSpreadsheetViews, club: SampleClub) -> None:
+async def test_an_unknown_person_has_nothing(views: SqlSpreadsheetViews, club: SampleClub) -> None:
     assert await views.contexts([]) == []

@@ -78,7 +78,7 @@ async def test_a_package_that_is_too_large_is_not_held(size: int) -> None:
         await code_of(function(CodeSize=size), storage(answer))
 
 
-async def test_an_address_that_is_none_is_told() -> None:
+async def test_an_invalid_address_is_reported() -> None:
     wrong = {**function(), "Code": {"Location": "http://[::"}}
     with pytest.raises(Unavailable, match="InvalidURL"):
         await code_of(wrong)

@@ -90,7 +90,7 @@ class Runs(Scripted):
         return workflow_id in self.ids
 
 
-async def test_noting_writes_events_and_says_which_batches_have_a_run() -> None:
+async def test_recording_writes_events_and_returns_which_batches_have_a_run() -> None:
     processing = LoaderStatus.PROCESSING
     line = WaitingBatches(batches=(waiting(1, processing), waiting(2, processing), waiting(4)))
     store, runs = Scripted(note=line), Runs("batch/7/2", "batch/7/4", "batch/7/9")
@@ -155,7 +155,7 @@ class Journey:
 
 
 @pytest.mark.parametrize("moves_after", [1, 2])
-async def test_a_message_that_moves_while_it_is_looked_for_is_seen(moves_after: int) -> None:
+async def test_a_message_that_moves_during_the_search_is_found(moves_after: int) -> None:
     journey = Journey(moves_after=moves_after)
     work = StepInput(key=KEY, plan=PLAN)
     seen = await environment().run(BatchDrain(journey, journey, Scripted()).look, work)

@@ -75,7 +75,7 @@ def test_german_names_do_not_hang_on_the_environment(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("value", ["Deutschlnd", "XX", "Virgin Islands", "Germany or Austria"])
-def test_countries_that_nobody_can_tell(value: str) -> None:
+def test_ambiguous_countries(value: str) -> None:
     found = resolver_of("countries").resolve(value, ALL_COUNTRIES)
     assert found.target is None
     assert found.confidence == 0
@@ -129,7 +129,7 @@ def test_signs_make_a_difference() -> None:
     ]
 
 
-def test_a_name_goes_before_a_spelling() -> None:
+def test_a_name_ranks_before_a_spelling() -> None:
     context = surroundings(
         entities={"event_categories": [Entity(1, "Men", ("M", "Open")), Entity(2, "Open")]}
     )
