@@ -70,8 +70,8 @@ def _judge(error: Exception) -> _Verdict:
         case _:
             # A fault of ours may hang on the moment (a race, a full disk): it gets the attempts
             # of a transient failure, then a person sees it.
-            # Libraries put statements and values below their first line, which are nobody's
-            # business outside; the log has them.
+            # Libraries put statements and values below their first line; they are not for
+            # outside readers, and the log has them.
             first, *_ = text.splitlines() or [text]
             unexpected = f"unexpected {type(error).__name__}: {first}"
             return _Verdict(TRANSIENT, unexpected, TRANSIENT_ATTEMPTS)

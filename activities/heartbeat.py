@@ -11,14 +11,14 @@ from contracts.base import Contract
 
 LONGEST_PAUSE: Final = 1.0
 """Seconds between heartbeats, whatever the timeout: that fresh a person sees the progress, and
-that soon a wish to cancel, which comes with the answer, stops the work."""
+that soon a cancellation request, which comes with the answer, stops the work."""
 
 
 class Heartbeater:
-    """Tells the server at regular intervals that the activity lives, and how far it is.
+    """Reports to the server at regular intervals that the activity lives, and its progress.
 
     A context manager. Silent in local activities and where no heartbeat timeout is set. Until
-    the first `beat` it repeats what the previous attempt said last, so nothing is forgotten.
+    the first `beat` it repeats the last details of the previous attempt, so nothing is lost.
     """
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Failed(Exception):
-    """A measured program ended in an error; the message is what it said."""
+    """A measured program ended in an error; the message is its output."""
 
 
 async def measured(module: str, *arguments: str, environment: Mapping[str, str]) -> Any:

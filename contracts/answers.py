@@ -1,4 +1,4 @@
-"""Answers to a parked run. A pipeline with more to say adds fields with defaults of its own."""
+"""Answers to a parked run. A pipeline may add fields with defaults."""
 
 from typing import Annotated
 

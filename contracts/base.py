@@ -15,7 +15,7 @@ class Contract(BaseModel):
 
 
 class WireContract(Contract):
-    """A message from or for the world outside; its fields are camelCase there."""
+    """A message from or for an external system; its fields are camelCase there."""
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True

@@ -1,10 +1,10 @@
 """Names of failures as they stand in a workflow's history (`ApplicationError.type`).
 
-Transient            the world may be well again in a moment
-Throttling           the world asked us to slow down, and often says for how long
-NotYet               the world is still busy with what was asked before, and says for how long
+Transient            the service may recover in a moment
+Throttling           the service asked us to slow down, and often for how long
+NotYet               the service is still busy with an earlier request, and gives the delay
 Permanent            trying again cannot help
-  UnreadableDocument   the file is not what it says, damaged, encrypted or hostile
+  UnreadableDocument   the file is not what its name claims, damaged, encrypted or hostile
   InvalidDocument      the file can be read but lacks what its type requires
   MissingBlob          the file is not in the blob store
   InvalidDecision      an answer names what cannot be chosen
@@ -12,7 +12,7 @@ Permanent            trying again cannot help
 Refusals of updates; they change nothing:
 
 StillOpen            required fields or values are not decided yet
-VersionConflict      somebody else has answered meanwhile
+VersionConflict      another person has answered meanwhile
 WrongState           the run does not wait for this answer
 """
 

@@ -1,7 +1,7 @@
 """Writes the sample schedules beside this file: `python samples/make_schedules.py`.
 
 unit100.xer          piping of a process unit, cp1252 with umlauts; deliberate mistakes: short rows,
-                     a table nobody knows, a name over two lines, a relationship to an activity
+                     an unknown table, a name over two lines, a relationship to an activity
                      that is not there, a task code twice, a duration that is no number
 unit100-update.xer   the same project a month later, with other ids: one activity is gone, one is
                      new, others have begun or moved

@@ -154,7 +154,7 @@ GROUPS = ("Senior (18+)", "Junior", "Elite", "Masters (40+)", "Golden age")
 
 
 def registrations() -> Rows:
-    """Sixty people for one event: a column and two of its values that nobody knows, three
+    """Sixty people for one event: an unknown column with two unknown values, three
     people who cannot go in."""
     header = ["First name", "Surname", "E-mail", "Date of birth", "Gender", "Country", "Club"]
     rows: list[list[Any]] = [["City Marathon, registrations"], [*header, "Race group", "Bib"]]

@@ -28,7 +28,7 @@ class StackError(CommandError):
 
 
 def free_port() -> int:
-    """A loopback TCP port that nobody listens on right now.
+    """A loopback TCP port that is free right now.
 
     It is none of those that the kernel lends to connections: one of them could take it before its
     server listens, or while its server is killed and started again.
@@ -73,12 +73,12 @@ async def start_child(
         )
 
 
-async def stop_child(process: Process, patience: float = 10) -> int:
+async def stop_child(process: Process, timeout: float = 10) -> int:
     """Ask a process to end, then make it; its exit code."""
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:
-        return await asyncio.wait_for(process.wait(), patience)
+        return await asyncio.wait_for(process.wait(), timeout)
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -110,7 +110,7 @@ async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int)
 
 
 def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
-    """Write a file for the shell; it holds the key of tokens, so that nobody else may read it."""
+    """Write a file for the shell; it holds the key of tokens, so that no other user may read it."""
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
         for name, value in settings.items():

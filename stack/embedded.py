@@ -31,13 +31,13 @@ DOCFLOW = (sys.executable, "-m", "workers.cli")
 
 @dataclass(frozen=True)
 class Part:
-    """A process of docflow that says when it is ready."""
+    """A process of docflow that reports when it is ready."""
 
     name: str
     """Also of its log."""
     arguments: Sequence[str]
     port: int
-    """Where it says so."""
+    """The log that reports it."""
     folder: Path
     environment: Mapping[str, str]
 
@@ -102,7 +102,7 @@ class EmbeddedStack:
         return f"http://127.0.0.1:{self.parts[1].port}"
 
     def token(self, subject: str = "developer") -> str:
-        """A token of somebody who may do everything for the sample club, for 30 days."""
+        """A token with all roles for the sample club, valid for 30 days."""
         return mint_token(
             TokenSettings.read(self.settings),
             subject=subject,
@@ -118,7 +118,7 @@ class EmbeddedStack:
     async def keep_working(self, announce: Callable[[str], None]) -> None:
         """Start worker and gateway again whenever one ends, as a supervisor does in production.
 
-        Goes on until it is cancelled.
+        Runs until it is cancelled.
 
         Raises:
             StackError: One does not start again.
@@ -188,7 +188,7 @@ async def embedded_stack(
     """Temporal with its Web UI, the Service Bus emulator, MiniStack, SQLite, a blob folder, a
     worker for every pipeline and a gateway.
 
-    Everything durable lies in `folder`; a stack that is started there again goes on with it.
+    Everything durable lies in `folder`; a stack that is started there again continues with it.
     Messages, and whatever is built on MiniStack, live in memory.
 
     Args:

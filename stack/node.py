@@ -67,8 +67,8 @@ def _machine_version() -> tuple[int, ...]:
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         return ()
-    said = subprocess.run([node, "--version"], check=False, capture_output=True, text=True)
-    numbers = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)\s*", said.stdout)
+    reported = subprocess.run([node, "--version"], check=False, capture_output=True, text=True)
+    numbers = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)\s*", reported.stdout)
     return tuple(map(int, numbers.groups())) if numbers else ()
 
 

@@ -63,7 +63,7 @@ async def sample_club(database: Database, organisation_id: int = 1) -> SampleClu
     """Make the club, or find it as it was made before.
 
     Raises:
-        Unavailable: The database is away or busy.
+        Unavailable: The database is unavailable or busy.
     """
     club = {"organisation_id": organisation_id}
     async with database.transaction() as connection:

@@ -21,7 +21,7 @@ _TRADES: Final = ("formwork", "reinforcement", "earthworks", "drainage", "steel"
 
 @dataclass(frozen=True, slots=True)
 class SampleDocument:
-    """One file, and what is said about it when it is sent."""
+    """One file, and its description when it is sent."""
 
     document_id: str
     path: Path

@@ -13,7 +13,7 @@ class TemporalUnreachable(Exception):
 
 
 async def connect(address: str | None = None, *, runtime: Runtime | None = None) -> Client:
-    """Connect as the settings of the Temporal CLI say.
+    """Connect with the settings of the Temporal CLI.
 
     Args:
         address: Takes the place of `TEMPORAL_ADDRESS`; everything else, `TEMPORAL_PROFILE`,
@@ -21,7 +21,7 @@ async def connect(address: str | None = None, *, runtime: Runtime | None = None)
         runtime: For metrics.
 
     Raises:
-        TemporalUnreachable: Nobody answers there.
+        TemporalUnreachable: There is no answer at that address.
     """
     config = ClientConfig.load_client_connect_config()
     if address is not None:

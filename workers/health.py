@@ -17,7 +17,7 @@ from workers.settings.errors import SettingsError
 
 @dataclass
 class Health:
-    """What the process says of itself."""
+    """What the process reports about itself."""
 
     ready: bool = False
 

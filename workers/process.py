@@ -60,7 +60,7 @@ def read_settings(
     """Read everything that a process needs before it opens anything, and warn of unread names.
 
     Raises:
-        SettingsError: Settings are missing or make no sense; it names those of every group.
+        SettingsError: Settings are missing or invalid; it names those of every group.
     """
     for warning in unread_names(environment):
         logger.warning("%s", warning)
@@ -94,7 +94,7 @@ async def run_worker(
         metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
-        SettingsError: A setting is missing or makes no sense, or a port is taken.
+        SettingsError: A setting is missing or invalid, or a port is taken.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer, or refuses us its schedules.
     """
@@ -177,7 +177,7 @@ async def run_bridge(
     """Receive messages and start runs until SIGTERM or SIGINT, or until the queue is empty.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or invalid.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """

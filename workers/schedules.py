@@ -194,7 +194,7 @@ async def _describe(client: Client, id: str) -> ScheduleDescription | None:
 
 def _lost(id: str, error: RPCError) -> TemporalUnreachable:
     return TemporalUnreachable(
-        f"cannot look after schedule {id}: {error.message}; "
+        f"cannot reconcile schedule {id}: {error.message}; "
         "does Temporal answer, and may we read and write schedules of this namespace?"
     )
 

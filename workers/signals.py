@@ -1,4 +1,4 @@
-"""The operator's wish to stop."""
+"""The operator's request to stop."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""Failures of steps as workflows see them: what they say, their type, and whether they count."""
+"""Failures of steps as workflows see them: their message, their type, and whether they count."""
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def failure_type(error: FailureError) -> str | None:
 
 
 def reraise_cancellation(error: FailureError) -> None:
-    """Raise the error again when it says that the run is cancelled, which is no failure."""
+    """Raise the error again when it is the cancellation of the run, which is no failure."""
     if is_cancelled_exception(error):
         raise error
 

@@ -52,10 +52,10 @@ async def _announce_nothing() -> None:
 
 @dataclass
 class Parking:
-    """Holds a run whose step has failed for good until a person decides.
+    """Holds a run whose step has failed permanently until a person decides.
 
     While it waits, the reason and the possible answers stand in the run's current details, and
-    the search attributes `State` and `NeedsAttention` say so.
+    the search attributes `State` and `NeedsAttention` show it.
     """
 
     timeout: timedelta

@@ -8,7 +8,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from activities.heartbeat import Heartbeater
 from adapters.ports import NotYet
 
-PATIENCE: Final = 10.0
+POLL_SECONDS: Final = 10.0
 """Seconds that a step waits by itself for an earlier request in progress: a retry by the server
 comes after a second at the earliest."""
 
@@ -30,7 +30,7 @@ def to_its_end(run: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Awaitabl
     @wraps(run)
     async def finished(*args: P.args, **kwargs: P.kwargs) -> R:
         clock = asyncio.get_running_loop().time
-        patient_until = clock() + PATIENCE
+        patient_until = clock() + POLL_SECONDS
         async with Heartbeater():
             while True:
                 try:

@@ -4,7 +4,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from adapters.ports import BatchStore, OpenRuns
-from contracts.batches import BatchKey, Line, LoaderStatus, NoteEvents, SkipBatch
+from contracts.batches import BatchKey, LoaderStatus, NoteEvents, SkipBatch, WaitingBatches
 
 
 class CaseBacklog:
@@ -21,7 +21,7 @@ class CaseBacklog:
 
     @activity.defn(name="batches.note")
     @translate_failures
-    async def record_events(self, notes: NoteEvents) -> Line:
+    async def record_events(self, notes: NoteEvents) -> WaitingBatches:
         """Write events down, and read who waits; a second run writes nothing.
 
         Returns:
@@ -35,7 +35,7 @@ class CaseBacklog:
         if notes.running is not None:
             asked.add(notes.running)
         running = {batch_id for batch_id in sorted(asked) if await self._is_open(notes, batch_id)}
-        return Line(
+        return WaitingBatches(
             batches=tuple(
                 batch.model_copy(
                     update={
@@ -51,7 +51,7 @@ class CaseBacklog:
     @activity.defn(name="batches.skip")
     @translate_failures
     async def skip(self, skipped: SkipBatch) -> None:
-        """Note that a batch holds its case up no more; a second run changes nothing."""
+        """Record that a batch no longer blocks its case; a second run changes nothing."""
         await self._store.skip(skipped.key, skipped.reason)
 
     async def _is_open(self, notes: NoteEvents, batch_id: int) -> bool:

@@ -33,8 +33,8 @@ class BatchCompletion:
     async def announce(self, order: Announce) -> None:
         """Publish an announcement.
 
-        A second run publishes it again under the same message id, by which receivers tell that it
-        is the same one. The run's id is part of it: a batch that is loaded again says so anew.
+        A second run publishes it again under the same message id, by which receivers see that it
+        is the same one. The run's id is part of it: a batch loaded again is announced again.
 
         Raises:
             ApplicationError: `Permanent` when there is no such announcement.

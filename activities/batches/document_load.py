@@ -120,7 +120,7 @@ class DocumentLoads:
     @activity.defn(name="batches.tags")
     @translate_failures
     async def tags(self, order: StepOrder) -> StepOutcome:
-        """Tag the document: as its message says, and as follows from what it is.
+        """Tag the document: as its message asks, and as follows from what it is.
 
         Raises:
             ApplicationError: `Permanent` when the record of what was found in it is lost.
@@ -135,7 +135,7 @@ class DocumentLoads:
     @activity.defn(name="batches.relations")
     @translate_failures
     async def relations(self, order: StepOrder) -> StepOutcome:
-        """Relate the document to others: as its message says; mails that answer each other."""
+        """Relate the document to others: as its message asks; mails that answer each other."""
         event = order.event
         if isinstance(event, DocumentAttachments):
             raise _wrong(order)
@@ -153,7 +153,7 @@ class DocumentLoads:
 
         Raises:
             ApplicationError: `MissingBlob` when one that is named is not there; `Permanent` when
-                nobody knows any more what was found.
+                the findings are no longer known.
         """
         event = order.event
         if isinstance(event, DocumentRelations):
@@ -174,7 +174,7 @@ class DocumentLoads:
     async def give_up(self, lost: GiveUp) -> GivenUp:
         """Put a document that cannot be loaded among the dead letters, or record its failure.
 
-        It is recorded, for good, on the final pass over the dead letters, and when they are gone.
+        It is recorded permanently on the final pass over the dead letters, and when they are gone.
         A second run puts it there again, where each message is moved back once.
         """
         event = lost.event

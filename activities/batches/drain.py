@@ -23,7 +23,7 @@ class BatchDrain:
 
     Args:
         queues: Queues and dead letters.
-        runs: What is going on in Temporal.
+        runs: The open runs in Temporal.
         store: Tables.
     """
 

@@ -22,7 +22,7 @@ class BatchOrphans:
         topic: Where documents are published.
         functions: Functions, and what feeds them.
         grants: What functions may do.
-        runs: What is going on in Temporal.
+        runs: The open runs in Temporal.
         plan_defaults: What every batch of the installation has in common.
     """
 

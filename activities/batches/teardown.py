@@ -51,7 +51,7 @@ class BatchTeardown:
     @translate_failures
     @to_its_end
     async def detach_mapping(self, work: StepInput) -> StepDone:
-        """Let the function be invoked no more; tried again until the mapping is gone."""
+        """Stop invocations of the function; retried until the mapping is gone."""
         if not work.plan.with_function:
             return _NO_FUNCTION
         return _gone(await self._functions.detach(_names(work)))

@@ -56,7 +56,7 @@ class BatchValidation:
 
     Args:
         store: Tables.
-        runs: What is going on in Temporal.
+        runs: The open runs in Temporal.
         lock: Whether the infrastructure of a batch exists.
     """
 
@@ -75,7 +75,7 @@ class BatchValidation:
 
         Returns:
             `CONTINUE`, and the batch is in `processing`; or why not, and when to ask again. A
-            database that is away is an answer too: the run shows it, and asks again.
+            unavailable database is an answer too: the run shows it and asks again.
 
         Raises:
             ApplicationError: `Permanent` when there is no such batch; failures of the cloud and
@@ -138,6 +138,6 @@ class BatchValidation:
 def _database_error(error: Unavailable) -> Validation:
     return Validation(
         outcome=ValidationOutcome.REQUEUE_DB_ERROR,
-        reason=f"the database is away: {error}"[:2000],
+        reason=f"the database is unavailable: {error}"[:2000],
         retry_at=datetime.now(UTC) + ASK_AGAIN,
     )

@@ -28,13 +28,13 @@ from contracts.imports import (
 )
 from domain.errors import Refused
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
-from domain.imports.matching import match_header
+from domain.imports.header import match_header
 from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
 _CONTAINERS: Final = (b"PK", b"\xd0\xcf\x11\xe0")
-"""First bytes of workbooks, whose size says little about what they hold."""
+"""First bytes of workbooks, whose size hardly shows what they hold."""
 NOTE_CHARACTERS: Final = 500
 _IGNORED_IN_NOTE: Final = 10
 
@@ -255,7 +255,7 @@ def _identity(message: TableMessage, source: BlobRef | None) -> str:
     """Names the work that a mark belongs to: this message about this version of the file.
 
     The steps before a load may run again when a worker dies, and so may the first step after a
-    person has corrected the message: only what is loaded tells whether progress still counts.
+    person has corrected the message: only what is loaded shows whether progress still counts.
     """
     version = (source.etag or source.sha256 or "") if source is not None else ""
     return hashlib.sha256(f"{message.model_dump_json()}\n{version}".encode()).hexdigest()

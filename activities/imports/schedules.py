@@ -185,10 +185,10 @@ class ScheduleImports:
                 self._store, self._blobs, self._reports, self._scratch, key, REPORT_HEADER
             )
         counts = mark.counts.plus(retired)
-        told = (*chunks.remarks, *rejected)[:PROBLEMS_IN_RESULT]
+        reported = (*chunks.remarks, *rejected)[:PROBLEMS_IN_RESULT]
         return HandlerOutcome(
             counts=counts,
-            problems=tuple(sorted(told, key=_line)),
+            problems=tuple(sorted(reported, key=_line)),
             problem_count=mark.problem_count + chunks.remark_count,
             report=report,
             note=_loaded(chunks.found, counts),

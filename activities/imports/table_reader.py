@@ -11,7 +11,7 @@ from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk
-from domain.imports.matching import HEADER_WITHIN, find_header
+from domain.imports.header import HEADER_WITHIN, find_header
 from domain.imports.tables import TableSpec, scope_of
 from domain.imports.validation import RowValidator
 from domain.tabular.rows import Cell
@@ -33,7 +33,7 @@ class TableReader:
     Attributes:
         titles: Header of the report of rejected rows.
         ignored: Titles of columns that mean nothing for the table.
-        guessed_encoding: The text's encoding, where neither message nor file tells it.
+        guessed_encoding: The text's encoding, where neither message nor file gives it.
         rows_read: Rows below the header consumed so far.
         exhausted: There are no rows any more.
 

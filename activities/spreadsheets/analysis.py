@@ -24,9 +24,9 @@ from contracts.spreadsheets import (
     SpreadsheetOrder,
 )
 from domain.errors import InvalidDocument, Refused
+from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.header import HEADER_WITHIN, SheetHeader, column_titles, find_header
-from domain.spreadsheets.matching import column_name, match_columns
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.types import SheetTypes
 from domain.tabular.rows import Cell

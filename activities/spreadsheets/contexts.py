@@ -1,4 +1,4 @@
-"""The surroundings of an import, as the database has them."""
+"""The context of an import, as the database has it."""
 
 from collections.abc import Collection
 from datetime import date
@@ -50,7 +50,7 @@ async def load_context(
     *,
     only: Collection[str] | None = None,
 ) -> ImportContext:
-    """Load what cells may refer to, and what people said about their values before.
+    """Load what cells may refer to, and the decisions on their values before.
 
     Args:
         store: Tables.

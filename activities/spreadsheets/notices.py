@@ -1,4 +1,4 @@
-"""Tells people what a run waits for."""
+"""Notifies people about a run that waits for them."""
 
 from temporalio import activity
 
@@ -22,8 +22,8 @@ class SpreadsheetNotices:
     async def notify(self, notice: Notice) -> None:
         """Send one notice.
 
-        A second run sends it again under the same key, by which receivers tell that it is the
-        same one. The run's id is part of it, because steps are numbered anew in each run.
+        A second run sends it again under the same key, by which receivers recognise it as the
+        same one. The run's id is part of it, because steps are numbered from 1 in each run.
         """
         info = activity.info()
         step = (info.workflow_id, info.workflow_run_id, notice.kind, info.activity_id)

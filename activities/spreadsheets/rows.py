@@ -65,7 +65,7 @@ class SpreadsheetRows:
 
         Rows and progress mark share a transaction: a second run continues behind the last chunk
         that was written, and ends with the same rows and the same figures. Rows that went in
-        before are passed over for their natural keys, so that duplicates are found all the same.
+        before are passed over for their natural keys, so that duplicates are still found.
 
         Raises:
             ApplicationError: See `activities.failures`.

@@ -41,7 +41,7 @@ class Plan:
     book: ValueBook
 
     def validator(self, seen: SeenKeys | None, head: Sequence[SourceRow]) -> RowValidator:
-        """A sieve for these rows."""
+        """A validator for these rows."""
         return RowValidator(
             self.sheet_type, self.fields, self.columns, self.context, self.book, seen, head
         )

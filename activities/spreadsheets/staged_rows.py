@@ -1,4 +1,4 @@
-"""Rows put aside: one line of JSON each, readable from any row on.
+"""Staged rows: one line of JSON each, readable from any row on.
 
 A line is `[number, cell, cell, ...]`: the row's number as the user's program shows it, then its
 cells. A date is `{"d":"2024-02-29"}`, a date with time `{"t":"2024-02-29T13:45:00"}`; every other
@@ -24,7 +24,7 @@ _BUFFER: Final = 1 << 20
 
 
 def staged_line(number: int, cells: Sequence[Cell]) -> bytes:
-    """A row as it is put aside.
+    """A row as it is staged.
 
     Half a surrogate pair, which some encodings let through and none can write, becomes U+FFFD.
     """
@@ -59,7 +59,7 @@ def _untagged(cell: Any) -> Cell:
 
 
 class StagedRows:
-    """Reads rows that were put aside; blocking, and bounded in memory.
+    """Reads staged rows; blocking, and bounded in memory.
 
     To be closed; may be passed from thread to thread, one at a time.
 

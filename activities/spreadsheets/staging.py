@@ -22,7 +22,7 @@ from domain.errors import Refused
 from domain.tabular.rows import Cell
 
 STEP_SECONDS: Final = 0.3
-"""Rows are read for this long at a time: a wish to cancel waits no longer."""
+"""Rows are read for this long at a time: a cancellation request waits no longer."""
 SAVE_SECONDS: Final = 1.0
 """Between two notes of how many rows there are."""
 _ROWS_BETWEEN_LOOKS: Final = 200
@@ -56,8 +56,7 @@ async def fetched_rows(blobs: Blobs, staged: Staged, scratch: Path) -> AsyncGene
         found = await blobs.download(staged.rows.name, path)
         if (found.size, found.sha256) != (staged.rows.size, staged.rows.sha256):
             raise Refused(
-                f"{staged.rows.name} has changed since the rows were put aside; "
-                "upload the file again"
+                f"{staged.rows.name} has changed since the rows were staged; upload the file again"
             )
         yield path
 
@@ -128,7 +127,7 @@ class _Writing:
     """A file on its way from its reader into another file; blocking.
 
     Attributes:
-        rows: Rows put aside so far.
+        rows: Rows staged so far.
     """
 
     def __init__(self, documents: Documents, work: StageInput, path: Path, target: Path) -> None:
@@ -155,7 +154,7 @@ class _Writing:
         self._source = source.rows()
 
     def step(self) -> bool:
-        """Go on for a moment; whether that was all."""
+        """Work for a moment; return whether everything is done."""
         header = self._work.layout.header_line or 0
         ends = time.monotonic() + STEP_SECONDS
         write = self._file.write

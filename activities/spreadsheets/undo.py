@@ -32,7 +32,7 @@ class SpreadsheetUndoSteps:
     async def undo(self, order: UndoOrder) -> UndoResult:
         """Delete the rows that an import has created, restore those that it has changed.
 
-        Newest chunk first, each with its progress mark in one transaction: a second run goes on
+        Newest chunk first, each with its progress mark in one transaction: a second run continues
         behind the last chunk that was taken back, and ends with the same result.
 
         Raises:

@@ -15,7 +15,7 @@ from domain.tabular.rows import Cell
 DISTINCT_VALUES: Final = 10_000
 """Values of a field that are collected ahead; further ones are met while rows are processed."""
 STEP_SECONDS: Final = 0.3
-"""Rows and values are looked at for this long at a time: a wish to cancel waits no longer."""
+"""Rows and values are looked at for this long at a time: a cancellation request waits no longer."""
 _ROWS_OF_A_LOOK: Final = 2_000
 _VALUES_OF_A_LOOK: Final = 50
 
@@ -44,7 +44,7 @@ class ValueCollector:
         self.resolved = 0
 
     def step(self) -> bool:
-        """Go on for a moment; whether that was all."""
+        """Work for a moment; return whether everything is done."""
         ends = time.monotonic() + STEP_SECONDS
         while time.monotonic() < ends:
             if self._pending is None:

@@ -68,7 +68,7 @@ class SpreadsheetValues:
     async def collect_values(self, work: CollectInput) -> CellSummary:
         """Find the distinct values of the columns that refer to other tables, and resolve them.
 
-        A second run finds the same values; decisions that were taken in between stay.
+        A second run finds the same values; decisions that were made in between stay.
 
         Returns:
             Figures, and the first values without a known meaning.

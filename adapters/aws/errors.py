@@ -1,4 +1,4 @@
-"""What AWS says when it does not do what it was asked, as errors of the ports.
+"""Errors of AWS as errors of the ports.
 
 By its codes, and never by its words, which change.
 """
@@ -81,7 +81,7 @@ SETTLED: Final = (
     "MessageNotInflight",
     "ReceiptHandleIsInvalid",
 )
-"""A received message is somebody else's by now, or gone."""
+"""A received message belongs to another receiver by now, or is gone."""
 _OURS: Final = (ParamValidationError, NoRegionError, InvalidRegionError)
 """What botocore refuses to send: it would refuse again."""
 
@@ -95,7 +95,7 @@ def code_of(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def says(error: PortError, *codes: str) -> bool:
+def has_code(error: PortError, *codes: str) -> bool:
     """Whether an error of a port was made from one of these codes of AWS."""
     cause = error.__cause__
     return isinstance(cause, ClientError) and code_of(cause) in codes
@@ -140,25 +140,25 @@ def settling(doing: str) -> Generator[None]:
         with aws(doing):
             yield
     except Denied as error:
-        if not says(error, *SETTLED):
+        if not has_code(error, *SETTLED):
             raise
 
 
 def _translated(doing: str, error: ClientError) -> PortError:
     code = code_of(error)
-    said = f"{doing}: {error.response.get('Error', {}).get('Message', '')} ({code})"
+    text = f"{doing}: {error.response.get('Error', {}).get('Message', '')} ({code})"
     if code in MISSING:
-        return Missing(said)
+        return Missing(text)
     if code in THROTTLING:
-        return Throttled(said, _retry_after(error))
+        return Throttled(text, _retry_after(error))
     if code in WAITS:
-        return NotYet(said, WAITS[code])
+        return NotYet(text, WAITS[code])
     status = _status_of(error)
     if status == 429:
-        return Throttled(said, _retry_after(error))
+        return Throttled(text, _retry_after(error))
     if code in TROUBLE or status >= 500:
-        return Unavailable(said)
-    return Denied(said)
+        return Unavailable(text)
+    return Denied(text)
 
 
 def _status_of(error: ClientError) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.arns import queue_arn
 from adapters.aws.backoff import SHORTEST, backoff_proportional_to_elapsed
-from adapters.aws.errors import Missing, aws, says
+from adapters.aws.errors import Missing, aws, has_code
 from adapters.aws.mappings import Mappings
 from adapters.aws.packages import code_of
 from adapters.ports import Denied, NotYet, SourceFunction
@@ -44,7 +44,7 @@ _ALIKE: Final = (
     "Timeout",
     "TracingConfig",
 )
-"""What a function and its clone are told in the same words."""
+"""Settings that a function and its clone have in common."""
 _NETWORK: Final = ("SubnetIds", "SecurityGroupIds", "Ipv6AllowedForDualStack")
 
 
@@ -82,7 +82,7 @@ class AwsFunctions:
 
         Raises:
             NotYet: It is not `Active` yet.
-            Denied: It failed to become active, or somebody else's has its name, or AWS refuses.
+            Denied: It failed to become active, or its name is another owner's, or AWS refuses.
         """
         function = await self._own(names.function, owner)
         if function is None:
@@ -129,7 +129,7 @@ class AwsFunctions:
                     FunctionName=names.function, ReservedConcurrentExecutions=plan.concurrency
                 )
         except Denied as error:
-            if not says(error, "InvalidParameterValueException"):
+            if not has_code(error, "InvalidParameterValueException"):
                 raise
             raise Denied(
                 f"{error}: {UNRESERVED} of an account's concurrency must stay unreserved; lower "
@@ -140,7 +140,7 @@ class AwsFunctions:
         """Delete a function, and its reservation with it.
 
         Raises:
-            Denied: It is somebody else's.
+            Denied: It belongs to another owner.
         """
         if await self._own(function, owner) is None:
             return False
@@ -239,7 +239,7 @@ class AwsFunctions:
                         **alike,
                     )
         except Denied as error:
-            if says(error, "ResourceConflictException"):
+            if has_code(error, "ResourceConflictException"):
                 raise NotYet(f"another attempt makes {names.function}", SHORTEST) from error
             raise
 

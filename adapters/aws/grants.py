@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.arns import queue_arn
-from adapters.aws.errors import Missing, aws, says
+from adapters.aws.errors import Missing, aws, has_code
 from adapters.ports import Denied
 from contracts.batches import BatchPlan, Names, Resource, key_of
 from domain.batches.resources import FoundResource
@@ -23,7 +23,7 @@ QUEUE: Final = (
 )
 """What the mapping does in the function's name."""
 DEAD_LETTERS: Final = ("sqs:GetQueueUrl", "sqs:SendMessage")
-"""What the function does with a message that nobody can read."""
+"""What the function does with an unreadable message."""
 BY_SERVICE: Final = {
     "secretsmanager": ("secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"),
     "rds-db": ("rds-db:connect",),
@@ -51,7 +51,7 @@ class AwsGrants:
                     RoleName=role, PolicyName=names.policy, PolicyDocument=document
                 )
         except Denied as error:
-            if not says(error, "LimitExceeded"):
+            if not has_code(error, "LimitExceeded"):
                 raise
             raise Denied(
                 f"{error}: the inline policies of the role {role} may have {LARGEST_POLICIES} "

@@ -5,7 +5,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.backoff import SHORTEST, backoff_proportional_to_elapsed
-from adapters.aws.errors import Missing, aws, says
+from adapters.aws.errors import Missing, aws, has_code
 from adapters.ports import Denied, NotYet
 from contracts.batches import BatchPlan, Names, Resource, key_of
 from domain.batches.resources import FoundResource
@@ -101,7 +101,7 @@ class Mappings:
         try:
             listed = [one async for one in self._listed(names.function)]
         except Missing:
-            # A mapping outlives its function; nobody lists it by that name then.
+            # A mapping outlives its function, and is not listed by that name then.
             listed = [one async for one in self._listed() if _function_of(one) == names.function]
         return [one for one in listed if _queue_of(one) == names.queue]
 
@@ -122,10 +122,10 @@ class Mappings:
                     EventSourceArn=queue_arn, FunctionName=names.function, **wanted
                 )
         except Denied as error:
-            if says(error, "ResourceConflictException"):
+            if has_code(error, "ResourceConflictException"):
                 # Another attempt was quicker, or an earlier mapping is not gone yet.
                 raise NotYet(str(error), SHORTEST) from error
-            if says(error, "InvalidParameterValueException") and "permission" in str(error):
+            if has_code(error, "InvalidParameterValueException") and "permission" in str(error):
                 # Lambda has no code of its own for a role whose new policy has not arrived yet.
                 raise NotYet(str(error), RIGHTS_PAUSE) from error
             raise

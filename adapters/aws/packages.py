@@ -1,4 +1,4 @@
-"""The code of a function, as it is handed over to another one."""
+"""The code of a function, as it is passed to another one."""
 
 import asyncio
 import base64
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_lambda.type_defs import FunctionCodeTypeDef, GetFunctionResponseTypeDef
 
 LARGEST_PACKAGE: Final = 50 * 1024 * 1024
-"""Bytes of a zipped package that can be handed over with a call."""
+"""Bytes of a zipped package that can be passed with a call."""
 DOWNLOAD_SECONDS: Final = 60
 
 
@@ -27,8 +27,8 @@ async def code_of(
         transport: Takes the place of the network.
 
     Raises:
-        Denied: The package is too large to be handed over.
-        Unavailable: It cannot be fetched, or is not what its checksum says.
+        Denied: The package is too large to be passed on.
+        Unavailable: It cannot be fetched, or does not match its checksum.
     """
     code, config = function.get("Code", {}), function.get("Configuration", {})
     if image := code.get("ResolvedImageUri") or code.get("ImageUri"):
@@ -38,7 +38,7 @@ async def code_of(
     package = await _fetch(code.get("Location", ""), transport)
     checksum = base64.b64encode(hashlib.sha256(package).digest()).decode()
     if checksum != config.get("CodeSha256"):
-        raise Unavailable("the package of the source function is not what its checksum says")
+        raise Unavailable("the package of the source function does not match its checksum")
     return {"ZipFile": package}
 
 
@@ -56,7 +56,7 @@ async def _fetch(url: str, transport: httpx.AsyncBaseTransport | None) -> bytes:
                 if len(package) > LARGEST_PACKAGE:
                     raise _too_large()
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-        # The address is a signed one: whoever reads it may fetch the package.
+        # The address is signed: every reader of it may fetch the package.
         raise Unavailable(
             f"the package of the source function cannot be fetched: {_reason(error)}"
         ) from None
@@ -72,5 +72,5 @@ def _reason(error: Exception) -> str:
 def _too_large() -> Denied:
     return Denied(
         f"the package of the source function is larger than {LARGEST_PACKAGE >> 20} MB, the most "
-        "that can be handed to another function: make it a container image"
+        "that can be passed to another function: make it a container image"
     )

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from adapters.aws.errors import Missing, aws, says, settling
+from adapters.aws.errors import Missing, aws, has_code, settling
 from adapters.aws.redrive import Redrive
 from adapters.ports import Denied
 from contracts.batches import (
@@ -57,7 +57,7 @@ class AwsQueues:
 
     async def ensure_dead_letters(self, names: Names, plan: BatchPlan, owner: str) -> None:
         """Make the dead-letter queue; it keeps messages for as long as SQS does."""
-        # The clock of a message goes on when it moves here: this queue has to keep it for longer
+        # The age of a message keeps counting after it moves here: this queue has to keep it longer
         # than the other one does.
         wanted = {"MessageRetentionPeriod": str(LONGEST_RETENTION)}
         await self._ensure(names.dead_letters, wanted, owner)
@@ -111,7 +111,7 @@ class AwsQueues:
     async def has_proof(self, queue: str, message_id: str) -> bool:
         """Look for a canary in the queue, and take canaries out of it.
 
-        Nobody but the topic may send: whatever is here came through the subscription.
+        Only the topic may send: every message here came through the subscription.
         """
         url = await self._url(queue)
         with aws(f"look for a canary in {queue}"):
@@ -136,7 +136,7 @@ class AwsQueues:
         return QueueDepth(visible=visible, delayed=delayed, in_flight=in_flight)
 
     async def redrive(self, names: Names) -> Redriven:
-        """Move all dead letters back, each message once; goes on with a move under way."""
+        """Move all dead letters back, each message once; continues a move in progress."""
         try:
             dead = await self._url(names.dead_letters)
             is_now = await self._attributes(dead, "QueueArn", *_COUNTS)
@@ -173,7 +173,7 @@ class AwsQueues:
             )
 
     async def delete_queue(self, queue: str, owner: str) -> bool:
-        """Delete a queue with everything in it, unless it is somebody else's."""
+        """Delete a queue with everything in it, unless it belongs to another owner."""
         try:
             url = await self._url(queue)
             other = await self._owner(url)
@@ -202,7 +202,7 @@ class AwsQueues:
                         yield found
 
     async def _describe(self, key: BatchKey, name: str, url: str) -> FoundResource | None:
-        """None: it was deleted since it was listed, which SQS goes on to list for a minute."""
+        """None: it has been deleted since; SQS continues to list a deleted queue for a minute."""
         try:
             attributes, owner = await asyncio.gather(
                 self._attributes(url, *_COUNTS, "CreatedTimestamp"), self._owner(url)
@@ -226,12 +226,12 @@ class AwsQueues:
                     QueueName=name, Attributes=cast(Any, dict(wanted)), tags={WORKFLOW_TAG: owner}
                 )
         except Denied as error:
-            if not says(error, *_OTHER_ATTRIBUTES):
+            if not has_code(error, *_OTHER_ATTRIBUTES):
                 raise
             await self._adopt(name, wanted, owner)
 
     async def _adopt(self, name: str, wanted: Mapping[str, str], owner: str) -> None:
-        """Take a queue that exists with other attributes, unless it is somebody else's."""
+        """Take a queue that exists with other attributes, unless it belongs to another owner."""
         url = await self._url(name)
         other = await self._owner(url)
         if other not in (None, owner):
@@ -291,7 +291,7 @@ def _fit(text: str) -> str:
 
 def _is_canary(body: str) -> bool:
     try:
-        said = json.loads(body)
+        content = json.loads(body)
     except ValueError:
         return False
-    return isinstance(said, dict) and cast(dict[str, Any], said).get("eventType") == CANARY
+    return isinstance(content, dict) and cast(dict[str, Any], content).get("eventType") == CANARY

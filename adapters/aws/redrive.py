@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from adapters.aws.errors import aws, is_trouble, says, settling
+from adapters.aws.errors import aws, has_code, is_trouble, settling
 from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
 from contracts.batches import Redriven
 
@@ -82,8 +82,8 @@ class Redrive:
         if tasks and tasks[0].get("Status") == "FAILED":
             return False
         with aws("start a move of dead letters"):
-            # Where to is said, as messages that were put among the dead letters by somebody came
-            # from no queue.
+            # The destination is explicit, because messages that a caller sent to the dead-letter
+            # queue directly have no source queue.
             await self._client.start_message_move_task(
                 SourceArn=source_arn, DestinationArn=target_arn
             )
@@ -157,7 +157,7 @@ class Redrive:
 
 def _has_no_tasks(error: PortError) -> bool:
     """Whether the messages have to be moved in another way, for now or for ever."""
-    return says(error, *_WITHOUT_TASKS) or is_trouble(error)
+    return has_code(error, *_WITHOUT_TASKS) or is_trouble(error)
 
 
 def _business_key(message: "MessageTypeDef") -> bytes:

@@ -60,7 +60,7 @@ async def open_aws(settings: AwsSettings) -> AsyncGenerator[AwsClients]:
     """Open the clients.
 
     The first client of a process reads the service models and holds the event loop for 50 to
-    190 ms: open them before anybody is served.
+    190 ms: open them before the first request is served.
     """
     # A quarter of a second that processes which open nothing here do not pay.
     import aioboto3

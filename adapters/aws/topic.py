@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.aws.errors import Missing, aws, says
+from adapters.aws.errors import Missing, aws, has_code
 from adapters.ports import Denied
 from contracts.batches import (
     CANARY,
@@ -84,7 +84,7 @@ class AwsTopic:
                     ReturnSubscriptionArn=True,
                 )
         except Denied as error:
-            if says(error, *_NO_ROOM):
+            if has_code(error, *_NO_ROOM):
                 raise _no_room(plan.topic_arn) from error
             raise
 
@@ -108,7 +108,7 @@ class AwsTopic:
         return bool(mine)
 
     async def publish(self, plan: BatchPlan, publication: Publication) -> None:
-        """Announce something to the world."""
+        """Publish an announcement."""
         await self._publish(
             plan,
             publication.model_dump(mode="json", by_alias=True),

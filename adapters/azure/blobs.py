@@ -256,19 +256,19 @@ class AzureBlobs:
 
 
 def _failure(answer: Answer, what: str) -> PortError:
-    said = f"{what}: the storage account answered {answer.status} {answer.error}".rstrip()
+    message = f"{what}: the storage account answered {answer.status} {answer.error}".rstrip()
     if answer.status in (429, 503):
         seconds = answer.headers.get("retry-after", "")
-        return Throttled(said, float(seconds) if seconds.isdecimal() else None)
+        return Throttled(message, float(seconds) if seconds.isdecimal() else None)
     if answer.status >= 500 or answer.status == 408:
-        return Unavailable(said)
+        return Unavailable(message)
     if answer.status == 404 and answer.error != "ContainerNotFound":
         return BlobNotFound(f"there is no {what}")
-    return PortError(said)
+    return PortError(message)
 
 
 def _failure_of_obstore(message: str, what: str) -> PortError:
-    """Failures that `obstore` has no class for, told apart by its message."""
+    """Failures that `obstore` has no class for, distinguished by its message."""
     if status := _STATUS.search(message):
         code = _ERROR_CODE.search(message)
         headers = {"x-ms-error-code": code[1]} if code else {}

@@ -40,7 +40,7 @@ _EMULATOR_ENDPOINT: Final = f"http://127.0.0.1:10000/{EMULATOR_ACCOUNT}"
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service said."""
+    """The error code of the service."""
 
     status: int
     headers: Mapping[str, str]

@@ -141,7 +141,7 @@ def _sqlite_engine(url: URL) -> AsyncEngine:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says
+    connection.isolation_level = None  # transactions begin in `_begin_sqlite`
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
     cursor.execute("PRAGMA journal_mode = WAL")

@@ -52,12 +52,12 @@ def _may_pass(error: BaseException) -> bool:
         return True
     if isinstance(error, sqlalchemy.exc.DBAPIError):
         cause: Any = error.orig
-        return error.connection_invalidated or (cause is not None and _driver_says(cause))
-    return _driver_says(error)
+        return error.connection_invalidated or (cause is not None and _is_outage(cause))
+    return _is_outage(error)
 
 
-def _driver_says(error: BaseException) -> bool:
-    """What the driver's own exception, or the one behind SQLAlchemy's wrapper, tells."""
+def _is_outage(error: BaseException) -> bool:
+    """What the driver's own exception, or the one behind SQLAlchemy's wrapper, reports."""
     if isinstance(error, sqlite3.Error):
         code: int | None = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _PASSING_SQLITE
@@ -66,7 +66,7 @@ def _driver_says(error: BaseException) -> bool:
         return state.startswith(_PASSING_CLASSES) or state in _PASSING_STATES
     cause = error.__cause__
     if cause is not None:
-        return _driver_says(cause)
+        return _is_outage(cause)
     # Without a state the driver speaks of itself: its connection was closed under it.
     return isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
 

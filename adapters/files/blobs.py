@@ -43,11 +43,11 @@ class FolderBlobs:
         """Copy a blob into a new file."""
         loop = asyncio.get_running_loop()
 
-        def tell(written: int) -> None:
+        def report(written: int) -> None:
             if progress is not None:
                 loop.call_soon_threadsafe(progress, written)
 
-        return await asyncio.to_thread(self._download, name, target, tell)
+        return await asyncio.to_thread(self._download, name, target, report)
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Copy a file into a blob."""
@@ -104,10 +104,10 @@ class FolderBlobs:
         with self._open(name) as file:
             return _reference(name, file)
 
-    def _download(self, name: str, target: Path, tell: Callable[[int], None]) -> BlobRef:
+    def _download(self, name: str, target: Path, report: Callable[[int], None]) -> BlobRef:
         try:
             with self._open(name) as file, target.open("wb") as sink:
-                return _reference(name, file, _pour(file, sink, tell))
+                return _reference(name, file, _pour(file, sink, report))
         except OSError as error:
             raise Unavailable(f"blob {name!r} cannot be fetched: {error.strerror}") from error
 
@@ -175,18 +175,18 @@ class FolderBlobs:
         return True
 
 
-def _pour(source: BinaryIO, sink: BinaryIO, tell: Callable[[int], None]) -> str:
+def _pour(source: BinaryIO, sink: BinaryIO, report: Callable[[int], None]) -> str:
     """Copy all bytes; their sha256."""
     digest = hashlib.sha256()
-    written = told = 0
+    written = reported = 0
     while block := source.read(_BLOCK):
         sink.write(block)
         digest.update(block)
         written += len(block)
-        if written - told >= _PROGRESS_STEP:
-            tell(written)
-            told = written
-    tell(written)
+        if written - reported >= _PROGRESS_STEP:
+            report(written)
+            reported = written
+    report(written)
     return digest.hexdigest()
 
 

@@ -79,7 +79,7 @@ class _Directory:
             sector = self._next(sector)
 
     def _next(self, sector: int) -> int:
-        """The sector that follows in its chain, as the allocation table says."""
+        """The sector that follows in its chain, by the allocation table."""
         table, place = divmod(sector, self._sector_bytes // 4)
         return struct.unpack_from("<L", self._sector(self._table_sector(table)), place * 4)[0]
 

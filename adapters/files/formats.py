@@ -1,6 +1,6 @@
 """What a file is, by its structure; names and extensions prove nothing.
 
-The one place where formats are told apart. Which of them are read, and what is said about the
+The one place where formats are detected. Which of them are read, and how others are
 others, is up to the readers of tables, texts and schedules.
 """
 
@@ -12,14 +12,14 @@ from adapters.files.compound import COMPOUND_HEAD, DamagedCompound, top_level_na
 from adapters.files.package import Package, open_package
 
 HEAD_BYTES: Final = 4096
-"""The first bytes of a file, which tell most formats apart."""
+"""The first bytes of a file, which identify most formats."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _ZIP_HEADS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _ODS: Final = b"application/vnd.oasis.opendocument.spreadsheet"
 
 
 class Format(Enum):
-    """Formats that are told apart; the value is what a person calls them."""
+    """Formats that are detected; the value is what a person calls them."""
 
     PDF = "a PDF document"
     PNG = "a PNG image"
@@ -40,7 +40,7 @@ class Format(Enum):
     DOCX = "a Word document"
     PPTX = "a presentation"
     OFFICE_PACKAGE = "an Office file"
-    """With the directory of one, but none of the folders that say which."""
+    """With the directory of one, but none of the folders that show which."""
     ODS = "an OpenDocument spreadsheet"
     LOCKED_ODS = "a protected OpenDocument spreadsheet"
     OPEN_DOCUMENT = "an OpenDocument file"
@@ -51,7 +51,7 @@ class Format(Enum):
     COMPOUND = "an old Office file"
     DAMAGED_COMPOUND = "a damaged old Office file"
     PLAIN = "a text"
-    """Nothing at its beginning says otherwise: a text, or of no kind that is known."""
+    """Nothing at its beginning shows otherwise: a text, or of no kind that is known."""
 
 
 _HEADS: Final = {
@@ -79,7 +79,7 @@ def format_by_head(head: bytes) -> Format | None:
         head: The first `HEAD_BYTES` of the file, or all of a shorter one.
 
     Returns:
-        None for packages and compound files: only their directory tells which kind they are.
+        None for packages and compound files: only their directory shows which kind they are.
     """
     if head.startswith((*_ZIP_HEADS, COMPOUND_HEAD)):
         return None

@@ -71,7 +71,7 @@ TEXT_BLOCK_CHARACTERS: Final = 1 << 16
 """Characters of a text file that are taken at once."""
 
 METADATA_ENTRIES: Final = 50
-"""What a document says about itself."""
+"""Metadata of a document."""
 
 METADATA_CHARACTERS: Final = 1_000
 """One of those entries."""

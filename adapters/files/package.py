@@ -22,7 +22,7 @@ _LONGEST_COMMENT = 0xFFFF
 
 
 def damaged(what: str) -> str:
-    """What a person is told about a file that cannot be read to its end."""
+    """The message for a file that cannot be read to its end."""
     return f"the {what} is damaged or cut off; save it again and upload the new file"
 
 
@@ -62,7 +62,7 @@ class Package:
             raise UnreadableDocument("the package is encrypted; remove its password and send again")
         self._parts = {part.filename.lower(): part for part in parts}
         self.unpacked = unpacked
-        """Bytes, as the directory says."""
+        """Bytes, by the directory."""
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._parts
@@ -76,7 +76,7 @@ class Package:
 
         Args:
             name: Part name, without leading slash; case does not matter.
-            most: Bytes after which the part is refused, whatever the directory says.
+            most: Bytes after which the part is refused, whatever the directory states.
 
         Raises:
             UnreadableDocument: The part is missing, damaged or too large.

@@ -60,7 +60,7 @@ def stop(child: subprocess.Popen[bytes]) -> None:
 def limit(memory: int, seconds: int) -> None:
     """Bound this process for ever: address space in bytes, processor time, no core dumps."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    # At the first of these it is told so, at the second killed, as by anybody.
+    # SIGXCPU comes at the first of these limits, SIGKILL at the second.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -69,7 +69,7 @@ def write_frame(pipe: IO[bytes], body: bytes) -> None:
     """Send a frame.
 
     Raises:
-        BrokenPipeError: Nobody reads any more.
+        BrokenPipeError: The reader has closed the pipe.
     """
     pipe.write(_LENGTH.pack(len(body)) + body)
     pipe.flush()

@@ -59,4 +59,4 @@ class MemoryRejectedMessages:
 
     def _check(self) -> None:
         if self.away:
-            raise Unavailable("the record of rejected messages is away")
+            raise Unavailable("the record of rejected messages is unavailable")

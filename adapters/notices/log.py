@@ -1,4 +1,4 @@
-"""Notices where nobody said how to send them."""
+"""Notices where no way to send them is set."""
 
 import logging
 

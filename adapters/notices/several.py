@@ -19,7 +19,7 @@ class SeveralNotices:
     async def send(self, notice: Notice, key: str) -> None:
         """Send through each channel in turn.
 
-        When one fails, the next attempt sends through all of them again: receivers tell by the
+        When one fails, the next attempt sends through all of them again: receivers see by the
         key.
 
         Raises:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 
-from adapters.notices.wording import body_of, subject_of
+from adapters.notices.texts import body_of, subject_of
 from adapters.ports import PortError, Unavailable
 from contracts.spreadsheets import Notice
 
@@ -30,7 +30,7 @@ _LABEL = r"[A-Za-z0-9-]+"
 _ADDRESS: Final = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 """Addresses that mail servers of today take; no quoted names, comments and literals."""
 _TO_OPERATORS: Final = frozenset({"escalation", "parked"})
-"""Kinds of notices that go to whoever runs docflow as well."""
+"""Kinds of notices that also go to the operators of docflow."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MailServer:
     host: str
     port: int
     security: str
-    """`smtps`: TLS from the first byte; `smtp+starttls`: before anything is said; `smtp`: none."""
+    """`smtps`: TLS from the first byte; `smtp+starttls`: before the first command; `smtp`: none."""
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
@@ -109,16 +109,16 @@ class SmtpNotices:
         self._timeout = timeout
 
     async def send(self, notice: Notice, key: str) -> None:
-        """Send one notice; one that is for nobody is logged.
+        """Send one notice; one without recipients is logged.
 
         Raises:
-            Unavailable: The server is away, or says that it may take it later.
+            Unavailable: The server is unavailable, or may accept the notice later.
             PortError: The server refuses it.
         """
         recipients = self._recipients(notice)
         if not recipients:
             logger.warning(
-                "%s of spreadsheet import %s has nobody to go to; set DOCFLOW_ESCALATE_TO",
+                "%s of spreadsheet import %s has no recipient; set DOCFLOW_ESCALATE_TO",
                 notice.kind,
                 notice.uuid,
             )
@@ -168,7 +168,7 @@ class SmtpNotices:
             timeout=self._timeout,
         )
         if refused:
-            # Whoever was served would be served again by another attempt.
+            # Those who got it would get it again from another attempt.
             logger.warning(
                 "the mail server %s refused %d of %d recipients",
                 self._place,
@@ -178,10 +178,12 @@ class SmtpNotices:
 
     def _refused(self, codes: Sequence[int]) -> PortError:
         # The server's own words name people.
-        says = f"the mail server {self._place} answered {', '.join(map(str, sorted(set(codes))))}"
+        summary = (
+            f"the mail server {self._place} answered {', '.join(map(str, sorted(set(codes))))}"
+        )
         if codes and all(400 <= code < 500 for code in codes):
-            return Unavailable(says)
-        return PortError(f"{says}; are DOCFLOW_SMTP_URL and DOCFLOW_NOTIFY_FROM right?")
+            return Unavailable(summary)
+        return PortError(f"{summary}; are DOCFLOW_SMTP_URL and DOCFLOW_NOTIFY_FROM right?")
 
     @property
     def _place(self) -> str:

@@ -1,4 +1,4 @@
-"""Notices to a webhook, signed so that the receiver can tell them from anybody else's.
+"""Notices to a webhook, signed so that the receiver can verify who sent them.
 
 The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` are those of the Standard
 Webhooks specification (standardwebhooks.com, version 1.0.0): its libraries check them.
@@ -117,7 +117,7 @@ class WebhookNotices:
             now = int(datetime.now(UTC).timestamp())
             headers["webhook-timestamp"] = str(now)
             headers["webhook-signature"] = signature(self._secret, key, now, body)
-        # The answer's body is left unread: nobody needs it, and it has no bound.
+        # The answer's body is left unread: it is not needed, and it has no bound.
         async with (
             httpx.AsyncClient(timeout=self._timeout) as client,
             client.stream("POST", self._url, content=body, headers=headers) as answer,
@@ -127,17 +127,17 @@ class WebhookNotices:
     def _judge(self, status: int, headers: httpx.Headers) -> None:
         if 200 <= status < 300:
             return
-        says = f"the webhook at {self._host} answered {status}"
+        summary = f"the webhook at {self._host} answered {status}"
         pause = _retry_after(headers.get("Retry-After"))
         if status == 429 or (status == 503 and pause is not None):
-            raise Throttled(says, pause)
+            raise Throttled(summary, pause)
         if status == 408 or status >= 500:
-            raise Unavailable(says)
-        raise PortError(f"{says}; does DOCFLOW_NOTIFY_WEBHOOK_URL name a receiver of notices?")
+            raise Unavailable(summary)
+        raise PortError(f"{summary}; does DOCFLOW_NOTIFY_WEBHOOK_URL name a receiver of notices?")
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3); None when it says none."""
+    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3); None when there is none."""
     if value is None:
         return None
     if value.isascii() and value.isdigit():

@@ -1,14 +1,14 @@
-"""What activities ask of the world, as protocols; `workers` wires the adapters.
+"""What activities ask of external services, as protocols; `workers` wires the adapters.
 
 Errors of the ports:
 
     PortError
       BlobNotFound          there is no blob of that name
-      UnreadableDocument    the file is not what it says, damaged, encrypted or hostile
-      Denied                the world refuses and will refuse again: rights, limits, names
-      NotYet                the world is still busy with what was asked before
-      Unavailable           the world may be well again in a moment
-        Throttled           the world asked us to slow down
+      UnreadableDocument    the file is not what its name claims, damaged, encrypted or hostile
+      Denied                the service refuses permanently: rights, limits, names
+      NotYet                the service is still busy with an earlier request
+      Unavailable           the service may recover in a moment
+        Throttled           the service asked us to slow down
 
 Adapters translate what their library raises into these, and nothing else is caught on them.
 """

@@ -1,7 +1,7 @@
 """What batches ask of a cloud, of Temporal and of their tables.
 
 Every `ensure`, `set`, `allow` and `attach` may be called again and finds its work done or half
-done; every delete says whether there was anything, and a resource that is gone is no error.
+done; every delete returns whether there was anything, and a resource that is gone is no error.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -15,12 +15,12 @@ from contracts.batches import (
     CaseEvent,
     Closing,
     DocumentCounts,
-    Line,
     LoaderStatus,
     Names,
     Publication,
     QueueDepth,
     Redriven,
+    WaitingBatches,
 )
 from domain.batches.resources import FoundResource
 
@@ -75,7 +75,7 @@ class BatchQueues(Protocol):
         ...
 
     async def redrive(self, names: Names) -> Redriven:
-        """Move all dead letters back, each message once; goes on with a move that is under way.
+        """Move all dead letters back, each message once; continues a move in progress.
 
         Raises:
             NotYet: A move is under way.
@@ -125,7 +125,7 @@ class BatchTopic(Protocol):
         ...
 
     async def publish(self, plan: BatchPlan, publication: Publication) -> None:
-        """Announce something to the world."""
+        """Publish an announcement."""
         ...
 
     async def send_canary(self, plan: BatchPlan, key: BatchKey, message_id: str) -> None:
@@ -229,7 +229,7 @@ class BatchGrants(Protocol):
 
 
 class OpenRuns(Protocol):
-    """What is going on in Temporal."""
+    """The open runs in Temporal."""
 
     async def is_open(self, workflow_id: str) -> bool:
         """Whether a run of that id is open."""
@@ -246,7 +246,7 @@ class OpenRuns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What the tables say about a batch."""
+    """What the tables hold about a batch."""
 
     status: LoaderStatus
     reason: str | None = None
@@ -272,7 +272,7 @@ class BatchView:
 
 
 class BatchStore(Protocol):
-    """Tables of cases and batches; every method raises `Unavailable` when they are away."""
+    """Tables of cases and batches; every method raises `Unavailable` when the database is down."""
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
         """Make rows of batches that will be started, so that their order is kept."""
@@ -282,14 +282,14 @@ class BatchStore(Protocol):
         """Set `max_processing_daemons` of a case."""
         ...
 
-    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, in one transaction, and read who waits; writing twice is once.
 
         JOB_STARTED asks for the batch to be loaded, unless it is complete or cancelled;
         one that is failed, skipped or in-complete waits again. REDRIVE_REQUESTED asks for another
         pass of one that is final and has dead letters. JOB_FINISHED and BATCH_END_FINISHED count
         for a batch that is not final; IMPORT_CANCELLED makes one that is not `processing`
-        `cancelled`, also one that nobody knew. `open_run` is left False.
+        `cancelled`, also one that was unknown. `open_run` is left False.
         """
         ...
 
@@ -307,7 +307,7 @@ class BatchStore(Protocol):
         ...
 
     async def skip(self, key: BatchKey, reason: str) -> None:
-        """Note that a batch holds its case up no more, and forget what was asked for.
+        """Record that a batch no longer blocks its case, and forget what was requested.
 
         One that is in `processing` or final keeps the reason that it has.
         """

@@ -47,7 +47,7 @@ class Extracted:
     modified_at: datetime | None = None
     pages: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Everything else that the file says about itself, bounded."""
+    """All other metadata of the file, bounded."""
     thread: Sequence[str] = ()
     """Message ids of a mail: its own, then those that it answers."""
     files: Sequence[ExtractedFile] = ()
@@ -77,10 +77,10 @@ class DocumentTexts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadFacts:
-    """What the tables say about a document."""
+    """What the tables hold about a document."""
 
     state: DocumentState | None
-    """None: nobody has begun."""
+    """None: not begun."""
     done: frozenset[LoadStep] = frozenset()
     """Checkpoints of this event."""
     source: BlobRef | None = None
@@ -96,7 +96,7 @@ class Attached:
 
 
 class LoadStore(Protocol):
-    """Tables of documents; every method raises `Unavailable` when they are away.
+    """Tables of documents; every method raises `Unavailable` when the database is down.
 
     Each `save` writes its rows and the checkpoint of its step in one transaction, and does nothing
     when the checkpoint stands there already.
@@ -140,9 +140,9 @@ class LoadStore(Protocol):
         ...
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a document could not be loaded, for good.
+        """Record that a document could not be loaded, permanently.
 
-        One that failed because of its relations or attachments fails no more once a message of
+        A failure because of relations or attachments is removed once a message of
         that kind has been loaded.
         """
         ...

@@ -45,7 +45,7 @@ class ScheduleSource(Protocol):
         ...
 
     def read(self, primavera_project_id: str) -> Iterator[ScheduleItem]:
-        """Everything the file says about one project, by short name or object id.
+        """Everything the file holds about one project, by short name or object id.
 
         Yields:
             Entities, references resolved to codes, and in between the rows and values that are

@@ -19,7 +19,7 @@ class BlobNotFound(PortError):
 
 
 class UnreadableDocument(PortError):
-    """The file is not what it says, damaged, encrypted or hostile; the message says which."""
+    """The file is of another kind, damaged, encrypted or hostile; the message says which."""
 
 
 class Unavailable(PortError):

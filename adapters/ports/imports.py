@@ -26,7 +26,7 @@ class ImportStore(Protocol):
     async def begin(
         self, message: ImportMessage, plan: ImportPlan, workflow_id: str, guard: str | None
     ) -> tuple[ImportState, str] | None:
-        """Open the status row, or tell of an earlier import that makes this one needless.
+        """Open the status row, or return an earlier import that makes this one unnecessary.
 
         Args:
             message: The message.
@@ -68,7 +68,7 @@ class ImportStore(Protocol):
         ...
 
     async def stage(self, key: TaskKey, chunk: RowChunk) -> LoadMark:
-        """Put one chunk aside, with rejects and progress mark; nobody sees its rows yet."""
+        """Stage one chunk, with rejects and progress mark; its rows are not visible yet."""
         ...
 
     async def swap(

@@ -8,13 +8,13 @@ from contracts.spreadsheets import (
 
 
 class Notifications(Protocol):
-    """Tells people."""
+    """Notifies people."""
 
     async def send(self, notice: Notice, key: str) -> None:
         """Send a notice.
 
         Args:
-            notice: What to say.
+            notice: The notice.
             key: The same for every attempt at the same notice; receivers may dedupe on it.
         """
         ...

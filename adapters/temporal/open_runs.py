@@ -1,4 +1,4 @@
-"""What is going on in Temporal, for `OpenRuns`."""
+"""The open runs in Temporal, for `OpenRuns`."""
 
 import asyncio
 from collections.abc import Generator
@@ -36,7 +36,7 @@ class TemporalOpenRuns:
         self._client = client
 
     async def is_open(self, workflow_id: str) -> bool:
-        """Whether a run of that id is open, or goes on as a new one."""
+        """Whether a run of that id is open, or continues as a new one."""
         handle = self._client.get_workflow_handle(workflow_id)
         with _temporal():
             try:
@@ -95,9 +95,9 @@ def _temporal() -> Generator[None]:
     try:
         yield
     except RPCError as error:
-        said = f"Temporal does not answer: {error.message}"
+        message = f"Temporal does not answer: {error.message}"
         if error.status is RPCStatusCode.RESOURCE_EXHAUSTED:
-            raise Throttled(said) from error
+            raise Throttled(message) from error
         if error.status in _REFUSALS:
             raise Denied(f"Temporal refuses: {error.message}") from error
-        raise Unavailable(said) from error
+        raise Unavailable(message) from error

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.batches import building
 from benchmarks.batches import cases as batch_cases
+from benchmarks.batches import lifecycle
 from benchmarks.report import Table
 
 PARTS = ("up-and-down", "case-events", "orders")
@@ -22,7 +22,7 @@ async def measure(part: str, folder: Path, rounds: int, cases: int) -> Table:
     """One part."""
     match part:
         case "up-and-down":
-            return await building.compare(folder, rounds)
+            return await lifecycle.compare(folder, rounds)
         case "case-events":
             return await batch_cases.events(folder)
         case _:

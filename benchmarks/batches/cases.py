@@ -25,13 +25,13 @@ IN_LINE = 20
 BATCHES = 3
 AT_ONCE = 8
 """A run takes at most ten updates at a time."""
-PATIENCE = 3_600.0
+TIMEOUT = 3_600.0
 UNPOLLED = Timings(settle=0, poll=24 * 3600, hold=0)
 """A batch that waits for its end looks at its queue once a day: nothing polls."""
 
 
 @asynccontextmanager
-async def _world(folder: Path) -> AsyncGenerator[CaseWorld]:
+async def _cases(folder: Path) -> AsyncGenerator[CaseWorld]:
     async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
         client = await connect(server.address)
         async with (
@@ -51,8 +51,8 @@ async def events(folder: Path) -> Table:
     """One case takes thousands of events, most of them again, while its first batch ends."""
     table = Table("One case, many events", ("events", "events/s", "runs", "longest history"))
     keys = keys_of(1, IN_LINE)
-    told = itertools.cycle(event for key in keys for event in (started(key), finished(key)))
-    async with _world(folder) as world:
+    stream = itertools.cycle(event for key in keys for event in (started(key), finished(key)))
+    async with _cases(folder) as world:
         world.ends = False
         began = time.monotonic()
         room = asyncio.Semaphore(AT_ONCE)
@@ -61,7 +61,7 @@ async def events(folder: Path) -> Table:
             async with room:
                 await world.tell(event)
 
-        await asyncio.gather(*map(tell, itertools.islice(told, EVENTS)))
+        await asyncio.gather(*map(tell, itertools.islice(stream, EVENTS)))
         took = time.monotonic() - began
         lengths: list[int] = []
         query = f'WorkflowId = "{keys[0].case_workflow_id}"'
@@ -77,10 +77,10 @@ async def orders(folder: Path, cases: int) -> Table:
     """Every batch is loaded once, in its order, whatever order its events come in."""
     columns = ("cases", "batches", "cases in order", "functions made", "s", "batches/s")
     table = Table("Events in any order, a third of them twice", columns)
-    async with _world(folder) as world:
+    async with _cases(folder) as world:
         began = time.monotonic()
         keys = await tell_shuffled(world, random.Random(7), cases=cases, batches=BATCHES)
-        await eventually(lambda: all_complete(world, keys), seconds=PATIENCE, pause=0.5)
+        await eventually(lambda: all_complete(world, keys), seconds=TIMEOUT, pause=0.5)
         took = time.monotonic() - began
         in_order = sum(
             [key for key in world.order if key.case_id == case] == keys_of(case, BATCHES)

@@ -18,7 +18,7 @@ from dbos import DBOS, DBOSClient
 from sqlalchemy import make_url
 
 from benchmarks.imports.steps import Steps, open_steps
-from benchmarks.timing import Cost, Stopwatch
+from benchmarks.stopwatch import Cost, Stopwatch
 from contracts.imports import HandlerOutcome, ImportPlan
 from workers.services.imports.messages import read_message
 

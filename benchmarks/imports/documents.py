@@ -14,14 +14,14 @@ from benchmarks.children import Failed, measured
 from benchmarks.imports import workload
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.stack import EMPTY_QUEUE, CpuMeter, Servers
-from benchmarks.timing import Stopwatch
+from benchmarks.stopwatch import Stopwatch
 from stack.children import child, free_port
 from stack.embedded import QUEUE, worker_process
 from workers.connect import connect
 
 WARM = 40
 """Documents before the clock starts: connections, prepared statements, imports."""
-PATIENCE = 300.0
+TIMEOUT = 300.0
 MOST_OF_SUM = 1.25
 MOST_EVENTS = 17
 _POLL = 0.02
@@ -126,10 +126,10 @@ async def _engine(servers: Servers, runs: Runs, tag: str, count: int) -> None:
     async with child(
         (sys.executable, "-m", "benchmarks.imports.engine"), log, servers.environment
     ) as worker:
-        await _said(log, "ready", 1)
+        await _logged(log, "ready", 1)
         await workload.send(servers.queue, EMPTY_QUEUE, bodies[:WARM])
-        await _said(log, "finished", WARM)
-        done = _said(log, "finished", WARM + count)
+        await _logged(log, "finished", WARM)
+        done = _logged(log, "finished", WARM + count)
         await _measure(servers, runs, worker.pid, EMPTY_QUEUE, bodies[WARM:], done)
         await _all_closed(servers)
 
@@ -169,7 +169,7 @@ async def _completed(pool: asyncpg.Pool, tag: str, count: int) -> None:
         " count(*) FILTER (WHERE state NOT IN ('completed', 'running')) AS failed"
         " FROM import_tasks WHERE project_id = $1 AND task_id LIKE $2"
     )
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while True:
             row = cast(Any, await pool.fetchrow(query, workload.PROJECT, f"{tag}-%"))
             if row["failed"]:
@@ -179,9 +179,9 @@ async def _completed(pool: asyncpg.Pool, tag: str, count: int) -> None:
             await asyncio.sleep(_POLL)
 
 
-async def _said(log: Path, word: str, count: int) -> None:
+async def _logged(log: Path, word: str, count: int) -> None:
     """Wait until a program has written so many lines that begin with a word."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while log.read_text().count(f"{word}") < count:
             await asyncio.sleep(_POLL)
 
@@ -189,7 +189,7 @@ async def _said(log: Path, word: str, count: int) -> None:
 async def _all_closed(servers: Servers) -> None:
     """Wait until no run is open, so that none of it is charged to the next contender."""
     client = await connect(servers.temporal)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while (await client.count_workflows("ExecutionStatus = 'Running'")).count:
             await asyncio.sleep(0.2)
 

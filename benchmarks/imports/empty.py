@@ -19,7 +19,7 @@ async def work(task: str) -> None:
 
 @activity.defn(name="empty.finish")
 async def finish(task: str) -> None:
-    """Say that one more is done."""
+    """Report that one more is done."""
     print("finished", task, flush=True)
 
 

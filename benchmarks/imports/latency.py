@@ -9,7 +9,7 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
 from benchmarks.imports import workload
-from benchmarks.imports.documents import PATIENCE
+from benchmarks.imports.documents import TIMEOUT
 from benchmarks.report import Table, at_most, percentile
 from benchmarks.stack import Servers
 from stack.children import free_port
@@ -50,6 +50,6 @@ async def measure(servers: Servers, count: int) -> Table:
 
 
 async def _completed(pool: asyncpg.Pool, task: str) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while await pool.fetchval(_QUERY, workload.PROJECT, task) != "completed":
             await asyncio.sleep(_POLL)

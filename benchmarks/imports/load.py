@@ -22,7 +22,7 @@ from python_calamine import CalamineWorkbook
 
 from benchmarks.imports import workload
 from benchmarks.imports.steps import open_steps
-from benchmarks.timing import Cost, Stopwatch
+from benchmarks.stopwatch import Cost, Stopwatch
 from workers.services.imports.messages import read_message
 
 _COLUMNS = (

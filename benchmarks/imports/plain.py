@@ -19,7 +19,7 @@ from typing import Any, cast
 import asyncpg
 
 from benchmarks.imports.steps import open_steps
-from benchmarks.timing import Cost, Stopwatch
+from benchmarks.stopwatch import Cost, Stopwatch
 from workers.pipelines.imports import IMPORTS
 from workers.services.imports.messages import read_message
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks import machine
 from benchmarks.report import Table
 from benchmarks.spreadsheets import gateway
+from benchmarks.spreadsheets import pauses as sheet_pauses
 from benchmarks.spreadsheets import rows as sheet_rows
-from benchmarks.spreadsheets import waiting as sheet_waiting
 
 PARTS = ("rows", "large", "upload", "status", "waiting")
 
@@ -31,7 +31,7 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
         case "status":
             return await gateway.status(folder)
         case _:
-            return await sheet_waiting.measure(folder)
+            return await sheet_pauses.measure(folder)
 
 
 async def run(parts: Sequence[str], rounds: int) -> None:

@@ -21,7 +21,7 @@ from python_calamine import CalamineWorkbook
 from adapters.database import open_database
 from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.workload import ORGANISATION, Club
-from benchmarks.timing import Cost, Stopwatch
+from benchmarks.stopwatch import Cost, Stopwatch
 
 _COLUMNS: Final = {
     "persons": (

@@ -1,4 +1,4 @@
-"""Many imports that wait for somebody to look at their columns."""
+"""Many imports that wait for a person to look at their columns."""
 
 import asyncio
 import uuid as uuids
@@ -20,7 +20,7 @@ UNKNOWN: Final = len(workload.HEADER) + 1
 """Id of the one column that means nothing."""
 _STARTED_TOGETHER: Final = 20
 _LOOK_SECONDS: Final = 0.1
-_PATIENCE: Final = 3600.0
+_TIMEOUT: Final = 3600.0
 _WAITING: Final = (
     "SELECT count(*) FROM spreadsheet_imports WHERE waiting_since IS NOT NULL AND total IS NOT NULL"
 )
@@ -37,11 +37,11 @@ async def open_imports(stack: SheetStack, count: int) -> Sequence[str]:
     opened = [str(uuids.uuid4()) for _ in range(count)]
     connection = cast(Any, await asyncpg.connect(stack.environment["DATABASE_URL"]))
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             for first in range(0, count, _STARTED_TOGETHER):
                 some = opened[first : first + _STARTED_TOGETHER]
                 await asyncio.gather(*(_start(stack, uuid, blob) for uuid in some))
-                # No more are under way than a worker keeps in memory.
+                # At most as many are in flight as a worker keeps in memory.
                 while await connection.fetchval(_WAITING) < first:
                     await asyncio.sleep(_LOOK_SECONDS)
             while await connection.fetchval(_WAITING) < count:

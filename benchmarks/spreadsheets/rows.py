@@ -35,7 +35,7 @@ class Rounds:
     started: list[float] = field(default_factory=list[float])
     """From `start`, with the columns on a person's screen, to COMPLETED."""
     straight: list[float] = field(default_factory=list[float])
-    """From the first byte of the upload to COMPLETED, nobody asked."""
+    """From the first byte of the upload to COMPLETED, without questions."""
     peaks: list[int] = field(default_factory=list[int])
     """Memory of the worker, in bytes."""
 
@@ -75,8 +75,8 @@ async def compare(folder: Path, rounds: int) -> Table:
         f"{at_least(100 * min(shares), 100 * SHARE, ' % of the limit')}",
         "limit: python-calamine, then COPY or executemany of the same rows into the same three "
         "tables, ids given out beforehand, in one transaction, nothing checked or kept",
-        "before `start` the rows are put aside while the columns are on the screen; the upload "
-        "goes through the gateway with autoStart and waits for nobody",
+        "before `start` the rows are staged while the columns are on the screen; the upload "
+        "goes through the gateway with autoStart and waits for no person",
     ]
     return table
 

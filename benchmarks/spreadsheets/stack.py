@@ -27,13 +27,13 @@ from workers.services.identity import IMPORTER
 from workers.settings.gateway import TokenSettings
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
-PATIENCE: Final = 900.0
+TIMEOUT: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True)
 class SheetStack:
-    """A running stack and somebody who may import for its club."""
+    """A running stack and a person who may import for its club."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -62,9 +62,9 @@ class SheetStack:
         return answer.raise_for_status().json()["identifier"]
 
     async def until_staged(self, uuid: str) -> None:
-        """Wait until every row is put aside, as while a person looks at the columns."""
+        """Wait until every row is staged, as while a person looks at the columns."""
         handle = self.handle(uuid)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while (await self.status(handle)).total is None:
                 await asyncio.sleep(_LOOK_SECONDS)
 
@@ -73,12 +73,12 @@ class SheetStack:
         (await self.api.post(f"/api/imports/{uuid}/start")).raise_for_status()
 
     async def status(self, handle: WorkflowHandle[Any, Any]) -> SpreadsheetStatus:
-        """What the run itself says."""
+        """The status that the run reports."""
         return await handle.query("status", result_type=SpreadsheetStatus)
 
     async def finished(self, uuid: str) -> SpreadsheetResult:
         """Wait for the end."""
-        return await self.handle(uuid).result(rpc_timeout=timedelta(seconds=PATIENCE))
+        return await self.handle(uuid).result(rpc_timeout=timedelta(seconds=TIMEOUT))
 
     async def events(self, uuid: str) -> int:
         """Events of a run's history."""
@@ -127,7 +127,7 @@ async def open_sheet_stack(
             httpx.AsyncClient(
                 base_url=f"http://127.0.0.1:{port}",
                 headers={"Authorization": f"Bearer {_token(environment)}"},
-                timeout=PATIENCE,
+                timeout=TIMEOUT,
             )
         )
         client = await connect(temporal.address)

@@ -87,13 +87,13 @@ async def make_club(database: Database) -> Club:
 
 
 def _countries() -> dict[str, int]:
-    """Names that nobody doubts, to ISO 3166 numeric codes."""
+    """Unambiguous names, to ISO 3166 numeric codes."""
     known = sorted((country.name, int(country.numeric)) for country in pycountry.countries)
     return dict(known[:COUNTRIES])
 
 
 def registrations(count: int, tag: str = "runner") -> Iterator[tuple[str | date, ...]]:
-    """Rows of people who are all different; `tag` tells those of one file from another's."""
+    """Rows of people who are all different; `tag` keeps the people of two files apart."""
     countries = list(_countries())
     for row in range(count):
         yield (

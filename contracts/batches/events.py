@@ -10,7 +10,7 @@ from contracts.batches.names import BatchKey, Id
 from contracts.batches.plans import Timings
 
 MESSAGE_BYTES: Final = 256 * 1024
-"""A message of SQS has no more."""
+"""The limit of a message of SQS."""
 
 
 class _Event(WireContract):
@@ -43,7 +43,7 @@ class CancelMode(StrEnum):
     FULL = "full"
     """Everything, at once; what is still in its queues is deleted."""
     PARTIAL = "partial"
-    """Nothing more is taken in; what is in flight is loaded."""
+    """No further message is accepted; what is in flight is loaded."""
 
 
 class ImportCancelled(_Event):
@@ -60,7 +60,7 @@ class BatchEndFinished(_Event):
 
 
 class RedriveRequested(_Event):
-    """Somebody wants the dead letters of a batch tried again, also after its end."""
+    """A request to retry the dead letters of a batch, also after its end."""
 
     event_type: Literal["REDRIVE_REQUESTED"] = "REDRIVE_REQUESTED"
 

@@ -171,7 +171,7 @@ class GiveUp(Contract):
 
 
 class GivenUp(Contract):
-    """What became of it."""
+    """Its outcome."""
 
     final: bool
     """True: recorded as failed, and settled. False: it is a dead letter, to be tried again."""

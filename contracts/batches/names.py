@@ -79,7 +79,7 @@ def names_of(prefix: str, key: BatchKey) -> Names:
     """The names of a batch's resources.
 
     Raises:
-        ValueError: One would be too long for AWS; it says which, and by how much.
+        ValueError: One would be too long for AWS; the message says which, and by how much.
     """
     stem = f"{prefix}_doc_loader_{key.case_id}_{key.batch_id}"
     names = Names(stem, f"{stem}_dlq", stem, stem)

@@ -39,7 +39,7 @@ class Timings(WireContract):
     end: Seconds = 6 * 3600
     """How long BATCH_END_FINISHED may take before a person is asked."""
     patience: Seconds = 6 * 3600
-    """How long a step that failed for good waits for a person before the batch is given up."""
+    """How long a step that failed permanently waits for a person before the batch is given up."""
 
 
 class BatchPlan(Contract):

@@ -45,9 +45,9 @@ class ValidationOutcome(StrEnum):
     SKIP_DUPLICATE = "skip_duplicate"
     """It was completed, or its function exists and works."""
     SKIP_INCOMPLETE = "skip_incomplete"
-    """Its function exists but nobody is loading the batch."""
+    """Its function exists, but no run is loading the batch."""
     REQUEUE_DB_ERROR = "requeue_db_error"
-    """The database is away: asked again after a pause."""
+    """The database is unavailable: retried after a pause."""
     BLOCKED = "blocked"
     """Another batch of the case is loading, or may be: asked again when that may have ended."""
     CONTINUE = "continue"
@@ -100,7 +100,7 @@ class Resource(StrEnum):
 
 
 class ResourceState(StrEnum):
-    """What became of a resource."""
+    """Outcome of a resource."""
 
     CREATING = "creating"
     READY = "ready"
@@ -131,22 +131,22 @@ class CaseOrder(Contract):
     """Batches so far."""
 
 
-class Taken(Contract):
+class EventAccepted(Contract):
     """Answer to an event."""
 
     events: int
-    """How many the case has taken, with this one."""
+    """How many the case has accepted, with this one."""
     running: Id | None = None
 
 
 class NoteEvents(Contract):
-    """Events to write down."""
+    """Events to record."""
 
     case_id: Id
     events: tuple[CaseEvent, ...] = Field(default=(), max_length=1_000)
-    """In the order in which they came; none: only read the line."""
+    """In the order of arrival; none: only read the waiting batches."""
     running: Id | None = None
-    """Batch whose run is asked after."""
+    """Batch whose run is checked."""
 
 
 class WaitingBatch(Contract):
@@ -155,26 +155,26 @@ class WaitingBatch(Contract):
     batch_id: Id
     status: LoaderStatus
     purpose: Purpose | None = None
-    """What somebody asked for; None: it is known, and nobody has started it yet."""
+    """What was requested; None: the batch is known, but not started yet."""
     timings: Timings | None = None
     since: datetime
     """Since when it has been as it is, UTC."""
     skipped: bool = False
-    """It held up its case for too long: it does so no more, until it is started."""
+    """It blocked its case for too long, and no longer does until it is started."""
     open_run: bool = False
     """It is in `processing`, and a run of it is open in Temporal."""
 
 
-class Line(Contract):
+class WaitingBatches(Contract):
     """The batches of a case that are not done, lowest id first."""
 
     batches: tuple[WaitingBatch, ...] = Field(default=(), max_length=OPEN_BATCHES)
     running_open: bool = False
-    """The run that was asked after is open."""
+    """The run of the checked batch is open."""
 
 
 class SkipBatch(Contract):
-    """A batch that holds its case up no more."""
+    """A batch that no longer blocks its case."""
 
     key: BatchKey
     reason: Reason
@@ -205,7 +205,7 @@ class ResourceRow(Contract):
 
 
 class PolledDepth(Contract):
-    """What one look at the queues said."""
+    """Depths of the queues at one moment."""
 
     at: datetime
     queue: QueueDepth
@@ -215,7 +215,7 @@ class PolledDepth(Contract):
 
 
 class BatchProgress(Contract):
-    """What a run hands on when it goes on as a new one."""
+    """The state that a run passes on when it continues as a new one."""
 
     plan: BatchPlan
     phase: Phase
@@ -223,7 +223,7 @@ class BatchProgress(Contract):
     depths: tuple[PolledDepth, ...] = Field(default=(), max_length=DEPTHS_KEPT)
     redrives: int = 0
     asked: int = 0
-    """Passes that somebody asked for beyond the plan's."""
+    """Passes that were requested beyond the plan's."""
     job_finished: bool = False
     end_finished: bool = False
     cancelled: CancelMode | None = None
@@ -237,7 +237,7 @@ class BatchOrder(Contract):
     purpose: Purpose = Purpose.LOAD
     timings: Timings = Timings()
     notify: bool = True
-    """Tell the case's run when this one ends."""
+    """Notify the case's run when this one ends."""
     progress: BatchProgress | None = None
 
 

@@ -1,6 +1,6 @@
 """Messages of the import queue.
 
-Wire format: one JSON object per message, told apart by `document_type`.
+Wire format: one JSON object per message, discriminated by `document_type`.
 """
 
 from enum import StrEnum
@@ -142,7 +142,7 @@ class ScheduleConfig(Contract):
 
 
 class ScheduleExtractionMessage(FileMessage):
-    """Everything a Primavera file says about one of its projects."""
+    """Everything a Primavera file holds about one of its projects."""
 
     document_type: Literal[DocumentType.SCHEDULE_EXTRACTION]
     extraction_id: Key
@@ -219,7 +219,7 @@ class BulkMessage(Message):
     """
 
     operation: str | None = None
-    """Repeats the document type in older messages; refused when it says something else."""
+    """Repeats the document type in older messages; refused when it differs."""
     activity_ids: (
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=255)], ...] | None
     ) = Field(default=None, min_length=1, max_length=10_000)

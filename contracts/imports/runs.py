@@ -57,7 +57,7 @@ class TypeFacts(Contract):
     table: Name | None = None
     """Table the rows go to, or that a delete empties."""
     needs_blob: bool = True
-    """The run fetches `blob_name` and hands it to the handler."""
+    """The run fetches `blob_name` and passes it to the handler."""
     own_download: bool = False
     """The handler fetches its blob itself, when it is its turn."""
     bulk: bool = False
@@ -133,7 +133,7 @@ class HandlerOutcome(Contract):
     note: str | None = Field(default=None, max_length=500)
     """One sentence for the person who reads the result."""
     held_back: str | None = Field(default=None, max_length=500)
-    """Why nothing of the document went in although it was read: somebody has to decide."""
+    """Why nothing of the document was loaded although it was read: a person has to decide."""
 
 
 class Closing(Contract):
@@ -144,7 +144,7 @@ class Closing(Contract):
     state: ImportState
     reason: Reason | None = None
     outcome: HandlerOutcome | None = None
-    """None: counts are what the progress mark says."""
+    """None: the counts of the progress mark."""
 
 
 class ImportOrder(Contract):

@@ -36,7 +36,7 @@ class UndoCounts(Contract):
     deleted: int = 0
     restored: int = 0
     left_alone: int = 0
-    """Records that somebody changed since, or that others refer to."""
+    """Records that were changed since, or that others refer to."""
 
 
 class UndoResult(Contract):

@@ -69,7 +69,7 @@ class ColumnMapping(Contract):
 
 
 class ColumnDecision(Contract):
-    """What a person says about one column; exactly one of the three."""
+    """A person's decision about one column; exactly one of the three is set."""
 
     id: int = Field(ge=1, le=COLUMNS)
     target: FieldName | None = None
@@ -80,7 +80,7 @@ class ColumnDecision(Contract):
 
 
 class OpenValue(Contract):
-    """A value that nobody has said anything about yet."""
+    """A value without a decision so far."""
 
     id: int
     field: FieldName
@@ -114,7 +114,7 @@ class CellMapping(Contract):
 
 
 class CellDecision(Contract):
-    """What a person says about one value; exactly one of the four."""
+    """A person's decision about one value; exactly one of the four is set."""
 
     id: int = Field(ge=1)
     target_id: EntityId | None = None

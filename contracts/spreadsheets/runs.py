@@ -52,7 +52,7 @@ class Patience(Contract):
 
 
 class SpreadsheetOrder(Contract):
-    """Input of the workflow, beside the state it goes on from."""
+    """Input of the workflow, beside the state it continues from."""
 
     uuid: Uuid
     organisation_id: int = Field(ge=1, le=2**53)
@@ -69,7 +69,7 @@ class SpreadsheetOrder(Contract):
     auto_start: bool = False
     """Go straight through when nothing needs a person."""
     dry_run: bool = False
-    """Validate every row and say what would change; write nothing."""
+    """Validate every row and report what would change; write nothing."""
     layout: Layout = Layout()
     patience: Patience = Patience()
     fingerprint: Annotated[str, StringConstraints(max_length=64)] | None = None
@@ -88,7 +88,7 @@ class AnalysisInput(Contract):
 
 
 class Analysis(Contract):
-    """What the top of the file says. The preview and samples are in the database."""
+    """What the top of the file holds. The preview and samples are in the database."""
 
     layout: Layout
     """As found; `header_line` is set."""
@@ -105,7 +105,7 @@ class StageInput(Contract):
 
 
 class Staged(Contract):
-    """All rows below the header, put aside in a form that can be read from any row on."""
+    """All rows below the header, staged in a form that can be read from any row on."""
 
     rows: BlobRef
     total: int
@@ -147,7 +147,7 @@ class DecideCells(Contract):
 
 
 class RowCounts(Contract):
-    """What became of the rows so far."""
+    """Outcome of the rows so far."""
 
     created: int = 0
     updated: int = 0
@@ -173,7 +173,7 @@ class ProcessInput(Contract):
 
 
 class ProcessCursor(Contract):
-    """Heartbeat of `spreadsheets.process`: what the progress mark in the database says too."""
+    """Heartbeat of `spreadsheets.process`: what the progress mark in the database holds too."""
 
     rows: int
     total: int
@@ -203,7 +203,7 @@ class StatusRecord(Contract):
     version: int = 0
     assignee: Person | None = None
     waiting_since: datetime | None = None
-    """Since when a person is waited for; None: nobody is."""
+    """Since when the run waits for a person; None: it does not wait."""
     cells: CellSummary = CellSummary()
     at: datetime
     trail: tuple[DecisionRecord, ...] = Field(default=(), max_length=5)
@@ -257,7 +257,7 @@ class ReportInput(Contract):
 
 
 class SpreadsheetProgress(Contract):
-    """The state of a run: what it goes on from when its history begins anew."""
+    """The state of a run: what it continues from as a new run."""
 
     state: SpreadsheetState = SpreadsheetState.UPLOADED
     sequence: int = 0
@@ -273,7 +273,7 @@ class SpreadsheetProgress(Contract):
     staged: Staged | None = None
     columns_confirmed: bool = False
     skip_values: bool = False
-    """Rows are processed before anybody looked at values."""
+    """Rows are processed before a person has looked at values."""
     collected: bool = False
     """Values were collected, or are those of parked rows."""
     values_confirmed: bool = False
@@ -307,7 +307,7 @@ class Answer(OperatorAnswer):
 
 
 class Reassignment(Contract):
-    """Input of `reassign`: somebody else is waited for."""
+    """Input of `reassign`: the run waits for another person."""
 
     to: Person = Field(min_length=1)
     notify: Annotated[str, StringConstraints(max_length=320)] | None = None

@@ -22,7 +22,7 @@ _S = SpreadsheetState
 FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED})
 
 NEXT: Final[Mapping[SpreadsheetState, frozenset[SpreadsheetState]]] = {
-    # A file that turns out damaged fails wherever that shows: nobody can map it.
+    # A file that turns out damaged fails wherever that shows: it cannot be mapped.
     _S.UPLOADED: frozenset({_S.COLUMN_MAPPING, _S.FAILED, _S.CANCELLED}),
     _S.COLUMN_MAPPING: frozenset({_S.CELL_MAPPING, _S.FAILED, _S.CANCELLED}),
     _S.CELL_MAPPING: frozenset({_S.PROCESSING, _S.FAILED, _S.CANCELLED}),
@@ -53,7 +53,7 @@ class MappingStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a row."""
+    """Outcome of a row."""
 
     CREATED = "CREATED"
     UPDATED = "UPDATED"

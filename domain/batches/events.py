@@ -53,7 +53,7 @@ def ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
 
 
 def changes_of(event: CaseEvent, row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Columns that an event changes; none when it says nothing new.
+    """Columns that an event changes; none when it brings no news.
 
     Args:
         event: What happened.

@@ -21,7 +21,7 @@ class FoundResource:
     resource: Resource
     name: str
     made_at: datetime | None = None
-    """UTC, where the cloud says so."""
+    """UTC, where the cloud reports it."""
     owner: str | None = None
     """Value of its `WORKFLOW_TAG`; None where a kind of resource takes no tags."""
     details: Mapping[str, str] = field(default_factory=dict[str, str])

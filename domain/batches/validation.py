@@ -64,7 +64,7 @@ def of_infrastructure(key: BatchKey, status: LoaderStatus, exists: bool) -> Vali
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another batch of the case that says it is in `processing`."""
+    """Another batch of the case whose row is in `processing`."""
 
     batch_id: int
     since: datetime
@@ -93,7 +93,7 @@ def of_neighbours(
         grace: How long a lock without infrastructure is believed.
 
     Returns:
-        What blocks the batch, and until when at least; None: whoever is left is an orphan.
+        What blocks the batch, and until when at least; None: all that are left are orphans.
     """
     blocking = [
         (until, neighbour)

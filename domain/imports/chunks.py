@@ -1,4 +1,4 @@
-"""What a load hands to the store, and how far it has come."""
+"""What a load passes to the store, and its progress."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

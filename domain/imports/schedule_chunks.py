@@ -27,7 +27,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "schedule_activity_codes": ("task_code", "code_type"),
     "schedule_udf_values": ("entity", "entity_code", "udf"),
 }
-"""What tells the rows of a table apart, within one Primavera project."""
+"""What distinguishes the rows of a table within one Primavera project."""
 
 Entity = tuple[int, str, dict[str, Any]]
 """Line, table, values."""
@@ -50,7 +50,7 @@ class ScheduleChunks:
     every attempt, because each reads from the beginning.
 
     Args:
-        items: What the source says, from the beginning.
+        items: What the source holds, from the beginning.
         project_id: Project of the message.
         new_occurrences: Makes the counter of one table's keys; closed with the table.
         resume_at: Cursor of an earlier attempt; one chunk ends exactly there.

@@ -23,9 +23,9 @@ class ScheduleProject:
 
 
 ScheduleItem = tuple[int, str, dict[str, Any]] | RejectedRow | Problem
-"""What a schedule says, piece by piece.
+"""What a schedule holds, item by item.
 
 An entity: line, table, and the values of its key and columns. A row that is left out: its cells
 are the table, the line, and each value after its name. A value that was emptied or cut, right
-behind its entity, which goes in all the same.
+behind its entity, which is still loaded.
 """

@@ -40,7 +40,7 @@ class TableSpec:
 
     @property
     def numbered(self) -> bool:
-        """Whether lines of the same key are told apart by their order in the file."""
+        """Whether lines of the same key are distinguished by their order in the file."""
         return self.key[-1] == SEQUENCE
 
     @cached_property

@@ -7,7 +7,7 @@ from itertools import compress, repeat
 from typing import Any, Final
 
 from contracts.imports import Problem
-from domain.imports.matching import TableHeader
+from domain.imports.header import TableHeader
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec

@@ -195,7 +195,7 @@ def refuse_other_state(state: SpreadsheetState, wanted: Sequence[SpreadsheetStat
     """
     if state not in wanted:
         names = " or ".join(wanted)
-        raise AnswerRefused(f"the import is {state}; this answer is taken in {names}", WRONG_STATE)
+        raise AnswerRefused(f"the import is {state}; this answer needs {names}", WRONG_STATE)
 
 
 def refuse_open_fields(answer: MappingsAnswer) -> None:

@@ -1,4 +1,4 @@
-"""Rows that cells can refer to, and what a run knows about its surroundings."""
+"""Rows that cells can refer to, and what a run knows about its context."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,9 +7,9 @@ from datetime import date
 from typing import Final
 
 from domain.spreadsheets.fields import written
+from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import CustomList, Entity
 from domain.spreadsheets.similarity import Lookalikes
-from domain.spreadsheets.spelling import value_key
 from domain.tabular.fields import normalise
 
 EXACT: Final = 1.0
@@ -137,7 +137,7 @@ class _Words:
 
 @dataclass(frozen=True)
 class ImportContext:
-    """What one import knows about its surroundings.
+    """What one import knows about its context.
 
     Attributes:
         organisation_id: Whose import it is.

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
+from domain.spreadsheets.column_matches import column_name
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.matching import column_name
-from domain.spreadsheets.spelling import header_key
+from domain.spreadsheets.match_keys import header_key
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -53,7 +53,7 @@ def find_header(
     Args:
         rows: Line and cells, from the top; a given `header_line` among them.
         fields: Fields of the import type.
-        header_line: Line that a person says it is.
+        header_line: Line that a person has set.
 
     Raises:
         InvalidDocument: There are no rows, or nothing on the given line.

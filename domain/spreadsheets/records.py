@@ -83,7 +83,7 @@ class FoundValue:
     value: str
     rows: int
     target_id: int | None = None
-    """What it means, where that is certain; None: a person has to say."""
+    """What it means, where that is certain; None: a person has to decide."""
     target_name: str | None = None
     confidence: float = 0
     alternatives: Sequence[tuple[int, str, float]] = ()
@@ -113,7 +113,7 @@ class SheetChunk:
     lines: Sequence[int]
     """Line of each row that goes to the targets; `origin` counts in it."""
     main: str
-    """Target table whose rows tell CREATED from UPDATED and SKIPPED."""
+    """Target table whose rows decide between CREATED, UPDATED and SKIPPED."""
     targets: Sequence[TargetRows]
     errors: Sequence[tuple[int, Sequence[Problem]]] = ()
     """Line, and what is wrong with it."""

@@ -110,12 +110,12 @@ def check_decision(
 
     Args:
         field: The field whose value it is.
-        decision: What a person says.
+        decision: A person's decision.
         entities: The candidates of the field, by id.
     """
-    said = (decision.target_id is not None, decision.confirm, decision.ignore, decision.create)
-    if sum(said) != 1:
-        return f"value {decision.id}: say exactly one of targetEntityId, confirm, ignore and create"
+    choices = (decision.target_id is not None, decision.confirm, decision.ignore, decision.create)
+    if sum(choices) != 1:
+        return f"value {decision.id}: set exactly one of targetEntityId, confirm, ignore and create"
     if decision.create and not field.creates:
         return (
             f"value {decision.id}: {field.title} takes what is there already; "

@@ -61,7 +61,7 @@ class _Checked:
         self.waiting: set[int] = set()
         """Rows with a value without a known meaning."""
         self.unclear: set[tuple[int, str]] = set()
-        """Cells that a row rule can say nothing about."""
+        """Cells that a row rule cannot judge."""
 
     @property
     def rows(self) -> SheetRows:

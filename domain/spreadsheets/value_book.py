@@ -8,15 +8,15 @@ from typing import Final
 from contracts.spreadsheets import CellMapping, MappingStatus
 from domain.spreadsheets.entities import REMEMBERED, ImportContext
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, FoundValue
 from domain.spreadsheets.resolution import CellValueResolver, Resolution, resolver_of
-from domain.spreadsheets.spelling import value_key
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
 VALUE_CHARACTERS: Final = 200
 OPEN_KEPT: Final = 100_000
-"""Values without a decision that a book knows; some 40 MB. It asks anew about further ones."""
+"""Values without a decision that a book knows; some 40 MB. Further ones are asked for again."""
 
 
 class NoEntity(Enum):
@@ -25,7 +25,7 @@ class NoEntity(Enum):
     IGNORED = "ignored"
     """The cell counts as blank."""
     OPEN = "open"
-    """A person has to say."""
+    """A person has to decide."""
     TO_CREATE = "to create"
     """A row that is yet to be made, in a dry run; the cell has a value without an id."""
 
@@ -48,9 +48,9 @@ class ValueBook:
 
     Args:
         fields: Fields of the import type.
-        context: CliContext of the import, with the candidates of each field.
+        context: Context of the import, with the candidates of each field.
         resolvers: Resolvers by name, for kinds that names and spellings do not find.
-        counting: Rows of values that it was told about count as well: whoever found them first
+        counting: Rows of values that were added before count as well: the pass that found them
             had not read the rows that come now.
     """
 

@@ -133,7 +133,7 @@ def date_readings(text: str) -> dict[Notation, date]:
 
 
 def read_date(text: str, notation: Notation | None) -> date:
-    """Read a date: 2025-03-04, 04.03.2025, and with slashes where the column says which is which.
+    """Read a date: 2025-03-04, 04.03.2025, and with slashes where the column defines the order.
 
     Args:
         text: Without surrounding space.

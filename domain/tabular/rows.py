@@ -7,7 +7,7 @@ from datetime import date, datetime
 from contracts.problems import Problem
 
 Cell = str | int | float | bool | date | datetime | None
-"""A cell as a reader hands it over; dates and times are naive, as they stand in the file."""
+"""A cell as a reader returns it; dates and times are naive, as they stand in the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _LARGEST_INTEGER: Final = 10**40
 
 
 def number_text(value: int | float) -> str:
-    """A number cell as its user sees it: 1200.0 is `1200`; no more than 40 digits."""
+    """A number cell as its user sees it: 1200.0 is `1200`; at most 40 digits."""
     if isinstance(value, int):
         return str(value) if abs(value) < _LARGEST_INTEGER else "a number of over 40 digits"
     if value.is_integer() and abs(value) < 10**_DIGITS_BEFORE_EXPONENT:

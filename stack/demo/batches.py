@@ -53,7 +53,7 @@ class ExpectedBatch(Contract):
 
 
 @dataclass
-class OutsideWorld:
+class ExternalSystems:
     """What sends documents of a batch, and does what follows their loading.
 
     Args:
@@ -66,7 +66,7 @@ class OutsideWorld:
     installed: Installation
     blobs: Blobs
 
-    async def tell(self, event: JobStarted | JobFinished | BatchEndFinished) -> None:
+    async def send_event(self, event: JobStarted | JobFinished | BatchEndFinished) -> None:
         """Put an event on the case-events queue."""
         await self.clients.sqs.send_message(
             QueueUrl=self.installed.case_events_queue_url,
@@ -110,7 +110,7 @@ class OutsideWorld:
             Endpoint=got["Attributes"]["QueueArn"],
             Attributes={
                 "RawMessageDelivery": "true",
-                "FilterPolicy": json.dumps({"eventType": [said.value for said in Announcement]}),
+                "FilterPolicy": json.dumps({"eventType": [kind.value for kind in Announcement]}),
             },
         )
         return queue["QueueUrl"]
@@ -119,10 +119,10 @@ class OutsideWorld:
         while True:
             got = await self.clients.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=2)
             for message in got.get("Messages", []):
-                said: dict[str, Any] = json.loads(message.get("Body", ""))
-                if said["eventType"] == Announcement.BATCH_END_START:
-                    await self.tell(
-                        BatchEndFinished(case_id=said["caseId"], batch_id=said["batchId"])
+                content: dict[str, Any] = json.loads(message.get("Body", ""))
+                if content["eventType"] == Announcement.BATCH_END_START:
+                    await self.send_event(
+                        BatchEndFinished(case_id=content["caseId"], batch_id=content["batchId"])
                     )
                 await self.clients.sqs.delete_message(
                     QueueUrl=queue, ReceiptHandle=message.get("ReceiptHandle", "")
@@ -130,7 +130,7 @@ class OutsideWorld:
 
 
 async def run_batch(
-    world: OutsideWorld,
+    outside: ExternalSystems,
     client: Client,
     folder: Path,
     show: Callable[[str, DocumentCounts | None], None],
@@ -138,17 +138,19 @@ async def run_batch(
     """Send the sample documents as one batch and follow it to its end.
 
     Args:
-        world: Sends them.
+        outside: Sends them.
         client: Of the stack's Temporal.
         folder: Takes the documents while they are sent.
-        show: Told each phase, and at the end what became of the documents.
+        show: Called with each phase, and at the end with the outcome of the documents.
     """
-    async with world.answering():
-        await world.tell(JobStarted(case_id=KEY.case_id, batch_id=KEY.batch_id, timings=QUICK))
+    async with outside.answering():
+        await outside.send_event(
+            JobStarted(case_id=KEY.case_id, batch_id=KEY.batch_id, timings=QUICK)
+        )
         await _reach(client, Phase.LOADING, show)
         for document in await asyncio.to_thread(sample_documents, folder):
-            await world.send(document, KEY)
-        await world.tell(JobFinished(case_id=KEY.case_id, batch_id=KEY.batch_id))
+            await outside.send(document, KEY)
+        await outside.send_event(JobFinished(case_id=KEY.case_id, batch_id=KEY.batch_id))
         await _reach(client, Phase.DONE, show)
     handle = client.get_workflow_handle(KEY.workflow_id, result_type=BatchResult)
     result = await handle.result()

@@ -38,7 +38,7 @@ from contracts.imports import (
 from stack.demo import batches as demo_batch
 from stack.demo.batches import (
     ExpectedBatch,
-    OutsideWorld,
+    ExternalSystems,
     failed_documents,
     judge,
     left_behind,
@@ -110,7 +110,7 @@ class Run:
 PROJECT = "demo"
 WIDE = 240
 """Columns of a table with full addresses."""
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds that one phase may take."""
 
 
@@ -175,12 +175,12 @@ async def _run_phases(
         httpx.AsyncClient(
             base_url=stack.gateway_url,
             headers={"Authorization": f"Bearer {stack.token('the demo')}"},
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         ) as api,
     ):
         client = await connect(stack.settings["TEMPORAL_ADDRESS"])
         clients = await opened.enter_async_context(open_aws(stack.aws))
-        outside = OutsideWorld(clients, stack.installed, resources.blobs)
+        outside = ExternalSystems(clients, stack.installed, resources.blobs)
         with Live(console=console, refresh_per_second=8, transient=True) as live:
             for phase in phases:
                 fresh = [_prepare(sample, len(runs) + n) for n, sample in enumerate(phase, 1)]
@@ -237,10 +237,10 @@ async def _follow(
         run.state = "refused"
         return
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await _until_done(run, client)
     except TimeoutError:
-        run.wrong = f"not done after {PATIENCE:.0f} s; last state {run.state}"
+        run.wrong = f"not done after {TIMEOUT:.0f} s; last state {run.state}"
 
 
 async def _import_spreadsheet(
@@ -254,19 +254,19 @@ async def _import_spreadsheet(
     person = SpreadsheetPerson(api, run.sample.spreadsheet, show)
     run.began = time.monotonic()
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             run.uuid = await person.upload(samples / run.sample.file, stack.club.event_id)
             _, run.counts = await person.bring_to_its_end()
     except ApiError as refused:
         run.wrong = str(refused)
     except TimeoutError:
-        run.wrong = f"not done after {PATIENCE:.0f} s; last state {run.state}"
+        run.wrong = f"not done after {TIMEOUT:.0f} s; last state {run.state}"
     run.seconds = time.monotonic() - run.began
 
 
 async def _load_batch(
     run: Run,
-    outside: OutsideWorld,
+    outside: ExternalSystems,
     client: Client,
     stack: EmbeddedStack,
     database: Database,
@@ -282,7 +282,7 @@ async def _load_batch(
 
     run.began = time.monotonic()
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             result = await run_batch(outside, client, stack.folder / "documents", show)
         run.notes = [
             f"{name} was not loaded: {reason}"
@@ -291,7 +291,7 @@ async def _load_batch(
         settings = BatchSettings.read(stack.settings)
         left = await left_behind(settings, outside.clients, database, client)
     except TimeoutError:
-        run.wrong = f"not done after {PATIENCE:.0f} s; last state {run.state}"
+        run.wrong = f"not done after {TIMEOUT:.0f} s; last state {run.state}"
         return
     except WorkflowFailureError as failure:
         run.wrong = f"failed: {failure.cause}"

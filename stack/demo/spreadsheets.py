@@ -18,7 +18,7 @@ SEEN_SECONDS = 0.4
 
 
 class Answers(Contract):
-    """What the person says, in the words of the file."""
+    """The person's answers, in the words of the file."""
 
     import_type: str
     columns: Mapping[str, str]
@@ -32,12 +32,12 @@ class ApiError(Exception):
 
 
 class SpreadsheetPerson:
-    """Somebody who imports one spreadsheet.
+    """A person who imports one spreadsheet.
 
     Args:
         api: Client of the gateway, with a token.
-        answers: What they say when they are asked.
-        show: Told each state.
+        answers: Their answers to questions.
+        show: Called with each state.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SpreadsheetPerson:
         return str(made["identifier"])
 
     async def bring_to_its_end(self) -> tuple[SpreadsheetState, Counts]:
-        """Answer what is asked until it has ended; final state and what became of the rows.
+        """Answer what is asked until it has ended; final state and outcomes of the rows.
 
         Raises:
             ApiError: An answer is refused.

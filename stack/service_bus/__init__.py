@@ -1,11 +1,11 @@
 """A Service Bus emulator: AMQP 1.0 on loopback for the unmodified azure-servicebus client.
 
-It is a test double for development, tests and benchmarks, and no more:
+It is a test double for development, tests and benchmarks only:
 
 - Messages live in memory and are gone when it stops; persistence is not a goal.
 - Every log-in and every token is accepted, which is why it refuses to listen outside loopback.
 - Queues with their dead-letter queues, named at start. Topics, message sessions, transactions,
-  rules and the HTTP administration API are refused with an error that says so.
+  rules and the HTTP administration API are refused with an explicit error.
 - Duplicate detection, forwarding and partitions do not exist; a session id is stored and
   otherwise ignored. Expired messages are discarded, as a queue does by default.
 - A message or batch holds at most 256 KB; queues are bounded by memory alone.

@@ -1,7 +1,7 @@
 """The rules of a queue: order, locks, delivery counts, dead letters, schedules.
 
 Nothing here knows AMQP or asyncio. Time comes from the clock that is handed in, in seconds since
-1970; a caller asks `next_deadline` when to call `advance`, and is told by `on_ready` whenever
+1970; a caller asks `next_deadline` when to call `advance`, and is notified by `on_ready` whenever
 there may be something to deliver. Names and rules are those of Azure Service Bus queues.
 """
 
@@ -161,7 +161,7 @@ class MessageQueue:
         return message
 
     def take_next(self) -> Message | None:
-        """Give the oldest active message away for good."""
+        """Deliver the oldest active message without a lock."""
         message = self._next_active()
         if message is not None:
             self._remove(message)
@@ -180,7 +180,7 @@ class MessageQueue:
         return messages
 
     def take_deferred(self, sequence_numbers: Sequence[int]) -> list[Message]:
-        """Give deferred messages away for good; all of them or none.
+        """Deliver deferred messages without a lock; all of them or none.
 
         Raises:
             MessageNotFound: One is not deferred.
@@ -192,7 +192,7 @@ class MessageQueue:
         return messages
 
     def peek(self, from_sequence_number: int, limit: int) -> list[Message]:
-        """Messages in any state, oldest first, which nobody gets by this."""
+        """Messages in any state, oldest first; none is delivered by this."""
         self.advance()
         found = (m for m in self._messages.values() if m.sequence_number >= from_sequence_number)
         return list(islice(found, limit))
@@ -201,7 +201,7 @@ class MessageQueue:
         """Remove a message that was dealt with.
 
         Raises:
-            LockLost: The lock is gone, and perhaps somebody else has the message.
+            LockLost: The lock is gone, and another receiver may have the message.
         """
         self._remove(self._locked(token))
 
@@ -214,7 +214,7 @@ class MessageQueue:
         self._fail(self._locked(token))
 
     def release(self, token: uuid.UUID) -> None:
-        """Give a message back that nobody has looked at; this is no failed delivery.
+        """Give an unprocessed message back; this is no failed delivery.
 
         Raises:
             LockLost: The lock is gone.
@@ -222,7 +222,7 @@ class MessageQueue:
         self._unlock(self._locked(token))
 
     def defer(self, token: uuid.UUID) -> None:
-        """Set a message aside until somebody asks for its sequence number.
+        """Defer a message until it is requested by its sequence number.
 
         Raises:
             LockLost: The lock is gone.

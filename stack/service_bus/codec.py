@@ -80,7 +80,7 @@ class Array(list[Value]):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A value and the descriptor that says what it means."""
+    """A value and the descriptor of its meaning."""
 
     descriptor: Value
     value: Value

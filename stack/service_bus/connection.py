@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def shut_down(self, reason: str) -> None:
-        """Close politely, for a reason that the peer is told."""
+        """Close cleanly, with a reason for the peer."""
         if not self._closed:
             self._fail("amqp:connection:forced", reason)
 

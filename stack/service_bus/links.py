@@ -118,7 +118,7 @@ class SendingLink:
 
 
 class ConsumerLink(SendingLink):
-    """Delivers the messages of a queue, under lock or for good."""
+    """Delivers the messages of a queue, with or without a lock."""
 
     def __init__(self, wire: Wire, attach: Attach, node: Node) -> None:
         super().__init__(wire, attach)
@@ -132,7 +132,7 @@ class ConsumerLink(SendingLink):
         self.node.touch()
 
     def close(self) -> None:
-        """Take no more messages; locks stay until they expire."""
+        """Accept no further messages; locks stay until they expire."""
         super().close()
         self.node.consumers.remove(self)
 

@@ -131,7 +131,7 @@ def _schedule(queue: MessageQueue, body: _Body) -> _Body:
     except CodecError as error:
         raise BadRequest(f"A scheduled message is malformed: {error}.") from error
     if any(content.scheduled_for is None for content in contents):
-        raise BadRequest("A scheduled message must say when it becomes visible.")
+        raise BadRequest("A scheduled message must have the time at which it becomes visible.")
     return {"sequence-numbers": Array(queue.send(content).sequence_number for content in contents)}
 
 

@@ -46,7 +46,7 @@ OWNED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A message in the parts that the broker tells apart."""
+    """A message in the parts that the broker distinguishes."""
 
     header: tuple[Value, ...]
     """Durable, priority, time to live in milliseconds, first acquirer."""
@@ -88,7 +88,7 @@ class Content:
 
         Args:
             delivery_count: Failed deliveries so far.
-            annotations: What the broker has to say about it.
+            annotations: What the broker adds to it.
         """
         header = [*self.header, UInt(delivery_count)]
         pairs = [*self.annotations.values()]
@@ -145,7 +145,7 @@ def parse_batch(data: bytes) -> list[Content]:
 
 
 def read_request(data: bytes) -> tuple[Value, dict[str, Value], Value]:
-    """What a request to a management node says.
+    """A request to a management node.
 
     Returns:
         Message id, application properties, and the value of the body.

@@ -171,7 +171,7 @@ class Disposition(Performative):
 
 @dataclass(slots=True, kw_only=True)
 class Detach(Performative):
-    """Detaches a link, for good when closed."""
+    """Detaches a link, permanently when closed."""
 
     CODE: ClassVar[int] = 0x16
     handle: U32

@@ -107,7 +107,7 @@ class ServiceBusEmulator:
     async def drop_links(self, queue: str) -> None:
         """Detach all links of a queue and its dead-letter queue, as idle or updated services do.
 
-        Links of its management node stay, so that settlement can go on through them.
+        Links of its management node stay, so that settlement can continue through them.
 
         Raises:
             KeyError: There is no such queue.

@@ -206,7 +206,7 @@ class Session:
             self._drop(transfer.handle, failure.condition, str(failure))
 
     def disposition(self, disposition: Disposition) -> None:
-        """Settle deliveries as their receiver says, and confirm it."""
+        """Settle deliveries as their receiver asks, and confirm it."""
         if not disposition.role or not (disposition.state or disposition.settled):
             return
         first = disposition.first
@@ -237,7 +237,7 @@ class Session:
                 self._drop(handle, condition, description)
 
     def resume(self) -> None:
-        """Go on sending after the peer's window or the socket has opened."""
+        """Continue sending after the peer's window or the socket has opened."""
         self._flush()
         for link in self._links.values():
             if isinstance(link, ConsumerLink):
@@ -357,7 +357,7 @@ class Session:
         """Apply an outcome.
 
         Returns:
-            The outcome to confirm: the same one, or a rejection that says why not.
+            The outcome to confirm: the same one, or a rejection with the reason.
         """
         entry = self._unsettled.pop(delivery_id, None)
         if entry is None:

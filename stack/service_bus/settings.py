@@ -1,4 +1,4 @@
-"""What a queue is told before it starts, and what it tells about itself."""
+"""Settings of a queue, and its own description."""
 
 from dataclasses import dataclass
 

@@ -74,7 +74,7 @@ def make_file(tmp_path: Path, content: bytes) -> Path:
 
 @pytest.mark.parametrize("content", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
 @pytest.mark.parametrize("overwrite", [True, False])
-async def test_what_went_up_comes_down(
+async def test_an_upload_is_downloaded_unchanged(
     blobs: Blobs, tmp_path: Path, content: bytes, overwrite: bool
 ) -> None:
     told: list[int] = []
@@ -94,7 +94,9 @@ async def test_what_went_up_comes_down(
     assert (found.size, found.etag, found.sha256) == (up.size, up.etag, None)
 
 
-async def test_a_missing_blob_is_told_from_other_failures(blobs: Blobs, tmp_path: Path) -> None:
+async def test_a_missing_blob_is_distinguished_from_other_failures(
+    blobs: Blobs, tmp_path: Path
+) -> None:
     with pytest.raises(BlobNotFound, match="'no/such'"):
         await blobs.stat("no/such")
     with pytest.raises(BlobNotFound, match="'no/such'"):
@@ -156,7 +158,7 @@ async def arriving(content: bytes, piece: int) -> AsyncIterator[bytes]:
 
 @pytest.mark.parametrize("content", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
 @pytest.mark.parametrize("piece", [65_536, 5 << 20], ids=["small pieces", "large pieces"])
-async def test_what_arrives_in_pieces_comes_down_whole(
+async def test_a_blob_uploaded_in_pieces_is_downloaded_whole(
     blobs: Blobs, tmp_path: Path, content: bytes, piece: int
 ) -> None:
     name = "spreadsheets/1/ü+%20&#"
@@ -247,7 +249,7 @@ class TestFolder:
 
 
 class TestAzure:
-    async def test_nobody_listens(self, tmp_path: Path) -> None:
+    async def test_a_server_that_does_not_listen_is_unavailable(self, tmp_path: Path) -> None:
         endpoint = f"http://127.0.0.1:{free_port()}/devstoreaccount1"
         blobs = AzureBlobs(f"AccountName=a;AccountKey=a2V5;BlobEndpoint={endpoint}", "c")
         with pytest.raises(Unavailable):

@@ -141,7 +141,7 @@ async def ids_of(client: Client) -> set[str]:
     return {execution.id async for execution in client.list_workflows()}
 
 
-async def test_bridge_and_function_come_to_the_same_outcomes(tmp_path: Path) -> None:
+async def test_bridge_and_function_reach_the_same_outcomes(tmp_path: Path) -> None:
     messages = generated(200)
     outcomes: list[tuple[Any, ...]] = []
     for host in ("bridge", "function"):
@@ -196,7 +196,7 @@ async def test_the_function_completes_only_what_is_kept_elsewhere(
     assert seen == [(size, 2, "m1")]
 
 
-async def test_an_accepted_message_is_a_run_that_says_what_it_is(client: Client) -> None:
+async def test_an_accepted_message_is_a_run_with_a_summary(client: Client) -> None:
     intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE, park_for_days=3)
     raw = json.dumps({**valid(DocumentType.EQUIPMENT, "T1"), "strategy": "replace"}).encode()
     assert await intake.accept(raw, 0, "m1") == Settle("import/P1/T1")
@@ -250,7 +250,7 @@ async def test_a_server_without_our_search_attributes_gives_messages_back(
     assert "Unregistered" in verdict.reason
 
 
-async def test_the_door_is_ready_only_with_temporal_and_the_database(client: Client) -> None:
+async def test_the_intake_is_ready_only_with_temporal_and_the_database(client: Client) -> None:
     rejected = MemoryRejectedMessages()
     intake = ImportIntake(client, rejected, queue=QUEUE)
     assert await intake.ready()
@@ -258,7 +258,7 @@ async def test_the_door_is_ready_only_with_temporal_and_the_database(client: Cli
     assert not await intake.ready()
 
 
-async def test_temporal_away_gives_the_message_back(tmp_path: Path) -> None:
+async def test_an_unavailable_temporal_gives_the_message_back(tmp_path: Path) -> None:
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         client = await Client.connect(server.address, plugins=[docflow_plugin()])
     intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)

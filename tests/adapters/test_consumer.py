@@ -76,7 +76,7 @@ async def test_nothing_is_settled_before_it_is_accepted(queue: ConsumedQueue) ->
         assert await stopped() == BridgeTotals(received=5, settled=5)
 
 
-async def test_no_more_messages_are_decided_about_at_once_than_the_limit(
+async def test_messages_in_flight_never_exceed_the_limit(
     queue: ConsumedQueue,
 ) -> None:
     deciding = most = 0
@@ -110,7 +110,7 @@ async def test_the_lease_is_extended_as_long_as_a_decision_takes(queue: Consumed
     assert seen == [0]
 
 
-async def test_a_message_given_back_comes_again_and_counts_its_deliveries(
+async def test_a_message_given_back_is_redelivered_and_counted(
     queue: ConsumedQueue,
 ) -> None:
     seen: list[tuple[int, str | None]] = []
@@ -206,7 +206,7 @@ async def test_nothing_is_received_while_a_dependency_is_unavailable(queue: Cons
         assert await stopped() == BridgeTotals(received=2, settled=1, abandoned=1)
 
 
-async def test_a_stop_leaves_what_is_undecided_to_come_back(queue: ConsumedQueue) -> None:
+async def test_a_stop_leaves_undecided_messages_to_redelivery(queue: ConsumedQueue) -> None:
     stop, deciding = asyncio.Event(), set[bytes]()
 
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
@@ -231,7 +231,7 @@ async def test_a_stop_leaves_what_is_undecided_to_come_back(queue: ConsumedQueue
         assert (await stopped()).settled == 1
 
 
-async def test_messages_of_a_killed_consumer_come_back(queue: ConsumedQueue) -> None:
+async def test_messages_of_a_killed_consumer_are_redelivered(queue: ConsumedQueue) -> None:
     deciding, seen = set[bytes](), list[tuple[bytes, int]]()
 
     async def hold(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:

@@ -19,7 +19,7 @@ def differences(connection: Connection) -> list[object]:
     return list(compare_metadata(context, metadata))
 
 
-async def test_an_upgraded_database_is_what_the_models_say(empty_url: str) -> None:
+async def test_an_upgraded_database_matches_the_models(empty_url: str) -> None:
     await upgrade(empty_url)
     async with open_database(empty_url) as database, database.reading() as connection:
         assert await connection.run_sync(differences) == []
@@ -66,7 +66,7 @@ async def test_upgrades_at_the_same_time_take_turns(empty_url: str) -> None:
         await require_current(database)
 
 
-async def test_a_database_that_is_away_is_unavailable(unused_tcp_port: int) -> None:
+async def test_a_database_that_does_not_answer_is_unavailable(unused_tcp_port: int) -> None:
     with pytest.raises(Unavailable, match="the database is not available"):
         await upgrade(f"postgresql://nobody@127.0.0.1:{unused_tcp_port}/nothing")
 

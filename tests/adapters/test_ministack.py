@@ -75,7 +75,7 @@ async def test_functions_do_not_inherit_the_way_to_aws_itself(
         }
 
 
-async def test_whoever_has_not_installed_it_is_told_how(
+async def test_a_missing_installation_is_reported_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ministack_module, "find_spec", lambda name: None)

@@ -108,7 +108,7 @@ async def test_what_a_webhook_answers_decides_about_another_attempt(
     assert "hidden" not in str(failure.value)
 
 
-async def test_a_webhook_that_is_silent_or_away_may_come_back(receiver: Receiver) -> None:
+async def test_a_silent_or_missing_webhook_is_a_transient_failure(receiver: Receiver) -> None:
     receiver.silent = True
     with pytest.raises(Unavailable, match=r"did not answer within 0\.2 s"):
         await WebhookNotices(receiver.url, timeout=0.2).send(a_notice(), KEY)
@@ -153,7 +153,7 @@ async def test_a_channel_that_fails_does_not_hold_up_the_others() -> None:
     assert [list(one.sent) for one in (broken, away, well)] == [[], [KEY], [KEY]]
 
 
-async def test_the_log_tells_without_personal_data(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_holds_no_personal_data(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "adapters.notices"):
         await LogNotices().send(a_notice(), KEY)
     assert "reminder due for spreadsheet import 5f0c62b1" in caplog.text

@@ -116,7 +116,7 @@ def notices(port: int, scheme: str = "smtp", **options: Any) -> SmtpNotices:
     return SmtpNotices(server, "docflow@example.org", ("ops@example.com",), **options)
 
 
-async def test_a_mail_says_what_waits_and_where_to_go_on() -> None:
+async def test_a_mail_names_what_waits_and_where_to_continue() -> None:
     inbox = Inbox()
     with serving(inbox) as port:
         await notices(port).send(a_notice(), KEY)
@@ -136,7 +136,7 @@ async def test_a_mail_says_what_waits_and_where_to_go_on() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
-async def test_tls_is_used_before_the_password_is_said(
+async def test_tls_is_used_before_the_password_is_sent(
     certificate: Certificate, scheme: str
 ) -> None:
     inbox = Inbox()
@@ -177,7 +177,9 @@ async def test_starttls_that_is_not_offered_is_not_done_without(certificate: Cer
         ("parked", "ops@example.com", {"ops@example.com"}),
     ],
 )
-async def test_who_is_told(kind: str, notify: str | None, to: set[str]) -> None:
+async def test_recipients_of_each_kind_of_notice(
+    kind: str, notify: str | None, to: set[str]
+) -> None:
     inbox = Inbox()
     with serving(inbox) as port:
         await notices(port).send(a_notice(kind=kind, notify=notify), KEY)
@@ -206,7 +208,7 @@ async def test_what_is_no_address_gets_no_mail_and_is_not_logged(
     with serving(inbox) as port, caplog.at_level(logging.WARNING, "adapters.notices"):
         await notices(port).send(a_notice(notify=address), KEY)
     assert inbox.mails == []
-    assert "nobody to go to" in caplog.text
+    assert "has no recipient" in caplog.text
     assert "lovelace" not in caplog.text and "eve" not in caplog.text
 
 
@@ -254,12 +256,12 @@ async def test_a_recipient_who_is_refused_does_not_cost_the_other_their_mail() -
     assert "lovelace" not in str(failure.value)
 
 
-async def test_a_mail_server_that_is_away_may_come_back() -> None:
+async def test_a_missing_mail_server_is_a_transient_failure() -> None:
     with pytest.raises(Unavailable, match="cannot be used"):
         await notices(free_port()).send(a_notice(), KEY)
 
 
-async def test_a_mail_server_that_says_nothing_is_given_up() -> None:
+async def test_a_silent_mail_server_times_out() -> None:
     gone = asyncio.Event()
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -117,7 +117,7 @@ async def test_a_drain_of_an_empty_queue_waits_and_ends(emulator: ServiceBusEmul
     assert 1 <= time.monotonic() - began < 8
 
 
-async def test_a_batch_starts_together_and_never_more(emulator: ServiceBusEmulator) -> None:
+async def test_a_batch_starts_together_within_its_limit(emulator: ServiceBusEmulator) -> None:
     at_once = most = 0
 
     async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:
@@ -304,7 +304,7 @@ async def test_a_long_outage_spends_one_delivery(emulator: ServiceBusEmulator) -
     assert totals.abandoned == deliveries[1] > 0
 
 
-async def test_a_drain_gives_messages_back_and_ends_when_temporal_is_away(
+async def test_a_drain_gives_messages_back_and_ends_without_temporal(
     emulator: ServiceBusEmulator,
 ) -> None:
     async def accept(raw: bytes, deliveries: int, message_id: str | None) -> Verdict:

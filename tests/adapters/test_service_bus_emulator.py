@@ -167,7 +167,7 @@ async def test_a_waiting_receiver_gets_what_is_sent(bench: Bench, queue: str) ->
     await receiver.complete_message(message)
 
 
-async def test_an_abandoned_message_comes_again_counted(bench: Bench, queue: str) -> None:
+async def test_an_abandoned_message_is_redelivered_and_counted(bench: Bench, queue: str) -> None:
     await bench.send(queue, "again")
     receiver = bench.receiver(queue)
     for deliveries in range(3):

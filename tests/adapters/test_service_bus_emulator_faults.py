@@ -59,7 +59,7 @@ async def bench() -> AsyncIterator[Bench]:
         ("dead_letter", {"dead_letter": 1}),
     ],
 )
-async def test_settlement_goes_on_through_management_after_a_detach(
+async def test_settlement_continues_through_management_after_a_detach(
     bench: Bench, decision: str, left: dict[str, int]
 ) -> None:
     queue = f"detached-{decision}"
@@ -339,7 +339,7 @@ asyncio.run(serve([parse_queue("q:lock=5")], port=0, announce=lambda text: print
 
 
 @pytest.mark.parametrize("number", [SIGTERM, SIGINT])
-async def test_it_serves_until_it_is_told_to_stop(number: Signals) -> None:
+async def test_it_serves_until_it_is_stopped(number: Signals) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", SERVE, stdout=asyncio.subprocess.PIPE
     )

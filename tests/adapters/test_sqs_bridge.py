@@ -111,7 +111,7 @@ async def test_a_queue_of_dead_letters_that_is_replaced_is_found(queues: Pair) -
     assert rejected >= 3
 
 
-async def test_no_more_are_in_hand_than_asked_for(queues: Pair) -> None:
+async def test_messages_in_flight_never_exceed_the_requested_number(queues: Pair) -> None:
     at_once = most = 0
     full = asyncio.Event()
 
@@ -133,7 +133,7 @@ async def test_no_more_are_in_hand_than_asked_for(queues: Pair) -> None:
     assert most == 4
 
 
-async def test_one_lane_keeps_its_order_and_waits_for_nobody_else(queues: Pair) -> None:
+async def test_one_ordering_key_keeps_its_order_and_waits_for_no_other(queues: Pair) -> None:
     held = asyncio.Event()
     order: dict[str, list[str]] = {"a": [], "b": []}
 
@@ -162,7 +162,7 @@ async def test_one_lane_keeps_its_order_and_waits_for_nobody_else(queues: Pair) 
     assert order == {"a": list("01234"), "b": list("01234")}
 
 
-async def test_what_cannot_be_taken_in_is_given_back_for_longer_and_blocks_nobody(
+async def test_an_unaccepted_event_is_given_back_for_longer_and_blocks_no_other(
     queues: Pair,
 ) -> None:
     asked: dict[int, float] = {}
@@ -220,7 +220,7 @@ async def test_what_is_behind_a_message_that_is_given_back_does_not_overtake_it(
     assert totals == BridgeTotals(received=4, settled=2, abandoned=2)
 
 
-async def test_what_comes_again_before_all_behind_it_are_given_back_is_taken_first(
+async def test_an_event_redelivered_before_its_successors_is_accepted_first(
     queues: Pair,
 ) -> None:
     refused, order, first = 0, list[str](), list[Received]()

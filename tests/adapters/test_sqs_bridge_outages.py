@@ -74,7 +74,7 @@ async def test_an_outage_costs_no_receive_however_long(queues: Pair) -> None:
     assert not health.ready
 
 
-async def test_a_drain_gives_back_and_ends_when_temporal_is_away(queues: Pair) -> None:
+async def test_a_drain_gives_events_back_and_ends_without_temporal(queues: Pair) -> None:
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         return Abandon("away")
 
@@ -148,7 +148,7 @@ async def test_a_stop_mid_message_finishes_or_gives_back_and_loses_nothing(queue
     assert set(back.values()) == {1}
 
 
-async def test_what_a_killed_bridge_had_in_hand_comes_back(queues: Pair) -> None:
+async def test_messages_in_flight_at_a_killed_bridge_are_redelivered(queues: Pair) -> None:
     held = asyncio.Event()
 
     async def hold(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
@@ -181,7 +181,7 @@ async def test_a_queue_that_is_not_there_is_named(queues: Pair) -> None:
         await bridge_of(queues, settle).run(asyncio.Event())
 
 
-async def test_a_queue_that_goes_away_is_waited_for_or_ends_the_run(queues: Pair) -> None:
+async def test_a_deleted_queue_is_waited_for_or_ends_the_run(queues: Pair) -> None:
     health = Health()
     name = queues.url.rsplit("/", 1)[-1]
     stop = asyncio.Event()

@@ -94,7 +94,7 @@ def test_cells_of_every_type(tmp_path: Path) -> None:
     )
 
 
-def test_days_count_from_1904_when_the_workbook_says_so(tmp_path: Path) -> None:
+def test_days_count_from_1904_where_the_workbook_sets_it(tmp_path: Path) -> None:
     row = '<row r="1"><c r="A1" s="1"><v>1</v></c><c r="B1"><f>NOW()</f></c></row>'
     path = write_workbook(
         tmp_path / "t",

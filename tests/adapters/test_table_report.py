@@ -39,7 +39,7 @@ VALUES: list[Cell] = [
 ]
 
 
-def test_rows_come_back_as_they_were_read(tmp_path: Path) -> None:
+def test_rows_are_read_back_unchanged(tmp_path: Path) -> None:
     header = [f"column {n}" for n in range(len(VALUES))]
     path = tmp_path / "report.xlsx"
     XlsxReportWriter().write(path, header, iter([rejected(7, *VALUES), rejected(9, "only one")]))

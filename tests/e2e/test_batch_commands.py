@@ -187,7 +187,7 @@ async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
     assert "BATCH_END_FINISHED has not come" in seen["batch"]["reason"]
 
 
-async def test_an_event_said_twice_is_taken_twice(terminal: Person) -> None:
+async def test_an_event_sent_twice_is_accepted_twice(terminal: Person) -> None:
     await terminal.docflow("start", "7", "1")
     handle = terminal.client.get_workflow_handle("case/7")
     before = (await handle.query("status"))["events"]
@@ -220,22 +220,22 @@ async def test_dead_letters_are_redriven_after_the_end(terminal: Person) -> None
         (("resources", "99", "1"), "AWS_REGION"),
     ],
 )
-async def test_what_cannot_be_done_is_said_in_one_line(
+async def test_a_refusal_is_one_line(
     terminal: Person, arguments: tuple[str, ...], says: str
 ) -> None:
     assert says in await terminal.refused(*arguments)
 
 
-async def test_an_empty_list_says_how_to_begin(terminal: Person) -> None:
+async def test_an_empty_list_explains_how_to_begin(terminal: Person) -> None:
     assert "docflow batches start CASE BATCH" in await terminal.docflow("list", "--case", "99")
 
 
-async def test_a_table_that_is_cut_says_so(terminal: Person) -> None:
+async def test_a_truncated_table_is_marked(terminal: Person) -> None:
     done = await terminal.try_docflow("list", "--limit", "1")
     assert (done.exit_code, done.stderr) == (0, "the newest 1; --limit shows more\n")
 
 
-async def test_a_batch_is_shown_although_temporal_is_away(
+async def test_a_batch_is_shown_without_temporal(
     terminal: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await terminal.store.expect([BatchKey(case_id=9, batch_id=1)])

@@ -33,7 +33,7 @@ from contracts.batches import (
     names_of,
 )
 from stack.children import child
-from stack.demo.batches import OutsideWorld, failed_documents, left_behind
+from stack.demo.batches import ExternalSystems, failed_documents, left_behind
 from stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
 from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.case_world import shuffled
@@ -65,7 +65,7 @@ class Site:
     client: Client
     clients: AwsClients
     database: Database
-    outside: OutsideWorld
+    outside: ExternalSystems
     samples: Sequence[SampleDocument]
     said: Sequence[str]
     """Told by whoever starts a worker again that has died."""
@@ -81,14 +81,16 @@ class Site:
         """Start a batch and wait until documents may be sent."""
         timings = BatchSettings.read(self.stack.settings).timings
         own = timings.model_copy(update={"max_redrives": max_redrives})
-        await self.outside.tell(JobStarted(case_id=key.case_id, batch_id=key.batch_id, timings=own))
+        await self.outside.send_event(
+            JobStarted(case_id=key.case_id, batch_id=key.batch_id, timings=own)
+        )
         await self.reach(key, Phase.LOADING)
 
     async def send(self, key: BatchKey, documents: Sequence[SampleDocument]) -> None:
         """Send documents and say that these were all."""
         for document in documents:
             await self.outside.send(document, key)
-        await self.outside.tell(JobFinished(case_id=key.case_id, batch_id=key.batch_id))
+        await self.outside.send_event(JobFinished(case_id=key.case_id, batch_id=key.batch_id))
 
     async def status(self, key: BatchKey) -> BatchStatus | None:
         """Where the run of a batch stands; None: nobody knows."""
@@ -131,7 +133,7 @@ async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterat
         )
         clients = await opened.enter_async_context(open_aws(stack.aws))
         resources = await opened.enter_async_context(open_resources(stack.environment))
-        outside = OutsideWorld(clients, stack.installed, resources.blobs)
+        outside = ExternalSystems(clients, stack.installed, resources.blobs)
         await opened.enter_async_context(outside.answering())
         address = stack.settings["TEMPORAL_ADDRESS"]
         opened.enter_context(pytest.MonkeyPatch.context()).setenv("TEMPORAL_ADDRESS", address)
@@ -248,7 +250,7 @@ async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Sit
     keys = [BatchKey(case_id=case, batch_id=batch) for case in range(101, 121) for batch in IN_LINE]
     await store.expect(keys)
     for event in shuffled(keys, random.Random(11), NO_PAUSES):
-        await site.outside.tell(event)
+        await site.outside.send_event(event)
 
     async def all_complete() -> bool:
         views = [view for view in await store.list(limit=1_000) if view.key in keys]

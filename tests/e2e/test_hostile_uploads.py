@@ -141,7 +141,7 @@ async def test_hostile_files_fail_with_a_reason_and_harm_nobody(
     assert max(grown.values()) < GROWTH
 
 
-async def test_an_upload_that_does_not_say_how_long_it_is_is_refused_on_the_way(
+async def test_an_upload_without_a_length_is_refused_at_the_limit(
     installation: Installation,
 ) -> None:
     async with installation.person() as ada:

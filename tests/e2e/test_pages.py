@@ -77,8 +77,8 @@ async def test_the_whole_way_from_the_upload_to_the_undo(site: Site) -> None:
         )
         await page.goto(address)
         await page.get_by_text("Undo this import").click()
-        await page.get_by_role("button", name="Yes, take it back").click()
-        await expect(page.get_by_text("Taken back")).to_be_visible()
+        await page.get_by_role("button", name="Yes, undo it").click()
+        await expect(page.get_by_text("Undone")).to_be_visible()
         assert await participants(site, "whole") == 0
 
 
@@ -128,7 +128,7 @@ async def test_the_whole_way_without_scripts(site: Site) -> None:
         assert await participants(site, "plain") == 30
 
 
-async def test_a_suggestion_is_taken_with_one_click(site: Site) -> None:
+async def test_a_suggestion_is_chosen_with_one_click(site: Site) -> None:
     async with site.visit() as page:
         path = site.file(
             "suggest.csv", [("First name", "Last nam"), *(p[:2] for _, p in people("suggest", 3))]
@@ -140,7 +140,7 @@ async def test_a_suggestion_is_taken_with_one_click(site: Site) -> None:
         await expect(select).to_be_focused()
 
 
-async def test_what_is_missing_is_said_and_choices_stay(site: Site) -> None:
+async def test_missing_fields_are_named_and_choices_stay(site: Site) -> None:
     async with site.visit() as page:
         path = site.file("missing.csv", [("First name", "Shirt"), ("Ada", "M")])
         await site.upload(page, path)
@@ -152,7 +152,7 @@ async def test_what_is_missing_is_said_and_choices_stay(site: Site) -> None:
         await expect(page.get_by_label("Field for Shirt")).to_have_value("TEAM")
 
 
-async def test_the_slower_of_two_tabs_is_told_and_loses_nothing(site: Site) -> None:
+async def test_the_slower_of_two_tabs_is_notified_and_loses_nothing(site: Site) -> None:
     async with site.visit("ada@example.org") as ada, site.visit("grace@example.org") as grace:
         address = await to_columns(site, ada, "columns-at-once")
         await grace.goto(address)
@@ -211,7 +211,7 @@ async def test_choices_for_a_step_that_is_over_are_named(site: Site) -> None:
         ).to_be_visible()
         await ada.get_by_role("button", name="Save").click()
         alert = ada.get_by_role("alert")
-        await expect(alert).to_contain_text("grace@example.org has gone on with this import")
+        await expect(alert).to_contain_text("grace@example.org has continued this import")
         await expect(alert).to_contain_text("Startgruppe: event category name")
 
 
@@ -249,12 +249,12 @@ async def test_rows_that_are_wrong_are_listed_and_can_be_downloaded(site: Site) 
         assert (await download.value).suggested_filename == "wrong-errors.xlsx"
 
 
-async def test_an_import_is_handed_over_and_cancelled(site: Site) -> None:
+async def test_an_import_is_reassigned_and_cancelled(site: Site) -> None:
     async with site.visit() as page:
         await to_columns(site, page, "cancelled")
-        await page.get_by_text("Hand over", exact=True).first.click()
+        await page.get_by_text("Reassign", exact=True).first.click()
         await page.get_by_label("To whom").fill("grace@example.org")
-        await page.get_by_role("button", name="Hand over").click()
+        await page.get_by_role("button", name="Reassign").click()
         await expect(page.locator("#facts")).to_contain_text("grace@example.org, for")
         await page.get_by_text("Cancel the import").click()
         await page.get_by_label("Reason").fill("the wrong file")

@@ -28,7 +28,7 @@ async def columns(site: Site, page: Page) -> None:
 async def layout_of_columns(site: Site, page: Page) -> None:
     await columns(site, page)
     await page.get_by_text("Not read as it should be?").click()
-    await page.get_by_text("Hand over", exact=True).first.click()
+    await page.get_by_text("Reassign", exact=True).first.click()
     await page.get_by_text("Cancel the import").click()
 
 
@@ -62,8 +62,8 @@ async def done(site: Site, page: Page) -> None:
 
 async def undone(site: Site, page: Page) -> None:
     await done(site, page)
-    await page.get_by_role("button", name="Yes, take it back").click()
-    await expect(page.get_by_text("Taken back")).to_be_visible()
+    await page.get_by_role("button", name="Yes, undo it").click()
+    await expect(page.get_by_text("Undone")).to_be_visible()
 
 
 async def failed(site: Site, page: Page) -> None:
@@ -172,7 +172,7 @@ async def test_markup_in_a_file_is_shown_as_it_stands(site: Site) -> None:
         assert await page.evaluate("window.broken") is None
 
 
-async def test_nobody_gets_in_without_a_token(site: Site) -> None:
+async def test_access_without_a_token_is_refused(site: Site) -> None:
     async with httpx.AsyncClient(base_url=site.address) as anonymous:
         answer = await anonymous.get("/imports?state=FAILED")
         assert answer.status_code == 303

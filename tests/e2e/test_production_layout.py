@@ -78,7 +78,7 @@ async def _docflow(settings: Mapping[str, str], *arguments: str) -> tuple[int | 
         ("materials.xlsx", "material", "21 created, 0 updated, 0 unchanged, 3 rejected"),
     ],
 )
-async def test_a_document_goes_all_the_way(
+async def test_a_document_is_imported_end_to_end(
     settings: Mapping[str, str], tmp_path: Path, file: str, document_type: str, counts: str
 ) -> None:
     task = f"{document_type}-1"
@@ -114,7 +114,9 @@ async def test_a_schedule_is_uploaded_and_extracted(settings: Mapping[str, str])
     assert (code, "196 created" in output) == (0, True), output
 
 
-async def test_a_spreadsheet_goes_all_the_way(settings: Mapping[str, str], tmp_path: Path) -> None:
+async def test_a_spreadsheet_is_imported_end_to_end(
+    settings: Mapping[str, str], tmp_path: Path
+) -> None:
     code, output = await _docflow(
         settings,
         *("spreadsheets", "submit", "samples/registrations.xlsx", "--json", "--auto-start"),

@@ -132,7 +132,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     shown = await run_docflow_aside("show", f"spreadsheet/{uuid}", "--json", context=context)
     assert json.loads(shown.stdout)["import"]["uuid"] == uuid
     over = await run_docflow_aside("cancel", uuid, context=context)
-    assert over.exit_code == 1 and "takes no more answers" in over.stderr
+    assert over.exit_code == 1 and "accepts no further answers" in over.stderr
 
     await terminal.docflow("undo", uuid)
     undo: dict[str, Any] = {}
@@ -148,9 +148,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     assert "UNDONE" in await terminal.docflow("show", uuid)
 
 
-async def test_a_trial_of_what_needs_nobody_ends_by_itself(
-    terminal: Person, tmp_path: Path
-) -> None:
+async def test_a_dry_run_without_questions_ends_by_itself(terminal: Person, tmp_path: Path) -> None:
     file = tmp_path / "known.csv"
     file.write_text("First name,Surname,E-mail,Category\nAnna,Albrecht,a@b.org,Senior (18+)\n")
     uuid = await terminal.submit("--auto-start", "--dry-run", file=file)
@@ -158,7 +156,9 @@ async def test_a_trial_of_what_needs_nobody_ends_by_itself(
     assert done["dry_run"] is True and done["counts"]["created"] == 1
 
 
-async def test_somebody_else_is_waited_for_and_cancels(terminal: Person, tmp_path: Path) -> None:
+async def test_a_reassigned_import_is_cancelled_by_the_new_person(
+    terminal: Person, tmp_path: Path
+) -> None:
     file = tmp_path / "unknown.csv"
     file.write_text("First name,Surname,Shoe size\nAnna,Albrecht,38\n")
     other = await terminal.submit(file=file)
@@ -194,7 +194,7 @@ async def test_somebody_else_is_waited_for_and_cancels(terminal: Person, tmp_pat
         ),
     ],
 )
-async def test_what_makes_no_sense_is_refused_in_a_line(
+async def test_invalid_input_is_refused_in_one_line(
     terminal: Person, arguments: tuple[str, ...], says: str
 ) -> None:
     assert says in await terminal.refused(*arguments)

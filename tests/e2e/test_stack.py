@@ -73,7 +73,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
     assert alive == []
 
 
-async def test_a_killed_worker_is_started_again_and_goes_on(stack: Stack) -> None:
+async def test_a_killed_worker_is_restarted_and_continues(stack: Stack) -> None:
     stack.child("worker").kill()
     assert "the worker ended with -9" in await stack.hear()
     submit = await asyncio.create_subprocess_exec(
@@ -115,7 +115,7 @@ async def test_a_killed_gateway_is_started_again_and_believes_the_same_token(sta
     assert answer.status_code == 200
 
 
-async def test_nobody_else_may_read_its_secrets(stack: Stack) -> None:
+async def test_no_other_user_may_read_its_secrets(stack: Stack) -> None:
     for name in ("env", "jwt.key"):
         assert (stack.folder / name).stat().st_mode & 0o777 == 0o600
     assert stack.settings["DOCFLOW_JWT_KEY"] == (stack.folder / "jwt.key").read_text()

@@ -22,7 +22,7 @@ PACKS: Final = ("Junior (U18)", "Senior (18+)", "Fast ones", "Old ones")
 """Two categories of the event, and two that there are not."""
 
 
-async def test_an_import_goes_through_whoever_is_asked_and_whoever_works(
+async def test_an_import_completes_with_any_gateway_and_any_worker(
     installation: Installation,
 ) -> None:
     async with installation.person(0) as left, installation.person(1) as right:

@@ -64,7 +64,7 @@ async def test_the_life_of_an_import(stack: Stack) -> None:
         assert done.status_code == 204
 
 
-async def test_whoever_comes_back_gets_what_is_new(stack: Stack) -> None:
+async def test_a_reconnected_client_gets_what_is_new(stack: Stack) -> None:
     async with served(stack.app) as address, stack.browser(address=address) as anna:
         uuid = await silent_import(anna)
         url = f"/api/imports/{uuid}/events"
@@ -102,7 +102,7 @@ async def test_streams_end_when_the_gateway_stops(stack: Stack) -> None:
                 assert [event async for event in events] == []
 
 
-async def test_a_silent_connection_says_that_it_is_alive(
+async def test_a_silent_connection_sends_keep_alives(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.services.spreadsheets.queries._SILENCE_SECONDS", 0.1)
@@ -116,7 +116,7 @@ async def test_a_silent_connection_says_that_it_is_alive(
         assert await anext(rows) is None
 
 
-async def test_a_watcher_is_sent_away_after_a_while(
+async def test_a_watcher_is_disconnected_after_a_while(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They come back with their token, which is checked anew."""

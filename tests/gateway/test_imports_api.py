@@ -153,7 +153,7 @@ def cells_of(workbook: bytes, folder: Path) -> set[object]:
         return {cell for _, cells in source.rows() for cell in cells}
 
 
-async def test_a_dry_run_says_what_would_change(stack: Stack) -> None:
+async def test_a_dry_run_reports_what_would_change(stack: Stack) -> None:
     row = ("Dry", "Run", "dry@example.org", "Senior (18+)")
     async with stack.browser() as anna:
         await import_in(anna, "COMPLETED", sheet(HEADER, row), autoStart="true")
@@ -229,7 +229,7 @@ async def test_cancel(stack: Stack) -> None:
         assert "CANCELLED" in again.json()["detail"]
 
 
-async def test_somebody_else_is_waited_for(stack: Stack) -> None:
+async def test_a_reassigned_import_waits_for_the_new_person(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COLUMN_MAPPING")
         answer = await anna.post(

@@ -58,7 +58,7 @@ UNKNOWN: Final = "4b0c6b3c-5a0f-4b7e-9f64-5f2b8f4d7c11"
 BAD: Final = ("Dora", "", "dora@example.org", "Senior (18+)")
 
 
-async def test_every_endpoint_in_every_state_answers_as_the_document_says(stack: Stack) -> None:
+async def test_every_endpoint_in_every_state_answers_as_documented(stack: Stack) -> None:
     # An event stream of an import that waits goes on for ever otherwise.
     gateway = stack.gateway(stopping=lambda: True)
     async with served(gateway) as address, stack.browser(token("tess"), address=address) as tess:

@@ -20,7 +20,7 @@ async def test_a_port_that_is_taken(stack: Stack) -> None:
             await serve(stack.app, asyncio.Event(), host="127.0.0.1", port=port)
 
 
-async def test_an_upload_under_way_comes_to_its_end(stack: Stack) -> None:
+async def test_an_upload_in_progress_completes(stack: Stack) -> None:
     stop, begun = asyncio.Event(), asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:

@@ -63,7 +63,7 @@ async def test_unknown_addresses_and_methods(stack: Stack) -> None:
         ({"encoding": "../x"}, "encoding"),
     ],
 )
-async def test_fields_that_make_no_sense(stack: Stack, fields: dict[str, str], said: str) -> None:
+async def test_invalid_fields(stack: Stack, fields: dict[str, str], said: str) -> None:
     kept = uploaded_files(stack)
     async with stack.browser() as anna:
         before = (await anna.get("/api/imports")).headers["x-total-count"]
@@ -115,7 +115,7 @@ async def test_too_many_uploads(stack: Stack) -> None:
         assert (await upload(rolf)).status_code == 201
 
 
-async def test_decisions_that_make_no_sense(stack: Stack) -> None:
+async def test_invalid_decisions(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COLUMN_MAPPING")
         url = f"/api/imports/{uuid}/column-mappings"
@@ -167,7 +167,7 @@ async def test_two_people_at_once(stack: Stack) -> None:
         problem(confirm, 412, "version-conflict")
 
 
-async def test_answers_that_come_in_the_wrong_state(stack: Stack) -> None:
+async def test_answers_in_the_wrong_state(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COLUMN_MAPPING")
         url = f"/api/imports/{uuid}"
@@ -234,7 +234,7 @@ async def test_what_cannot_be_undone_any_more(stack: Stack) -> None:
         assert "cannot be undone" in problem(refused, 409, "wrong-state")
 
 
-async def test_temporal_is_away(stack: Stack) -> None:
+async def test_temporal_is_unavailable(stack: Stack) -> None:
     nowhere = await Client.connect(
         f"127.0.0.1:{free_port()}", lazy=True, plugins=[docflow_plugin()]
     )
@@ -261,7 +261,9 @@ async def test_ready(stack: Stack) -> None:
         assert (await balancer.get("/health/ready")).json() == {"status": "ready"}
 
 
-async def test_nothing_unexpected_is_told(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_errors_reveal_nothing(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fails(*_: object) -> None:
         raise RuntimeError("secret of the database")
 

@@ -52,7 +52,7 @@ def unsigned(payload: dict[str, Any]) -> str:
     return encoded({"alg": "none", "typ": "JWT"}, payload) + "."
 
 
-async def test_a_minted_token_says_who_somebody_is() -> None:
+async def test_a_minted_token_identifies_its_owner() -> None:
     token = mint_token(
         SHARED,
         subject="anna",
@@ -198,7 +198,7 @@ async def test_a_withdrawn_key_is_forgotten_within_an_hour() -> None:
         await tokens.identify(signed_by(first, "ES256"))
 
 
-async def test_the_provider_is_away() -> None:
+async def test_the_provider_is_unavailable() -> None:
     key = ECKey.generate_key("P-256", auto_kid=True)
     publisher, clock = Publisher(key), Clock()
     publisher.status = 503
@@ -296,7 +296,7 @@ def test_settings_have_sensible_defaults() -> None:
         ({**KEY, "DOCFLOW_PUBLIC_URL": "docflow"}, "DOCFLOW_PUBLIC_URL must be an address"),
     ],
 )
-def test_settings_that_make_no_sense(environment: dict[str, str], reason: str) -> None:
+def test_invalid_settings(environment: dict[str, str], reason: str) -> None:
     with pytest.raises(SettingsError, match=reason):
         GatewaySettings.read(environment)
 

@@ -181,7 +181,7 @@ async def test_the_limit_counts_bytes_of_the_file() -> None:
         await take(Upload(request(form(file(content))), 999))
 
 
-def test_a_request_that_says_it_is_too_large_is_not_read() -> None:
+def test_a_request_with_a_too_large_length_is_not_read() -> None:
     said = [(b"content-length", b"3000000")]
     with pytest.raises(TooLarge):
         Upload(request(b"", headers=said), 1_000_000)
@@ -200,7 +200,7 @@ async def test_the_request_has_a_limit_beside_its_file(before: bytes) -> None:
         await take(Upload(request(endless()), 1000))
 
 
-async def test_a_sender_who_goes_away_leaves_no_blob() -> None:
+async def test_a_disconnected_sender_leaves_no_blob() -> None:
     blobs = MemoryBlobs()
     body = file(b"a;b\n" * 5000)[:-10]
     upload = Upload(request(body, breaks_off=True), 1 << 20)

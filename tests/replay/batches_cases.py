@@ -14,7 +14,6 @@ from contracts.batches import (
     BatchProgress,
     CancelMode,
     CaseOrder,
-    Line,
     NoteEvents,
     Phase,
     PolledDepth,
@@ -24,6 +23,7 @@ from contracts.batches import (
     Timings,
     Validation,
     ValidationOutcome,
+    WaitingBatches,
 )
 from tests.support.batches import (
     BatchWorld,
@@ -180,7 +180,7 @@ class _LateTable(CaseScript):
     """The table of batches is unavailable at first."""
 
     @activity.defn(name="batches.note")
-    async def _note(self, noted: NoteEvents) -> Line:
+    async def _note(self, noted: NoteEvents) -> WaitingBatches:
         await self._begin("note")
         return await super()._note(noted)
 

@@ -46,13 +46,13 @@ def test_the_histories_are_there() -> None:
         ("parked-then-retried", "subscribe", 2),
     ],
 )
-def test_a_history_is_of_what_its_name_says(case: str, step: str, times: int) -> None:
+def test_a_history_matches_its_name(case: str, step: str, times: int) -> None:
     text = (FOLDER / "BatchLifecycle" / f"{case}.json").read_text()
     assert len(re.findall(rf'"name": "batches\.{step}"', text)) == times
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_history_tells_nothing_of_the_machine_it_was_recorded_on(path: Path) -> None:
+def test_a_history_reveals_nothing_about_its_machine(path: Path) -> None:
     text = path.read_text()
     assert not re.search(r"\.py|\d+@", text)
 

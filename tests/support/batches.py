@@ -21,7 +21,6 @@ from contracts.batches import (
     ImportCancelled,
     JobFinished,
     JobStarted,
-    Line,
     LoaderStatus,
     NoteEvents,
     Orphans,
@@ -40,6 +39,7 @@ from contracts.batches import (
     Validation,
     ValidationOutcome,
     WaitingBatch,
+    WaitingBatches,
 )
 from contracts.errors import PERMANENT
 
@@ -275,7 +275,7 @@ class CaseScript(BatchWorld):
         return [self._note, *super().activities()]
 
     @activity.defn(name="batches.note")
-    async def _note(self, noted: NoteEvents) -> Line:
+    async def _note(self, noted: NoteEvents) -> WaitingBatches:
         done = {closing.key.batch_id for closing in self.closings}
         for event in noted.events:
             if isinstance(event, JobStarted) and event.batch_id not in done:
@@ -286,4 +286,4 @@ class CaseScript(BatchWorld):
                     since=datetime(2026, 1, 1, tzinfo=UTC),
                 )
         waiting = {id: batch for id, batch in self._line.items() if id not in done}
-        return Line(batches=tuple(waiting[id] for id in sorted(waiting)))
+        return WaitingBatches(batches=tuple(waiting[id] for id in sorted(waiting)))

@@ -15,12 +15,12 @@ from contracts.batches import (
     ImportCancelled,
     JobFinished,
     JobStarted,
-    Line,
     LoaderStatus,
     Purpose,
     RedriveRequested,
     Timings,
     WaitingBatch,
+    WaitingBatches,
 )
 from tests.support.documents_model import LoadModel
 
@@ -101,7 +101,7 @@ class BatchModel:
         """Set `max_processing_daemons` of a case."""
         self._concurrency[case_id] = most
 
-    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, and read who waits; writing twice is once."""
         for event in events:
             batch = self._ensure(event.key)
@@ -112,7 +112,7 @@ class BatchModel:
         waiting = [batch for batch in self._case(case_id) if not batch.status.terminal]
         waiting.sort(key=lambda batch: (batch.skipped, batch.key.batch_id))
         shown = sorted(waiting[:OPEN_BATCHES], key=lambda batch: batch.key.batch_id)
-        return Line(
+        return WaitingBatches(
             batches=tuple(
                 WaitingBatch(
                     batch_id=batch.key.batch_id,

@@ -17,8 +17,8 @@ from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.batches import (
     TASK_QUEUE,
     CaseEvent,
-    Line,
     NoteEvents,
+    WaitingBatches,
 )
 from tests.support.sqs import Pair
 from workers.bridges.case_events import run_case_event_bridge
@@ -39,10 +39,10 @@ class Book:
     events: list[CaseEvent] = field(default_factory=list[CaseEvent])
 
     @activity.defn(name="batches.note")
-    async def note(self, noted: NoteEvents) -> Line:
+    async def note(self, noted: NoteEvents) -> WaitingBatches:
         """Keep events."""
         self.events += noted.events
-        return Line()
+        return WaitingBatches()
 
     def of(self, case_id: int) -> list[CaseEvent]:
         """What one case wrote down, in order."""
@@ -66,7 +66,7 @@ class StuckBook(Book):
     """A table that is away."""
 
     @activity.defn(name="batches.note")
-    async def note(self, noted: NoteEvents) -> Line:
+    async def note(self, noted: NoteEvents) -> WaitingBatches:
         """Fail."""
         raise ApplicationError("the table is away")
 

@@ -5,8 +5,8 @@ from datetime import date
 
 from activities.seen_keys import SeenKeys
 from contracts.spreadsheets import CellMapping
+from domain.spreadsheets.column_matches import match_columns
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.matching import match_columns
 from domain.spreadsheets.records import CustomList, Entity
 from domain.spreadsheets.types.base import SheetType
 from domain.spreadsheets.validation import RowValidator, SourceRow

@@ -94,7 +94,7 @@ def spreadsheet_order(**fields: Any) -> SpreadsheetOrder:
     )
 
 
-def transient(message: str = "the database is away") -> ApplicationError:
+def transient(message: str = "the database is unavailable") -> ApplicationError:
     """A failure whose retries are used up."""
     return ApplicationError(message, type=TRANSIENT, non_retryable=True)
 

@@ -11,7 +11,7 @@ import pytest
 from temporalio import activity, workflow
 
 from contracts.base import Contract
-from contracts.batches import BatchProgress, DocumentCounts, Line
+from contracts.batches import BatchProgress, DocumentCounts, WaitingBatches
 from contracts.spreadsheets import (
     Analysis,
     CellSummary,
@@ -30,7 +30,7 @@ MOST_BYTES = 64 * 1024
 MOST_BYTES_OF_COLUMNS = 1024 * 1024
 """Of what holds every column of a spreadsheet, or the values that are open."""
 WIDER: set[type[Contract]] = {
-    Line,
+    WaitingBatches,
     Analysis,
     CellSummary,
     ColumnMappings,

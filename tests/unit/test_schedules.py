@@ -146,7 +146,7 @@ async def test_workers_that_start_at_once_agree(client: Client) -> None:
 async def test_a_namespace_that_is_not_there_is_named(client: Client) -> None:
     config = client.config()
     config["namespace"] = "nowhere"
-    with pytest.raises(TemporalUnreachable, match="cannot look after schedule sweep"):
+    with pytest.raises(TemporalUnreachable, match="cannot reconcile schedule sweep"):
         await reconcile(Client(**config), ["imports"], TABLE)
 
 

@@ -29,7 +29,7 @@ class LazyHandler:
         """As `ImportIntake.accept`.
 
         Raises:
-            SettingsError: A setting is missing or makes no sense.
+            SettingsError: A setting is missing or invalid.
             SchemaBehind: The database waits for `docflow db upgrade`.
             TemporalUnreachable: Temporal does not answer at the first message.
         """

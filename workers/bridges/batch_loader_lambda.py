@@ -28,7 +28,7 @@ SPARE_SECONDS: Final = 3.0
 
 
 class Context(Protocol):
-    """What Lambda says about an event."""
+    """The context that Lambda passes with an event."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Until the process is ended."""
@@ -71,7 +71,7 @@ class LoaderFunction:
         """Start the load of every document of an event.
 
         Returns:
-            The messages that the queue is to bring again: those that could not be taken in, for
+            The messages that the queue is to bring again: those that could not be accepted, for
             no fault of theirs. Exactly in the shape that Lambda reads; with any other, AWS brings
             all of them again.
 

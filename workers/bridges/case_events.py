@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ONE_BY_ONE: Final = Polling(batch=1)
-"""A receive of several says nothing about the order in which they were sent."""
+"""A receive of several messages does not keep the order in which they were sent."""
 
 
 async def run_case_event_bridge(
@@ -39,14 +39,14 @@ async def run_case_event_bridge(
 ) -> BridgeTotals:
     """Have the events of the case-events queue taken by their cases until `stop` is set.
 
-    Events of one case are taken in the order in which they were received, one after the other; a
+    Events of one case are accepted in the order in which they were received, one by one; a
     case that cannot take its events holds up no other. What is no event goes to the queue's
     dead-letter queue with the attributes `Reason` and `Description`, and is recorded.
 
     Args:
         client: Of the namespace in which batches run.
         sqs: Client of SQS.
-        rejected: Keeps messages that can never be taken in.
+        rejected: Keeps messages that can never be accepted.
         queue_url: Of the case-events queue; standard or FIFO with the case as message group.
         stop: Ends the run within 10 s.
         drain: End when the queue has stayed empty for a while.

@@ -319,7 +319,7 @@ class _Session(Generic[Received]):
             was_ready = is_ready
 
     async def _accepted(self, item: _InFlight[Received], verdict: Verdict) -> bool:
-        """Settle a message as its verdict says; False: it has to be given back."""
+        """Settle a message by its verdict; False: it has to be given back."""
         message, transport = item.message, self._transport
         if isinstance(verdict, Abandon):
             logger.warning(

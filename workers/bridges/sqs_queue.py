@@ -68,7 +68,7 @@ class SqsQueue:
 
         Args:
             most: How many.
-            wait: Seconds until it is said that there is none.
+            wait: Seconds until it is reasons that there is none.
             visibility_timeout: Seconds that they stay hidden from others.
         """
         async with self._polls:
@@ -125,11 +125,11 @@ class DeadLetters:
 
     async def put(self, message: Received, verdict: DeadLetter) -> None:
         """Put a message there as it came, with the attributes `Reason` and `Description`."""
-        said = {
+        reasons = {
             "Reason": {"DataType": "String", "StringValue": verdict.reason},
             "Description": {"DataType": "String", "StringValue": verdict.description},
         }
-        own = [pair for pair in message.attributes.items() if pair[0] not in said]
+        own = [pair for pair in message.attributes.items() if pair[0] not in reasons]
         fifo: dict[str, str] = {}
         if self._url.endswith(".fifo"):
             fifo = {
@@ -140,7 +140,7 @@ class DeadLetters:
             await self._client.send_message(
                 QueueUrl=self._url,
                 MessageBody=message.text,
-                MessageAttributes=cast(Any, dict(own[: ATTRIBUTES - len(said)]) | said),
+                MessageAttributes=cast(Any, dict(own[: ATTRIBUTES - len(reasons)]) | reasons),
                 **cast(Any, fifo),
             )
 

@@ -1,4 +1,4 @@
-"""What a bridge says of its run."""
+"""The totals of a bridge's run."""
 
 from dataclasses import dataclass
 

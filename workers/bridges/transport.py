@@ -13,7 +13,7 @@ Receiving
 
 Leases
     A message that was received belongs to this consumer alone for `lease_seconds`. `extend` begins
-    that time anew. A message whose lease ends unsettled is delivered again: a process that dies
+    that time again. A message whose lease ends unsettled is delivered again: a process that dies
     loses nothing. A queue without leases returns `math.inf`.
 
 Settling
@@ -102,7 +102,7 @@ class Transport(Protocol[Received]):
         ...
 
     async def extend(self, message: Received) -> None:
-        """Begin the lease anew."""
+        """Renew the lease."""
         ...
 
     async def complete(self, message: Received) -> None:

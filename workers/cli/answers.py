@@ -11,7 +11,7 @@ from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, print_json
 from workers.cli.runs import IdArgument
 
-ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the result later.")]
+ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the result.")]
 REASON_LENGTH: Final = 500
 
 app = typer.Typer(rich_markup_mode=None)

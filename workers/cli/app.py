@@ -16,7 +16,7 @@ EXTENSIONS: Final = "docflow.commands"
 
 
 def docflow() -> None:
-    """The life of every document a company takes in.
+    """The life of every document that a company receives.
 
     \b
     Begin with:
@@ -29,7 +29,7 @@ def docflow() -> None:
     AZURE_SERVICE_BUS_QUEUE_NAME, AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER),
     AZURE_STORAGE_CONTAINER_NAME, TEMPORAL_ADDRESS, TEMPORAL_UI_ADDRESS.
     """
-    # Commands say in one line what is wrong; the client's own warnings are for processes that
+    # Commands report in one line what is wrong; the client's own warnings are for processes that
     # configure logging.
     logging.getLogger("azure").addHandler(logging.NullHandler())
 

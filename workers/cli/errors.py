@@ -1,4 +1,4 @@
-"""How commands fail: one line on stderr that says what to do, and an exit code."""
+"""How commands fail: one line on stderr with what to do, and an exit code."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Generator

@@ -23,7 +23,7 @@ def gateway(
     """Serve the HTTP API, the mapping pages and the inbox until SIGTERM or Ctrl-C.
 
     It keeps no state: run as many as you like behind a balancer. Tokens are believed as
-    DOCFLOW_JWT_KEY or DOCFLOW_JWT_JWKS_URL say.
+    DOCFLOW_JWT_KEY or DOCFLOW_JWT_JWKS_URL determine.
 
     \b
     Examples:

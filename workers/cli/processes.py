@@ -164,7 +164,7 @@ def _print_totals(totals: "BridgeTotals") -> None:
 
 
 def log_to_stderr() -> None:
-    """Log what a process does, for whoever keeps its output."""
+    """Log what a process does to its output."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

@@ -182,16 +182,16 @@ async def show_in_temporal(
     if view is None:
         raise CommandError(f"there is no run {workflow_id}")
     status = status_type and await runs.query(workflow_id, "status", status_type)
-    said = {} if status is None else status.model_dump(mode="json")
+    fields = {} if status is None else status.model_dump(mode="json")
     if as_json:
-        print_json({"run": asdict(view), "status": said or None})
+        print_json({"run": asdict(view), "status": fields or None})
         return
     known: list[tuple[str, object]] = [
         ("run", view.workflow_id),
         ("in Temporal", view.status),
         ("link", view.link),
     ]
-    known += [(name.replace("_", " "), value) for name, value in said.items()]
+    known += [(name.replace("_", " "), value) for name, value in fields.items()]
     console().print(pairs(known))
 
 

@@ -103,7 +103,7 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _
 
 
 async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | None:
-    """None: Temporal is down, which is said once for all pipelines."""
+    """None: Temporal is down, which is reported once for all pipelines."""
     return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
 
 

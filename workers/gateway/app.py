@@ -20,8 +20,8 @@ from workers.settings.gateway import GatewaySettings
 UPLOADS: Final = ("/api/imports", "/imports")
 """Paths of the API and of the pages that take files."""
 _DESCRIPTION: Final = (
-    "Import spreadsheets: upload one, say what its columns and values mean where docflow cannot "
-    "tell, and watch its rows go in. Every error is a problem (RFC 9457). Mapping statuses read "
+    "Import spreadsheets: upload one, decide what its columns and values mean where docflow does "
+    "not know, and follow its rows. Every error is a problem (RFC 9457). Mapping statuses read "
     "AUTO_MATCHED, MANUAL_MATCHED, UNRESOLVED and IGNORED."
 )
 
@@ -102,7 +102,7 @@ def _health(service: SpreadsheetService) -> APIRouter:
 
 
 def _describe(app: FastAPI) -> None:
-    """Make the OpenAPI document say what problems look like."""
+    """Describe problems in the OpenAPI document."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -90,7 +90,7 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         port: Port; a free one when 0.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense, or the port is taken.
+        SettingsError: A setting is missing or invalid, or the port is taken.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """

@@ -36,7 +36,7 @@ class CommonSettings:
         """Read and check.
 
         Raises:
-            SettingsError: One is missing or makes no sense.
+            SettingsError: One is missing or invalid.
         """
         check_settings(environment, *RESOURCE_SETTINGS)
         return cls(
@@ -90,7 +90,7 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
     """Open everything that the settings name; nothing is opened when one is missing.
 
     Raises:
-        SettingsError: A setting is missing or makes no sense.
+        SettingsError: A setting is missing or invalid.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     settings = CommonSettings.read(environment)

@@ -19,7 +19,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class RefusedMessage(Exception):
-    """A message that can never be taken in.
+    """A message that can never be accepted.
 
     Attributes:
         reason: One of the constants of `workers.services.verdicts`.
@@ -108,7 +108,7 @@ def _bounded(text: str) -> int:
 
 
 def invalid(error: ValidationError) -> RefusedMessage:
-    """What a union of contracts says about a body, by the names of its fields, without values."""
+    """Errors of a union of contracts in a body, by the names of its fields, without values."""
     problems: list[str] = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         if problem["type"] == "json_invalid":

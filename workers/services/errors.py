@@ -64,7 +64,7 @@ class StillOpen(ServiceError):
 
     Attributes:
         answer: What is open.
-        saved: The decisions of this request were saved all the same.
+        saved: The decisions of this request were saved nevertheless.
     """
 
     status = 406

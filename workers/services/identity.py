@@ -14,7 +14,7 @@ ROLES: Final = frozenset({VIEWER, IMPORTER, OPERATOR})
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A person, as their token says."""
+    """A person, by their token."""
 
     subject: str
     organisations: tuple[int, ...]

@@ -63,7 +63,7 @@ async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
             await _entry(execution) async for execution in client.list_workflows(query, limit=MOST)
         ]
         last = await _last_runs(client, [entry.workflow_id for entry in found if entry.ended])
-    # A client that was never connected says so with a RuntimeError.
+    # A client that was never connected raises a RuntimeError.
     except (RPCError, RuntimeError) as error:
         raise TemporalUnavailable("the inbox cannot be read at the moment; try again") from error
     waiting = [entry for entry in found if not entry.ended or entry.run_id in last]

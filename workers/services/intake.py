@@ -41,7 +41,7 @@ async def refuse(
     refused: RefusedMessage,
     raw: bytes,
 ) -> DeadLetter | Abandon:
-    """Record a message that can never be taken in.
+    """Record a message that can never be accepted.
 
     Returns:
         Where it goes: back, when it cannot be recorded.

@@ -172,5 +172,5 @@ def refuse_missing(verbs: RunVerbs, workflow_id: str, verb: str) -> None:
     """
     offered = verbs.offered(workflow_id)
     if verb not in offered:
-        said = ", ".join(offered) or "nothing but show"
-        raise InvalidRequest(f"{verbs.name(workflow_id)} has no {verb}; offered: {said}")
+        listed = ", ".join(offered) or "nothing but show"
+        raise InvalidRequest(f"{verbs.name(workflow_id)} has no {verb}; offered: {listed}")

@@ -1,4 +1,4 @@
-"""What becomes of a message once docflow has looked at it; the queue's side carries it out."""
+"""The verdict on a message; the consumer of the queue carries it out."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -22,13 +22,13 @@ class Settle:
 
     workflow_id: str
     duplicate: bool = False
-    """The work was done before. A start that met the same run still open is not told apart from
+    """The work was done before. A start that met the same run still open is not distinguished from
     a new one by Temporal's client, and counts as new."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """The message can never be taken in, and where there is a record, it is recorded: set it
+    """The message can never be accepted, and where there is a record, it is recorded: set it
     aside."""
 
     reason: str
@@ -39,7 +39,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Something that docflow needs is away: give the message back, it is not to blame."""
+    """A service that docflow needs is unavailable: give the message back, it is not at fault."""
 
     reason: str
 

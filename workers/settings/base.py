@@ -295,4 +295,4 @@ def _line(declared: Declared, error: ErrorDetails) -> str:
         return f"missing setting: {declared.name}; {reason or declared.setting.hint}"
     if isinstance(reason, ValueError):
         return f"{declared.name} {reason}"
-    return f"{declared.name} {declared.setting.rule or 'makes no sense'}"
+    return f"{declared.name} {declared.setting.rule or 'is invalid'}"

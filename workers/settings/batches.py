@@ -248,7 +248,7 @@ class BatchSettings(CloudSettings, TimingSettings):
     ] = Field(
         DEFAULT_PREFIX,
         validation_alias="DOCFLOW_BATCH_PREFIX",
-        description="begins the names of all resources, and tells installations apart",
+        description="begins the names of all resources, and distinguishes installations",
     )
     concurrency: Annotated[int, Whole(2, 1000)] = Field(
         10,

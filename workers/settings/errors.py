@@ -2,7 +2,7 @@
 
 
 class SettingsError(Exception):
-    """Settings are missing or make no sense; each line names one and says what to set.
+    """Settings are missing or invalid; each line names one and says what to set.
 
     Attributes:
         problems: The lines.

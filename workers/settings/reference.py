@@ -1,6 +1,6 @@
 """The reference page of all settings, as Markdown.
 
-`python -m workers.settings.reference > docs/reference/settings.md` writes it anew.
+`python -m workers.settings.reference > docs/reference/settings.md` writes it.
 """
 
 import inspect
@@ -48,7 +48,7 @@ secrets in a file.
 _FUNCTIONS: Final = """\
 ## Set by docflow itself
 
-`DOCFLOW_CASE_ID` and `DOCFLOW_BATCH_ID` tell a function which batch it was made for; docflow sets
+`DOCFLOW_CASE_ID` and `DOCFLOW_BATCH_ID` name the batch that a function was made for; docflow sets
 them, with `DOCFLOW_BATCH_PREFIX` and what `DOCFLOW_BATCH_FUNCTION_ENVIRONMENT` holds.
 """
 _FIRST: Final = "common"

@@ -16,14 +16,14 @@ from contracts.batches import (
     CaseOrder,
     CaseResult,
     CaseStatus,
+    EventAccepted,
     JobStarted,
-    Line,
     LoaderStatus,
     NoteEvents,
     RedriveRequested,
     SkipBatch,
-    Taken,
     WaitingBatch,
+    WaitingBatches,
 )
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
@@ -60,7 +60,7 @@ class CaseQueue:
         """The running batch signalled that it ends."""
         self._forwarded = set[CaseEvent]()
         """Events that the running batch has been sent."""
-        self._line = Line()
+        self._line = WaitingBatches()
         self._wake: datetime | None = None
 
     @workflow.run
@@ -259,11 +259,11 @@ class CaseQueue:
         )
 
     @workflow.update(name="take")
-    async def take(self, event: CaseEvent) -> Taken:
+    async def take(self, event: CaseEvent) -> EventAccepted:
         """Accept an event; it is in history when this returns."""
         self._inbox.append(event)
         self._taken += 1
-        return Taken(events=self._taken, running=self._running)
+        return EventAccepted(events=self._taken, running=self._running)
 
     @take.validator
     def _check_take(self, event: CaseEvent) -> None:

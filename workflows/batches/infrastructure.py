@@ -25,7 +25,7 @@ from workflows.failures import explain, reraise_cancellation
 
 Step = Callable[[Any, StepInput], Awaitable[StepDone]]
 OnFailure = Callable[[str], Awaitable[None]]
-"""Given what failed for good; returns when it is to be tried again."""
+"""Given what failed permanently; returns when it is to be tried again."""
 
 
 class Making(NamedTuple):
@@ -122,7 +122,7 @@ class Building:
         return self._states.get(Resource.DEAD_LETTERS) in (ResourceState.KEPT, ResourceState.LEFT)
 
     async def make(self, plan: BatchPlan, on_failure: OnFailure) -> None:
-        """Make everything; a step that fails for good is tried again after `on_failure` returns."""
+        """Make everything; a step that fails permanently is retried after `on_failure` returns."""
         missing = [
             resource
             for resource in PROVISIONING
@@ -134,7 +134,7 @@ class Building:
                 await on_failure("; ".join(f"{name}: {why}" for name, why in failed.items()))
 
     async def _make(self, plan: BatchPlan, missing: list[Resource]) -> dict[Resource, str]:
-        """Make what can be made, and take it off the list; what failed for good, and why."""
+        """Make what can be made, and take it off the list; what failed permanently, and why."""
         work, failed = self._input(plan), dict[Resource, str]()
         tried = set[Resource]()
 

@@ -1,4 +1,4 @@
-"""How people see a batch, and how it waits for them when a step has failed for good."""
+"""How people see a batch, and how it waits for them when a step has failed permanently."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -81,7 +81,7 @@ class BatchView:
 
 
 class BatchPauses:
-    """Does the steps of a batch, and parks it at one that has failed for good.
+    """Does the steps of a batch, and parks it at one that has failed permanently.
 
     A sweep never parks: the next one tries again what this one cannot do.
     """
@@ -97,7 +97,7 @@ class BatchPauses:
         self._view, self._parking, self._cancellation = view, parking, cancellation
 
     async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do a step; a person decides whether one that failed for good is tried again.
+        """Do a step; a person decides whether one that failed permanently is tried again.
 
         Raises:
             BatchOver: The batch is given up.

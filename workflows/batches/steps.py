@@ -28,7 +28,7 @@ from workflows import policies
 
 
 class BatchSteps:
-    """The steps of one batch; each raises `FailureError` when it has failed for good."""
+    """The steps of one batch; each raises `FailureError` when it has failed permanently."""
 
     def __init__(self, key: BatchKey) -> None:
         self._key = key

@@ -45,7 +45,7 @@ class _Failed(Exception):
 class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """route -> preflight -> resolve source -> run handler -> record result -> delete blob.
 
-    A step that fails for good parks the run; what was done before stays done.
+    A step that fails permanently parks the run; what was done before stays done.
     """
 
     @workflow.init
@@ -132,7 +132,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._parking.resume()
 
     async def _record_parked(self, reason: str) -> None:
-        # The run waits whether or not the status row can say so.
+        # The run waits even when the status row cannot be written.
         with failures_logged("status row of a parked run not written"):
             await self._record(ImportState.PARKED, reason)
 

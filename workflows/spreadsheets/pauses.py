@@ -1,4 +1,4 @@
-"""Pauses of a spreadsheet import: waiting for answers, and for steps that have failed for good."""
+"""Pauses of a spreadsheet import: for answers, and for steps that have failed permanently."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -31,13 +31,13 @@ class Abandoned(Exception):
 
 
 class SpreadsheetPauses:
-    """Waits for people, reminds them, and parks the run at a step that has failed for good."""
+    """Waits for people, reminds them, and parks the run at a step that has failed permanently."""
 
     def __init__(self, run: SpreadsheetRun) -> None:
         self._run = run
 
     async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do a step; one that fails for good is tried again when a person says so.
+        """Do a step; one that fails permanently is retried when a person asks for it.
 
         Raises:
             Failed: It cannot be helped, or none answered in time.
@@ -63,7 +63,7 @@ class SpreadsheetPauses:
         parking.resume(self._run.now.state)
 
     async def _record_parked(self) -> None:
-        # The run waits whether or not the status row can say so.
+        # The run waits even when the status row cannot be written.
         with failures_logged("status row of a parked run not written"):
             await self._run.record()
 
@@ -152,7 +152,7 @@ class SpreadsheetPauses:
             open=decisions.awaited(now.state, self._run.missing_fields, now.cells),
             link=self._run.order.link,
         )
-        # Whoever could not be notified now is notified next time; the inbox shows it all along.
+        # A person who could not be notified now is notified next time; the inbox shows it anyway.
         with failures_logged(f"{nudge} not sent"):
             await workflow.execute_activity_method(
                 SpreadsheetNotices.notify, notice, summary=nudge, **policies.NOTICE

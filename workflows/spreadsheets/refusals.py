@@ -24,7 +24,7 @@ def _for_caller(rule: Callable[P, T]) -> Callable[P, T]:
         try:
             return rule(*args, **kwargs)
         except decisions.AnswerRefused as refusal:
-            # Without a cause: the failure says all there is to say.
+            # Without a cause: the failure's message is complete.
             raise ApplicationError(
                 str(refusal), *refusal.details, type=refusal.type, non_retryable=True
             ) from None

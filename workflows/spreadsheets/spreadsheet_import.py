@@ -44,7 +44,7 @@ from workflows.spreadsheets.steps import SpreadsheetSteps
 class SpreadsheetImport(Parkable, retry=Answer):
     """analyse -> map columns -> map values -> process rows, and back to values for parked rows.
 
-    A step that fails for good parks the run where it stands; what was decided stays decided.
+    A step that fails permanently parks the run where it stands; what was decided stays decided.
 
     An update is accepted only where it makes sense. The signals of the plain Temporal CLI cannot
     be refused: the reason why one is not applied stands in the `status` query.
@@ -215,7 +215,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.update(name="update_column_mappings")
     async def update_column_mappings(self, answer: ColumnDecisions) -> MappingsAnswer:
-        """Say what columns mean; all of the decisions are applied, or none."""
+        """Decide what columns mean; all of the decisions are applied, or none."""
         return await self._answers.update_columns(answer)
 
     @update_column_mappings.validator
@@ -259,7 +259,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.update(name="update_cell_mappings")
     async def update_cell_mappings(self, answer: CellDecisions) -> MappingsAnswer:
-        """Say what values mean; all of the decisions are applied, or none."""
+        """Decide what values mean; all of the decisions are applied, or none."""
         return await self._answers.update_values(answer)
 
     @update_cell_mappings.validator
@@ -303,7 +303,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> MappingsAnswer:
-        """Stop for good; rows that are written stay, and can be undone."""
+        """Cancel;  rows that are written stay, and can be undone."""
         return await self._stop(answer)
 
     @cancel.validator

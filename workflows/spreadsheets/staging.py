@@ -14,14 +14,14 @@ from workflows.spreadsheets.state import SpreadsheetRun
 
 
 class Staging:
-    """The rows of the file, put aside beside everything else that the run does."""
+    """The rows of the file, staged in parallel with everything else that the run does."""
 
     def __init__(self, run: SpreadsheetRun) -> None:
         self._run = run
         self._task: asyncio.Task[Staged] | None = None
 
     def restart(self) -> None:
-        """Stage the rows anew unless they are staged: the layout may have changed."""
+        """Stage the rows again unless they are staged: the layout may have changed."""
         self.cancel()
         self._task = None
         if self._run.now.staged is None:

@@ -23,7 +23,7 @@ from workflows.spreadsheets.state import SpreadsheetRun
 
 
 class SpreadsheetSteps:
-    """The steps of one import; each raises `FailureError` when it has failed for good."""
+    """The steps of one import; each raises `FailureError` when it has failed permanently."""
 
     def __init__(self, run: SpreadsheetRun) -> None:
         self._run = run

@@ -21,7 +21,7 @@ _PARKED_FOR: Final = timedelta(days=30)
 class SpreadsheetUndo(Parkable, retry=Answer):
     """Newest chunk first; each is undone in one transaction and never twice.
 
-    A step that fails for good parks the run, which resumes behind the last chunk.
+    A step that fails permanently parks the run, which resumes behind the last chunk.
     """
 
     @workflow.init

@@ -39,7 +39,7 @@ from contracts.blobs import BlobRef
 
 
 class SqlLoadStore:
-    """Tables of documents; every method raises `Unavailable` when they are away."""
+    """Tables of documents; every method raises `Unavailable` when the database is down."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -166,7 +166,7 @@ class SqlLoadStore:
         await self._once(event, LoadStep.ATTACHMENTS, write)
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a document could not be loaded, for good."""
+        """Record that a document could not be loaded, permanently."""
         values = {
             "batch_id": event.batch_id,
             "state": DocumentState.FAILED.value,
@@ -175,7 +175,7 @@ class SqlLoadStore:
             "updated_at": datetime.now(UTC),
         }
         async with self._database.transaction() as connection:
-            # Whoever comes with the same bytes is no duplicate of this; it would have to claim
+            # A document with the same bytes is no duplicate of this one; it would have to claim
             # them again.
             dedupe = process_checkpoints.c.step == LoadStep.DEDUPE.value
             await connection.execute(delete(process_checkpoints).where(_checkpoints(event), dedupe))
@@ -274,7 +274,7 @@ class SqlLoadStore:
                 await self._recover(connection, event)
 
     async def _recover(self, connection: AsyncConnection, event: DocumentEvent) -> None:
-        """A document that failed because of its relations or attachments does so no more."""
+        """A document that failed because of its relations or attachments is no longer failed."""
         if isinstance(event, DocumentProcessed):
             return
         failed = documents.c.state == DocumentState.FAILED.value
@@ -328,7 +328,7 @@ def _checkpoints(event: DocumentEvent) -> Any:
 
 
 def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:
-    """What stays said of relations or attachments that failed in this very batch."""
+    """The reasons kept for relations or attachments that failed in this very batch."""
     forgotten = or_(
         documents.c.batch_id != event.batch_id, documents.c.failed_event == event.event_type
     )

@@ -19,11 +19,11 @@ from contracts.batches import (
     CaseEvent,
     Closing,
     DocumentCounts,
-    Line,
     LoaderStatus,
     Purpose,
     Timings,
     WaitingBatch,
+    WaitingBatches,
 )
 from domain.batches.events import changes_of, ended, new_row
 
@@ -31,7 +31,7 @@ _OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)
 
 
 class SqlBatchStore:
-    """Tables of cases and batches; every method raises `Unavailable` when they are away."""
+    """Tables of cases and batches; every method raises `Unavailable` when the database is down."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -52,7 +52,7 @@ class SqlBatchStore:
                 .on_conflict_do_update(index_elements=["id"], set_=values)
             )
 
-    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> Line:
+    async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, in one transaction, and read who waits; writing twice is once."""
         now = datetime.now(UTC)
         changed: dict[BatchKey, dict[str, Any]] = {}
@@ -95,7 +95,7 @@ class SqlBatchStore:
         """
         now = datetime.now(UTC)
         async with self._database.transaction() as connection:
-            # Whoever claims another batch of the case waits here.
+            # A caller that claims another batch of the case waits here.
             locked = await connection.execute(
                 select(batches.c.batch_id, batches.c.loader_status)
                 .where(batches.c.case_id == key.case_id)
@@ -130,7 +130,7 @@ class SqlBatchStore:
         return True
 
     async def skip(self, key: BatchKey, reason: str) -> None:
-        """Note that a batch holds its case up no more, and forget what was asked for.
+        """Record that a batch no longer blocks its case, and forget what was requested.
 
         One that is in `processing` or final keeps the reason that it has.
         """
@@ -256,7 +256,7 @@ async def _others_in_processing(
     return [(row.batch_id, row.loader_status_updated_at) for row in await connection.execute(query)]
 
 
-async def _line(connection: AsyncConnection, case_id: int) -> Line:
+async def _line(connection: AsyncConnection, case_id: int) -> WaitingBatches:
     query = (
         select(batches)
         .where(batches.c.case_id == case_id, batches.c.loader_status.in_(_OPEN))
@@ -265,7 +265,7 @@ async def _line(connection: AsyncConnection, case_id: int) -> Line:
         .limit(OPEN_BATCHES)
     )
     waiting = [_waiting(row) for row in await connection.execute(query)]
-    return Line(batches=tuple(sorted(waiting, key=lambda one: one.batch_id)))
+    return WaitingBatches(batches=tuple(sorted(waiting, key=lambda one: one.batch_id)))
 
 
 def _waiting(row: Any) -> WaitingBatch:

@@ -63,7 +63,7 @@ class PostgresWriter:
         return lock(bindparam("turn", type_=BigInteger), type_=Text).label("turn")
 
     async def expect_many(self, connection: AsyncConnection) -> None:
-        """No nested loops: rows just put aside have no statistics yet, and look like a few."""
+        """No nested loops: rows just staged have no statistics yet, and look like a few."""
         await connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
 
     def keys(

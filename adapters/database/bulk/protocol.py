@@ -112,7 +112,7 @@ class BulkWriter(Protocol):
         ...
 
     async def expect_many(self, connection: AsyncConnection) -> None:
-        """Plan what is left of the transaction for many rows, whatever the statistics say."""
+        """Plan the rest of the transaction for many rows, whatever the statistics are."""
         ...
 
     def keys(

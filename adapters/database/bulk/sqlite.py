@@ -1,6 +1,6 @@
 """Bulk writes on SQLite: INSERT what is new, then UPDATE what differs, with `executemany`.
 
-Two plain statements instead of one upsert, because SQLite tells how many rows a statement
+Two plain statements instead of one upsert, because SQLite reports how many rows a statement
 touched but not which of them it created.
 """
 

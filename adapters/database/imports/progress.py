@@ -1,4 +1,4 @@
-"""The progress mark of a load, what was rejected on the way, and who may move it on.
+"""The progress mark of a load, what was rejected on the way, and who may advance it.
 
 Every write first opens its load: that locks the mark until the transaction ends, so that of two
 attempts at the same task (the older may be a worker that was thought dead) one waits, and then
@@ -289,7 +289,7 @@ async def first_problems(
 
 
 async def forget(connection: AsyncConnection, load: Load) -> None:
-    """Drop what a load has put aside: rejects, staged rows, seen keys."""
+    """Drop the interim data of a load: rejects, staged rows, seen keys."""
     if load.mark.counts.rejected:
         await connection.execute(delete(import_rejects).where(import_rejects.c.load_id == load.id))
     await forget_aside(connection, load)

@@ -37,10 +37,10 @@ async def begin(
     guard: str | None,
     now: datetime,
 ) -> tuple[ImportState, str] | None:
-    """Open the status row, or tell which import makes this one needless.
+    """Open the status row, or return the import that makes this one unnecessary.
 
     Among tasks of a project and document type the first to open holds the guard, until it is
-    skipped or cancelled. Another one is told of it whatever its state, so also that it is
+    skipped or cancelled. Another one gets that task's state, whatever it is, so also
     `running` or `parked`, and opens nothing.
     """
     if guard is not None:
@@ -161,7 +161,7 @@ async def close(
 ) -> HandlerOutcome:
     """Record how an import ends or why it waits; what was kept for a final one goes.
 
-    The row's problems are those the outcome tells, which need not belong to a rejected row, and
+    The row's problems are those of the outcome, which need not belong to a rejected row, and
     the first ones of the rejected rows: together at most `PROBLEMS_IN_STATUS`, by line. Its
     problem count is the outcome's, or the progress mark's when there is no outcome.
     """
@@ -206,9 +206,9 @@ async def close(
     return outcome
 
 
-def _together(told: tuple[Problem, ...], known: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Each problem once, by line; those told are not crowded out by those known."""
-    distinct = list(dict.fromkeys((*told, *known)))[:PROBLEMS_IN_STATUS]
+def _together(reported: tuple[Problem, ...], known: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Each problem once, by line; those reported are not crowded out by those known."""
+    distinct = list(dict.fromkeys((*reported, *known)))[:PROBLEMS_IN_STATUS]
     return tuple(sorted(distinct, key=lambda problem: problem.line or 0))
 
 

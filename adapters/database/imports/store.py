@@ -63,11 +63,11 @@ class SqlImportStore:
     async def begin(
         self, message: ImportMessage, plan: ImportPlan, workflow_id: str, guard: str | None
     ) -> tuple[ImportState, str] | None:
-        """Open the status row, or tell of an import that makes this one needless.
+        """Open the status row, or return an import that makes this one unnecessary.
 
         The guard belongs to the first task that opens with it, until that one is skipped or
-        cancelled; while it still runs, another task is told `running` or `parked`. A task that
-        is in a final state itself is told so, whichever state it is.
+        cancelled; while it still runs, another task gets `running` or `parked`. A task that
+        is in a final state itself gets that state, whichever it is.
         """
         async with self._database.transaction() as connection:
             return await status.begin(

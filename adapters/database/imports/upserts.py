@@ -26,7 +26,7 @@ _REASON: Final = 500
 
 @dataclass(frozen=True)
 class Written:
-    """What became of a batch.
+    """Outcome of a batch.
 
     Attributes:
         counts: Rows by what happened to them; `rejected` are those of `refused`.

@@ -1,4 +1,4 @@
-"""Alembic's entry: migrates on the connection that `adapters.database.schema` hands over."""
+"""Alembic's entry: migrates on the connection that `adapters.database.schema` passes."""
 
 from alembic import context
 

@@ -33,7 +33,7 @@ PLACES: Final = Decimal("0.000001")
 ABOVE_ALL: Final = Decimal("99999999999999.9999995")
 """The smallest number that rounds to one NUMERIC(20, 6) does not hold."""
 BigId = BigInteger().with_variant(Integer(), "sqlite")
-"""A number the database hands out; SQLite does so for INTEGER only."""
+"""A number that the database assigns; SQLite does so for INTEGER only."""
 
 
 class ExactDecimal(TypeDecorator[Decimal]):
@@ -90,7 +90,7 @@ BOOKKEEPING: Final = frozenset(
 def domain_table(name: str, key: tuple[Column[Any], ...], *columns: Column[Any]) -> Table:
     """A table whose natural key is its primary key, with the store's own columns.
 
-    `version` counts the changes from 1; `source_task` and `source_line` say which import
+    `version` counts the changes from 1; `source_task` and `source_line` name the import
     changed the row last, and from which line of its file.
     """
     table = Table(

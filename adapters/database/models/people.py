@@ -1,7 +1,7 @@
 """People, what they take part in, and the tables that cells of their spreadsheets refer to.
 
-Every row has an id of its own that is never handed out twice, so that it can be told from a later
-one of the same natural key; the natural key is a unique constraint.
+Every row has an id of its own that is never assigned twice, so that it differs from that of a later
+row with the same natural key; the natural key is a unique constraint.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Primavera schedules: what their files say, and which files there are."""
+"""Primavera schedules: what their files hold, and which files there are."""
 
 from typing import Any, Final
 

@@ -146,7 +146,7 @@ spreadsheet_results = Table(
     ),
     sqlite_with_rowid=False,
 )
-"""What became of each row. Where most were created, those are found without an index."""
+"""Outcome of each row. Where most were created, those are found without an index."""
 
 spreadsheet_parked = Table(
     "spreadsheet_parked",
@@ -232,7 +232,7 @@ decisions = Table(
 )
 """The trail: who decided what, and what else there was to choose from.
 
-`digest` tells a decision from every other one of its run, so that each is kept once.
+`digest` identifies a decision among all of its run, so that each is kept once.
 """
 
 remembered_columns = Table(

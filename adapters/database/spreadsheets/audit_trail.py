@@ -1,4 +1,4 @@
-"""Who decided what: kept once, however often it is told."""
+"""Who decided what: kept once, however often it is recorded."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ async def add(
         tools: Of this database.
         run: Id of the workflow.
         lines: What was decided.
-        version: Of the mappings that the lines become. A worker that dies before it can say that
+        version: Of the mappings that the lines become. A worker that dies before it can report that
             it took an answer takes it again, later: the version is the same, the moment is not.
     """
     rows = [_row(run, line, version) for line in lines]
@@ -60,18 +60,18 @@ def load_alternatives(text: str) -> tuple[Alternative, ...]:
 
 
 def _row(run: str, line: DecisionRecord, version: int | None) -> dict[str, Any]:
-    told = {
+    recorded = {
         "kind": line.kind,
         "subject": clean(line.subject),
         "decision": clean(line.decision),
         "by": clean(line.by),
     }
     moment = line.at.isoformat() if version is None else version
-    digest = hashlib.sha256(json.dumps([*told.values(), moment]).encode())
+    digest = hashlib.sha256(json.dumps([*recorded.values(), moment]).encode())
     return {
         "pipeline": PIPELINE,
         "workflow_id": run,
-        **told,
+        **recorded,
         "at": line.at,
         "confidence": line.confidence,
         "alternatives": dump_alternatives(line.alternatives),

@@ -51,7 +51,7 @@ class TableImages:
 
 def pack(images: Sequence[TableImages]) -> bytes:
     """Images as compressed JSON, in the order in which they came about."""
-    told = [
+    packed = [
         {
             "table": each.table,
             "columns": each.columns,
@@ -60,7 +60,7 @@ def pack(images: Sequence[TableImages]) -> bytes:
         }
         for each in images
     ]
-    return zlib.compress(to_json(told), _FAST)
+    return zlib.compress(to_json(packed), _FAST)
 
 
 def unpack(packed: bytes) -> list[TableImages]:

@@ -77,7 +77,7 @@ class Bulk(Protocol):
         """Insert rows.
 
         Raises:
-            Unavailable: Somebody inserted one of them a moment ago.
+            Unavailable: A concurrent writer inserted one of them.
         """
         ...
 

@@ -116,7 +116,7 @@ class PostgresBulk:
         try:
             await driver.copy_records_to_table(table.name, records=rows, columns=columns)
         except asyncpg.UniqueViolationError as error:
-            raise Unavailable(f"somebody else is writing to {table.name}") from error
+            raise Unavailable(f"another transaction is writing to {table.name}") from error
 
     async def update(
         self,

@@ -21,7 +21,7 @@ class SqliteBulk:
         self._dialect = dialect
 
     async def prepare(self, connection: AsyncConnection) -> None:
-        """Nothing: the statements themselves say what is looked up by index."""
+        """Nothing: the statements themselves name what is looked up by index."""
 
     def stored(
         self, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]

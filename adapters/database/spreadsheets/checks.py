@@ -64,7 +64,7 @@ def _bad_required(batch: RowBatch) -> dict[int, Problem]:
 
 
 def _long_keys(batch: RowBatch, name: str, values: Sequence[Any]) -> dict[int, Problem]:
-    reason = f"what tells this row from others is longer than {_KEY_BYTES:,} bytes; shorten it"
+    reason = f"the key of this row is longer than {_KEY_BYTES:,} bytes; shorten it"
     return {
         place: Problem(line=batch.lines[place], column=name, reason=reason)
         for place, value in enumerate(values)
@@ -75,7 +75,7 @@ def _long_keys(batch: RowBatch, name: str, values: Sequence[Any]) -> dict[int, P
 async def _dangling(
     connection: AsyncConnection, bulk: Bulk, chunk: SheetChunk, target: TargetRows
 ) -> dict[int, Problem]:
-    """Rows that refer to one which somebody has deleted meanwhile."""
+    """Rows that refer to one which was deleted meanwhile."""
     found: dict[int, Problem] = {}
     for name, parent in parents_of(target.table).items():
         if name not in target.columns:

@@ -15,8 +15,8 @@ from adapters.database.models.spreadsheets import remembered_columns, spreadshee
 from adapters.database.spreadsheets import audit_trail
 from adapters.database.spreadsheets.locked_import import LockedImport, Tools, lock_known, save
 from contracts.spreadsheets import Analysis, ColumnMapping, MappingStatus, SaveColumns
+from domain.spreadsheets.match_keys import header_key
 from domain.spreadsheets.records import Preview
-from domain.spreadsheets.spelling import header_key
 
 
 async def save_analysis(

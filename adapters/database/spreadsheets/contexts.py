@@ -14,7 +14,7 @@ MOST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Surrounding:
+class AvailableContext:
     """An event, a membership period or a race."""
 
     table: str
@@ -25,9 +25,9 @@ class Surrounding:
     organisation_id: int
 
 
-async def read_surroundings(
+async def read_contexts(
     connection: AsyncConnection, organisations: Collection[int]
-) -> Sequence[Surrounding]:
+) -> Sequence[AvailableContext]:
     """What imports of these organisations can belong to, the newest first."""
     mine = sorted(organisations)
     queries: dict[str, Select[*tuple[Any, ...]]] = {
@@ -49,7 +49,7 @@ async def read_surroundings(
         .order_by(races.c.id.desc()),
     }
     return [
-        Surrounding(table, row.id, row.name, row.organisation_id)
+        AvailableContext(table, row.id, row.name, row.organisation_id)
         for table, query in queries.items()
         for row in await connection.execute(query.limit(MOST))
     ]

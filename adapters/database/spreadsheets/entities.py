@@ -32,7 +32,7 @@ class _Kind:
 
     Attributes:
         table: Has `id`, `name` and perhaps `spellings`.
-        owner: Column that tells whose row it is; None: everybody's.
+        owner: Column that names the owner of a row; None: shared by all.
         owned: Ids that the column may have, for an organisation.
     """
 
@@ -84,7 +84,7 @@ async def create_entity(
     """Find or make a candidate of this name.
 
     Raises:
-        ValueError: Nobody can add rows of this kind, or what they belong to is not there.
+        ValueError: Rows of this kind cannot be added, or what they belong to is missing.
     """
     kind = _kind(scope)
     if kind.owner is None or kind.owned is None:

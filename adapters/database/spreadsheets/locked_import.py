@@ -1,8 +1,8 @@
 """An import that is held for the length of a transaction.
 
-Whoever changes an import holds its status row first, and then, where rows of the organisation's
-tables are written, the organisation's turn. Of two attempts at the same step the second therefore
-waits, and sees what the first has done; two imports of one organisation take turns.
+A caller that changes an import locks its status row first, and then, where rows of the
+organisation's tables are written, the organisation. Of two attempts at one step the second
+therefore waits, and sees what the first has done; two imports of one organisation take turns.
 """
 
 from collections.abc import Mapping

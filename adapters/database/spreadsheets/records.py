@@ -54,7 +54,7 @@ class SpreadsheetRow:
     waiting_since: datetime | None
     """Since when a person is waited for; None: none is."""
     version: int
-    """Of the mappings: what an ETag says."""
+    """Of the mappings: the value of an ETag."""
     revision: int
     """Rises with every change of the row: id of an event."""
     total: int | None
@@ -108,7 +108,7 @@ class CellsView:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """What became of one row."""
+    """Outcome of one row."""
 
     line: int
     """As the user's program shows it, from 1."""
@@ -129,7 +129,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class SummaryView:
-    """What became of the rows in figures."""
+    """Outcome of the rows in figures."""
 
     counts: RowCounts
     parked: int

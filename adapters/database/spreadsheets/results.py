@@ -1,4 +1,4 @@
-"""Reading what became of rows."""
+"""Reading the outcomes of rows."""
 
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache

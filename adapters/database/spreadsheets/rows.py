@@ -35,7 +35,7 @@ from contracts.spreadsheets import Outcome, RowCounts
 from domain.spreadsheets.records import SheetChunk, SheetMark
 
 DIFFERENCES: Final = 100
-"""Differences that a dry run tells."""
+"""Differences that a dry run reports."""
 UP_TO_DATE: Final = "already up to date"
 _MESSAGE: Final = 500
 _SHOWN: Final = 200
@@ -55,7 +55,7 @@ async def write_chunk(
     faults = await find_faults(connection, tools.bulk, chunk)
     done = await _write_targets(connection, tools, chunk, faults, dry_run=dry_run)
     if dry_run:
-        await _tell_differences(connection, opened, done.images)
+        await _keep_differences(connection, opened, done.images)
     else:
         await _keep_images(connection, tools, opened, chunk, done.images)
     counts = await _keep_results(connection, tools, opened, chunk, faults, done)
@@ -89,7 +89,7 @@ def _is_next(chunk: SheetChunk, mark: SheetMark) -> bool:
 
 @dataclass
 class _Done:
-    """What a chunk has done: places of its source rows by what became of them."""
+    """What a chunk has done: places of its source rows by their outcome."""
 
     created: set[int] = field(default_factory=set[int])
     touched: set[int] = field(default_factory=set[int])
@@ -138,14 +138,14 @@ async def _keep_images(
     await tools.bulk.insert(connection, spreadsheet_journal, columns, [row])
 
 
-async def _tell_differences(
+async def _keep_differences(
     connection: AsyncConnection, opened: LockedImport, changed: Sequence[TableImages]
 ) -> None:
     """Keep the first differences to rows that are there."""
     mine = spreadsheet_differences.c.import_id == opened.id
     count = select(func.count()).select_from(spreadsheet_differences).where(mine)
-    told = (await connection.execute(count)).scalar_one()
-    if told >= DIFFERENCES:
+    kept = (await connection.execute(count)).scalar_one()
+    if kept >= DIFFERENCES:
         return
     found = (
         (row.line, each.table, each.columns[column], before, after)
@@ -164,7 +164,7 @@ async def _tell_differences(
             "after": _shown(after),
         }
         for place, (line, table, column, before, after) in enumerate(
-            islice(found, DIFFERENCES - told), start=told
+            islice(found, DIFFERENCES - kept), start=kept
         )
     ]
     if rows:
@@ -190,12 +190,12 @@ async def _keep_results(
         if place in done.created:
             rows.append((opened.id, line, created, None, None))
         elif place in faults:
-            rows.append((opened.id, line, error, *_told(faults[place])))
+            rows.append((opened.id, line, error, *_row_error(faults[place])))
         elif place in done.touched:
             rows.append((opened.id, line, updated, None, None))
         else:
             rows.append((opened.id, line, skipped, UP_TO_DATE, None))
-    rows += [(opened.id, line, error, *_told(problems)) for line, problems in chunk.errors]
+    rows += [(opened.id, line, error, *_row_error(problems)) for line, problems in chunk.errors]
     rows += [
         (opened.id, line, skipped, clean(reason)[:_MESSAGE], None) for line, reason in chunk.skipped
     ]
@@ -207,7 +207,7 @@ async def _keep_results(
     return RowCounts(**{name: outcomes.count(name.upper()) for name in COUNTS})
 
 
-def _told(problems: Sequence[Problem]) -> tuple[str, str]:
+def _row_error(problems: Sequence[Problem]) -> tuple[str, str]:
     """What is wrong with a row as a sentence, and as it stands in the report."""
     cleaned = [
         problem.model_copy(

@@ -53,9 +53,9 @@ from domain.spreadsheets.records import (
 class SqlSpreadsheetStore:
     """Tables of the spreadsheets pipeline; see `adapters.ports.SpreadsheetStore` for the promises.
 
-    Every method raises `Unavailable` when the database is away or busy; nothing is written then.
+    Every method raises `Unavailable` when the database is down or busy; nothing is written then.
     Methods that change an import raise `LookupError` when it was never opened. An import that was
-    purged, or that has ended, takes no more rows and values.
+    purged, or that has ended, accepts no further rows and values.
     """
 
     def __init__(self, database: Database) -> None:
@@ -124,7 +124,7 @@ class SqlSpreadsheetStore:
     async def remembered_values(
         self, organisation_id: int, import_type: str, field: str
     ) -> Mapping[str, int]:
-        """Value, without case and needless spaces, to entity id, of those decided before."""
+        """Value, without case and extra spaces, to entity id, of those decided before."""
         async with self._database.reading() as connection:
             return await store_values.remembered(connection, organisation_id, import_type, field)
 

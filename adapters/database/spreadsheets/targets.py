@@ -54,7 +54,7 @@ class Incoming:
 
 @dataclass
 class Met:
-    """What became of the rows of one target table.
+    """Outcome of the rows of one target table.
 
     Attributes:
         ids: Place of a source row in the chunk to the id of its row; None: it would be created.
@@ -192,11 +192,11 @@ class _Sorted:
     def met(self, incoming: Incoming, new_ids: Sequence[int | None], lines: Sequence[int]) -> Met:
         origins = incoming.origins
         new = [origins[place] for place in self.new]
-        told = zip((lines[origin] for origin in new), new_ids, strict=True)
+        assigned = zip((lines[origin] for origin in new), new_ids, strict=True)
         images = TableImages(
             incoming.table.name,
             incoming.columns,
-            list(map(operator.add, told, (incoming.rows[place] for place in self.new))),
+            list(map(operator.add, assigned, (incoming.rows[place] for place in self.new))),
             [image for _, image in self.changes],
         )
         met = Met(

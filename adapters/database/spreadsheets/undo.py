@@ -49,7 +49,7 @@ async def begin_undo(connection: AsyncConnection, order: UndoOrder) -> str | Non
     row = opened.row
     if row.undo_state == UndoState.UNDONE.value:
         if row.undo_requested_at == order.requested_at:
-            # The same wish again: who did the work died before it could say so.
+            # The same request again: its worker died before it could report the result.
             return None
         return f"this import was undone on {row.undo_finished_at:%Y-%m-%d} already"
     if row.undo_state == UndoState.RUNNING.value:

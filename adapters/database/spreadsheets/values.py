@@ -34,8 +34,8 @@ from contracts.spreadsheets import (
     MappingStatus,
     OpenValue,
 )
+from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, FoundValue
-from domain.spreadsheets.spelling import value_key
 
 PAGE: Final = 1_000
 _SHOWN: Final = 200
@@ -189,17 +189,17 @@ def _line(
     order: DecideCells, decision: CellDecision, row: Any, target: Entity | None
 ) -> DecisionRecord:
     if decision.ignore:
-        said = "ignored"
+        shown = "ignored"
     elif decision.confirm:
-        said = "confirmed"
+        shown = "confirmed"
     elif target is None:
-        said = "created"
+        shown = "created"
     else:
-        said = target.name
+        shown = target.name
     return DecisionRecord(
         kind="value",
         subject=f"{row.field}: {row.value}"[:_SHOWN],
-        decision=clean(said)[:_SHOWN],
+        decision=clean(shown)[:_SHOWN],
         by=order.by,
         at=order.at,
         confidence=row.confidence if row.target_id is not None else None,

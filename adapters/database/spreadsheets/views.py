@@ -21,7 +21,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.spreadsheets import audit_trail
-from adapters.database.spreadsheets.contexts import Surrounding, read_surroundings
+from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts
 from adapters.database.spreadsheets.locked_import import counts_of, tools_of
 from adapters.database.spreadsheets.records import (
     CellsView,
@@ -51,6 +51,7 @@ from contracts.spreadsheets import (
 from domain.spreadsheets.records import Preview
 
 __all__ = [
+    "AvailableContext",
     "CellsView",
     "ColumnView",
     "ColumnsView",
@@ -60,7 +61,6 @@ __all__ = [
     "SpreadsheetRow",
     "SqlSpreadsheetViews",
     "SummaryView",
-    "Surrounding",
     "UndoConflict",
     "UndoView",
 ]
@@ -72,7 +72,7 @@ _LARGE: Final = frozenset({"preview", "fields"})
 class SqlSpreadsheetViews:
     """Imports as the gateway shows them.
 
-    Every method raises `Unavailable` when the database is away. Apart from `get` and `list`,
+    Every method raises `Unavailable` when the database is down. Apart from `get` and `list`,
     nothing asks whose import it is: callers look it up first. One that is not there is empty.
     Pages count from 0.
     """
@@ -130,10 +130,10 @@ class SqlSpreadsheetViews:
         """The top of the file; None before it was looked at."""
         query = select(spreadsheet_imports.c.preview).where(spreadsheet_imports.c.uuid == uuid)
         async with self._database.reading() as connection:
-            told = (await connection.execute(query)).scalar_one_or_none()
-        if told is None:
+            stored = (await connection.execute(query)).scalar_one_or_none()
+        if stored is None:
             return None
-        fields = json.loads(told)
+        fields = json.loads(stored)
         rows = [(line, cells) for line, cells in fields.pop("rows")]
         return Preview(**fields, rows=rows)
 
@@ -165,7 +165,7 @@ class SqlSpreadsheetViews:
     async def results(
         self, uuid: str, *, outcome: Outcome | None = None, page: int = 0, size: int = 50
     ) -> Page[ResultRow]:
-        """What became of the rows, by line."""
+        """Outcome of the rows, by line."""
         results = spreadsheet_results
         async with self._database.reading() as connection:
             row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
@@ -183,7 +183,7 @@ class SqlSpreadsheetViews:
         return Page(items, total)
 
     async def summary(self, uuid: str) -> SummaryView:
-        """What became of the rows in figures, and what a dry run would change."""
+        """Outcome of the rows in figures, and what a dry run would change."""
         differences = spreadsheet_differences
         async with self._database.reading() as connection:
             row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
@@ -216,7 +216,7 @@ class SqlSpreadsheetViews:
             return Page([_decision(each) for each in found], total.scalar_one())
 
     async def undo(self, uuid: str) -> UndoView | None:
-        """How far an undo has come; None: nobody has begun one."""
+        """Progress of an undo; None: none has begun."""
         row = await self._status(uuid)
         if row is None or row.undo_state is None:
             return None
@@ -249,10 +249,10 @@ class SqlSpreadsheetViews:
             ]
             return Page(items, total.scalar_one())
 
-    async def surroundings(self, organisations: Collection[int]) -> Sequence[Surrounding]:
+    async def contexts(self, organisations: Collection[int]) -> Sequence[AvailableContext]:
         """Events, membership periods and races that imports of organisations can belong to."""
         async with self._database.reading() as connection:
-            return await read_surroundings(connection, organisations)
+            return await read_contexts(connection, organisations)
 
     async def note_upload(self, uuid: str, blob_name: str, subject: str, at: datetime) -> None:
         """Note a file on its way in, so that it is found if it never becomes an import."""
@@ -271,7 +271,7 @@ class SqlSpreadsheetViews:
             )
 
     async def created_since(self, subject: str, since: datetime) -> int:
-        """Uploads and imports that somebody has begun from a moment on."""
+        """Uploads and imports that have begun since a moment."""
         uploads, imports = spreadsheet_uploads, spreadsheet_imports
         noted = _count(uploads, uploads.c.subject == clean(subject), uploads.c.created_at >= since)
         opened = _count(imports, imports.c.by == clean(subject), imports.c.created_at >= since)

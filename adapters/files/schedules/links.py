@@ -1,7 +1,7 @@
 """What hangs on the activities of a project: relationships, assignments, codes, own fields.
 
 Everything here refers to something else by id. A reference that the file does not resolve leaves
-its row out, and says so.
+its row out, and reports it.
 """
 
 from collections.abc import Iterator

@@ -300,7 +300,7 @@ class _Reader:
         return _ELEMENTS.get(name) if parent.element is _PROJECT else None
 
     def _characters(self, data: str) -> None:
-        # One character more than a text may have tells the reader that it was longer.
+        # One character more than a text may have shows the reader that it was longer.
         if self._child and len(self._text) <= TEXT_LENGTH:
             self._text = (self._text + data)[: TEXT_LENGTH + 1]
 

@@ -92,7 +92,7 @@ class ActivityRecord(NamedTuple):
     original_duration: str
     remaining_duration: str
     fraction_complete: str
-    """0 to 1, where the format tells it directly."""
+    """0 to 1, where the format holds it directly."""
     percent_type: str
     physical_percent: str
     actual_labor: str

@@ -83,7 +83,7 @@ class Values:
     A value that cannot be read becomes None and leaves a remark; its row still goes in.
 
     Attributes:
-        remarks: What has gathered since somebody emptied the list.
+        remarks: What has gathered since the list was last emptied.
     """
 
     def __init__(self) -> None:
@@ -130,5 +130,5 @@ class Values:
         return text or None
 
     def remark(self, line: int, column: str, raw: str, reason: str) -> None:
-        """Remember what is wrong with a value of a row that goes in all the same."""
+        """Remember what is wrong with a value of a row that is still loaded."""
         self.remarks.append(problem(line, column, raw, reason))

@@ -96,7 +96,7 @@ class _Segment(NamedTuple):
 
 
 def xer_encoding(head: bytes) -> str | None:
-    """Tell an XER file by its first bytes.
+    """Recognise an XER file by its first bytes.
 
     Returns:
         The encoding that a byte order mark or zero bytes prove; '' when nothing is proved; None
@@ -246,7 +246,7 @@ def _checked_encoding(encoding: str) -> str:
     try:
         name = codecs.lookup(encoding).name
         if name not in _ODD_CODECS:
-            # Python has codecs from bytes to bytes as well; trying is the only way to tell.
+            # Python has codecs from bytes to bytes as well; trying is the only way to know.
             b"x".decode(name, errors="ignore")
             return name
     except LookupError:

@@ -100,7 +100,7 @@ def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]
                 if ended:
                     raise UnreadableDocument(
                         f"line {start:,}: a quote is opened and never closed, so that the rows"
-                        " below it cannot be told apart; close or remove it"
+                        " below it cannot be distinguished; close or remove it"
                     )
                 while record and not record[-1]:
                     record.pop()

@@ -1,4 +1,4 @@
-"""Which files are read as tables, and what is said about the others."""
+"""Which files are read as tables, and the messages about the others."""
 
 from enum import Enum
 from pathlib import Path
@@ -66,7 +66,7 @@ def table_format(path: Path, filename: str | None = None) -> TableFormat:
 def refuse_head(head: bytes, filename: str | None = None) -> None:
     """Refuse what is no table by its first bytes.
 
-    Packages and old Office files pass: only all of their bytes tell which kind they are.
+    Packages and old Office files pass: only all of their bytes show which kind they are.
 
     Args:
         head: The first `HEAD_BYTES` of the file, or all of a shorter one.

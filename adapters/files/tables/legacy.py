@@ -86,13 +86,13 @@ def _cell(value: Any) -> Cell:
 def _frames(
     child: subprocess.Popen[bytes], pipe: IO[bytes], kind: TableFormat
 ) -> Iterator[list[Any]]:
-    """What the child says: names of sheets, then rows, then nothing."""
+    """Frames of the child: names of sheets, then rows, then the end."""
     try:
         while body := sandbox.read_frame(pipe, _MOST_FRAME_BYTES):
-            said, content = marshal.loads(body)  # noqa: S302 - written by our own child
-            if said == "end":
+            tag, content = marshal.loads(body)  # noqa: S302 - written by our own child
+            if tag == "end":
                 return
-            if said == "unreadable":
+            if tag == "unreadable":
                 raise UnreadableDocument(content)
             yield content
     except sandbox.FrameTooLong:

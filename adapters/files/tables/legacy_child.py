@@ -35,17 +35,19 @@ def main() -> None:
     try:
         workbook = CalamineWorkbook.from_path(path)
         if task == "sheets":
-            _say("sheets", workbook.sheet_names[: limits.SHEETS])
+            _send("sheets", workbook.sheet_names[: limits.SHEETS])
         else:
             _read(workbook, wanted)
     except PasswordError:
-        _say("unreadable", "the file is protected by a password; remove it and send again")
+        _send("unreadable", "the file is protected by a password; remove it and send again")
     except _Refused as error:
-        _say("unreadable", str(error))
+        _send("unreadable", str(error))
     except (CalamineError, ValueError, OverflowError, MemoryError) as error:
-        _say("unreadable", f"the file is damaged or cut off ({error}); save it as XLSX and send it")
+        _send(
+            "unreadable", f"the file is damaged or cut off ({error}); save it as XLSX and send it"
+        )
     else:
-        _say("end", None)
+        _send("end", None)
 
 
 def _read(workbook: "CalamineWorkbook", wanted: str) -> None:
@@ -54,17 +56,17 @@ def _read(workbook: "CalamineWorkbook", wanted: str) -> None:
         raise _Refused(
             f"the sheet is {sheet.width:,} columns wide; at most {limits.COLUMNS:,} are read"
         )
-    _say("sheets", [sheet.name])
+    _send("sheets", [sheet.name])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
     for line, cells in _rows(sheet):
         frame.append((line, cells))
         size += len(cells)
         if size >= _CELLS_IN_FRAME:
-            _say("rows", frame)
+            _send("rows", frame)
             frame = []
             size = 0
-    _say("rows", frame)
+    _send("rows", frame)
 
 
 def _choose(workbook: "CalamineWorkbook", wanted: str) -> "CalamineSheet":
@@ -110,7 +112,7 @@ def _plain(value: Any) -> Any:
     return None if value == "" else value
 
 
-def _say(kind: str, content: Any) -> None:
+def _send(kind: str, content: Any) -> None:
     body = marshal.dumps((kind, content))
     try:
         sandbox.write_frame(sys.stdout.buffer, body)

@@ -1,4 +1,4 @@
-"""What every table reader hands out."""
+"""What every table reader returns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

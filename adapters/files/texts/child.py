@@ -20,7 +20,7 @@ CODE: Final = struct.Struct("<l")
 
 
 def main() -> None:
-    """Serve until nobody asks any more."""
+    """Serve until the pipe is closed."""
     encodings.load()
     while order := sandbox.read_frame(sys.stdin.buffer, ORDER_BYTES):
         code, answer = _in_a_fork(order)
@@ -60,7 +60,7 @@ def _read(body: bytes, writing: int) -> None:
             pipe.write(answer)
         code = os.EX_OK
     finally:
-        # Not by an exception: it would go on with the loop of the process that forked.
+        # Not by an exception: it would continue with the loop of the process that forked.
         os._exit(code)
 
 

@@ -22,7 +22,7 @@ class Findings:
 
     Args:
         folder: Takes the files found inside.
-        cpu_seconds: Processor time of this process after which reading should come to an end.
+        cpu_seconds: Processor time of this process after which reading should end.
     """
 
     def __init__(self, folder: Path, cpu_seconds: float) -> None:
@@ -45,12 +45,12 @@ class Findings:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether no more text is kept."""
+        """Whether further text is dropped."""
         return self._truncated
 
     @property
     def is_late(self) -> bool:
-        """Whether it is time to come to an end."""
+        """Whether it is time to end."""
         return time.process_time() > self._cpu_seconds
 
     def add_text(self, piece: str) -> None:
@@ -68,11 +68,11 @@ class Findings:
         self.note(why)
 
     def describe(self, name: str, value: str | None) -> None:
-        """Keep an entry of what the document says about itself; blank ones are left out."""
+        """Keep an entry of the document's metadata; blank ones are left out."""
         name = clean_line(name, _NAME_CHARACTERS)
-        said = clean_line(value or "", limits.METADATA_CHARACTERS)
-        if name and said and len(self._metadata) < limits.METADATA_ENTRIES:
-            self._metadata.setdefault(name, said)
+        cleaned = clean_line(value or "", limits.METADATA_CHARACTERS)
+        if name and cleaned and len(self._metadata) < limits.METADATA_ENTRIES:
+            self._metadata.setdefault(name, cleaned)
 
     def belongs_to_thread(self, own: str, answered: Iterable[str], path: Path) -> None:
         """Keep the message ids of a mail.

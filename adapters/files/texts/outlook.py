@@ -41,19 +41,19 @@ def read_outlook(path: Path, into: Findings) -> None:
     message = Message(storage)
     properties = message.properties
     headers = message.message_headers
-    into.title, into.author = _said(properties, c.PID_SUBJECT), message.sender
+    into.title, into.author = _text_of(properties, c.PID_SUBJECT), message.sender
     into.created_at = _moment(properties, c.PID_CLIENT_SUBMIT_TIME)
     into.modified_at = _moment(properties, c.PID_LAST_MODIFICATION_TIME)
-    into.describe("To", "; ".join(_recipients(message)) or _said(properties, c.PID_DISPLAY_TO))
-    into.describe("Cc", _said(properties, c.PID_DISPLAY_CC))
-    into.describe("Bcc", _said(properties, c.PID_DISPLAY_BCC))
+    into.describe("To", "; ".join(_recipients(message)) or _text_of(properties, c.PID_DISPLAY_TO))
+    into.describe("Cc", _text_of(properties, c.PID_DISPLAY_CC))
+    into.describe("Bcc", _text_of(properties, c.PID_DISPLAY_BCC))
     into.describe("Message class", message.message_class)
-    own = _said(properties, c.PID_INTERNET_MESSAGE_ID) or headers.get("Message-ID", "")
+    own = _text_of(properties, c.PID_INTERNET_MESSAGE_ID) or headers.get("Message-ID", "")
     into.describe("Message-ID", own)
-    references = _said(properties, c.PID_INTERNET_REFERENCES).split()
+    references = _text_of(properties, c.PID_INTERNET_REFERENCES).split()
     into.belongs_to_thread(
         own,
-        [_said(properties, c.PID_IN_REPLY_TO_ID), " ".join(references[::-1])],
+        [_text_of(properties, c.PID_IN_REPLY_TO_ID), " ".join(references[::-1])],
         path,
     )
     body = _body(properties, into)
@@ -71,7 +71,7 @@ def read_outlook(path: Path, into: Findings) -> None:
         _keep(attached, into)
 
 
-def _said(properties: Properties, pid: int) -> str:
+def _text_of(properties: Properties, pid: int) -> str:
     """A property that is text; "" when it is missing, or only its name is there."""
     try:
         return properties.str_prop_value(pid) or ""
@@ -97,7 +97,7 @@ def _recipients(message: Message) -> Iterator[str]:
 
 
 def _body(properties: Properties, into: Findings) -> str:
-    if text := _said(properties, c.PID_BODY):
+    if text := _text_of(properties, c.PID_BODY):
         return text
     try:
         page = properties.binary_prop_value(c.PID_HTML)
@@ -105,7 +105,7 @@ def _body(properties: Properties, into: Findings) -> str:
         page = None
     if page:
         return html_text(page.decode(properties.body_encoding, "replace"))
-    if page := _said(properties, c.PID_BODY_HTML):
+    if page := _text_of(properties, c.PID_BODY_HTML):
         return html_text(page)
     if any(found.pid == c.PID_RTF_COMPRESSED for found in properties):
         into.note("the message's text is there as RTF only, which is not read")
@@ -115,7 +115,9 @@ def _body(properties: Properties, into: Findings) -> str:
 def _keep(attached: Storage, into: Findings) -> None:
     attachment = Attachment(attached)
     properties = attachment.properties
-    name = _said(properties, c.PID_ATTACH_LONG_FILENAME) or _said(properties, c.PID_ATTACH_FILENAME)
+    name = _text_of(properties, c.PID_ATTACH_LONG_FILENAME) or _text_of(
+        properties, c.PID_ATTACH_FILENAME
+    )
     try:
         content = attachment.file_bytes
     except KeyError:
@@ -128,7 +130,7 @@ def _keep(attached: Storage, into: Findings) -> None:
         into.note("an attached file is only named in the message, and not in it")
         return
     # An item of Outlook is no file by itself: what can be read in it is kept.
-    subject = _said(item, c.PID_SUBJECT)
+    subject = _text_of(item, c.PID_SUBJECT)
     into.keep(f"{subject.replace('/', '_') or 'message'}.txt", _as_text(item, into).encode())
     into.note("an attached Outlook item is kept as text; files in it stay in the message")
 
@@ -143,10 +145,10 @@ def _embedded(attached: Storage) -> Properties | None:
 def _as_text(item: Properties, into: Findings) -> str:
     sent = _moment(item, c.PID_CLIENT_SUBMIT_TIME)
     head = {
-        "From": _said(item, c.PID_SENDER_NAME) or _said(item, c.PID_SENT_REPRESENTING_NAME),
-        "To": _said(item, c.PID_DISPLAY_TO),
+        "From": _text_of(item, c.PID_SENDER_NAME) or _text_of(item, c.PID_SENT_REPRESENTING_NAME),
+        "To": _text_of(item, c.PID_DISPLAY_TO),
         "Date": sent.isoformat() if sent else "",
-        "Subject": _said(item, c.PID_SUBJECT),
+        "Subject": _text_of(item, c.PID_SUBJECT),
     }
     lines = [f"{name}: {value}" for name, value in head.items() if value]
     return "\n".join([*lines, "", clean_text(_body(item, into))])

@@ -36,12 +36,12 @@ def read_pdf(path: Path, into: Findings) -> None:
 
 
 def _describe(document: PdfDocument, into: Findings) -> None:
-    said = document.get_metadata_dict()
-    into.title, into.author = said["Title"], said["Author"]
-    into.created_at = pdf_date(said["CreationDate"])
-    into.modified_at = pdf_date(said["ModDate"])
+    metadata = document.get_metadata_dict()
+    into.title, into.author = metadata["Title"], metadata["Author"]
+    into.created_at = pdf_date(metadata["CreationDate"])
+    into.modified_at = pdf_date(metadata["ModDate"])
     for name in _DESCRIBED:
-        into.describe(name, said[name])
+        into.describe(name, metadata[name])
     version = document.get_version()
     into.describe("PDF version", f"{version / 10:.1f}" if version else None)
 

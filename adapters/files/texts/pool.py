@@ -20,7 +20,7 @@ _MARGIN: Final = 30
 
 
 class _Lost(Exception):
-    """The reading process has ended, or says what it cannot."""
+    """The reader process has ended, or returned invalid data."""
 
 
 class FileTexts:
@@ -92,7 +92,7 @@ class _Reader:
         """Have a document read; exit code of what read it, and its answer.
 
         Raises:
-            _Lost: The process is no more.
+            _Lost: The process has ended.
         """
         assert self._child.stdin is not None and self._child.stdout is not None
         try:

@@ -21,7 +21,7 @@ class Bounds(BaseModel):
     memory_bytes: int = limits.READER_MEMORY_BYTES
     """Address space."""
     cpu_seconds: int = limits.READER_CPU_SECONDS
-    """Processor time; after three quarters of it, reading comes to an end with what it has."""
+    """Processor time; after three quarters of it, reading ends with what it has."""
     seconds: int = limits.READER_SECONDS
     """Of the clock on the wall."""
 
@@ -36,7 +36,7 @@ class ReadOrder(BaseModel):
 
 
 class Answer(BaseModel):
-    """What became of it; one of the fields is set."""
+    """Its outcome; one of the fields is set."""
 
     extracted: Extracted | None = None
     unreadable: str | None = None

@@ -45,7 +45,7 @@ def answer_to(order: ReadOrder) -> Answer:
         )
     except Exception as error:
         # Libraries raise anything at hostile files, and this process ends here anyway: the name
-        # of the failure tells a fault of ours from one of the file.
+        # of the failure distinguishes a fault of ours from one of the file.
         return Answer(
             unreadable="the document is damaged or cut off"
             f" ({type(error).__name__}); save it again and send the new file"

@@ -38,7 +38,7 @@ class MemoryFunctions:
             )
             function = self._cloud.functions_by_name.setdefault(names.function, made)
             if function.owner != owner:
-                raise Denied(f"a function {names.function} exists and belongs to somebody else")
+                raise Denied(f"a function {names.function} exists and belongs to another owner")
             if function.pending > 0:
                 function.pending -= 1
                 raise NotYet(f"{names.function} is pending", PAUSE)
@@ -77,7 +77,7 @@ class MemoryFunctions:
             function.reserved = plan.concurrency
 
     async def delete(self, function: str, owner: str) -> bool:
-        """Delete a function, unless it is somebody else's."""
+        """Delete a function, unless it belongs to another owner."""
         with self._cloud.call("delete_function"):
             here = self._cloud.functions_by_name.get(function)
             if here is None:

@@ -101,7 +101,7 @@ class MemoryQueues:
             self._cloud.dead_lettered.append(letter)
 
     async def delete_queue(self, queue: str, owner: str) -> bool:
-        """Delete a queue with everything in it, unless it is somebody else's."""
+        """Delete a queue with everything in it, unless it belongs to another owner."""
         with self._cloud.call("delete_queue"):
             here = self._cloud.queues_by_name.get(queue)
             if here is None:
@@ -146,7 +146,7 @@ class MemoryTopic:
             return self._cloud.subscriptions.pop(names.queue, None) is not None
 
     async def publish(self, plan: BatchPlan, publication: Publication) -> None:
-        """Announce something to the world."""
+        """Publish an announcement."""
         with self._cloud.call("publish"):
             self._cloud.published.append(publication)
             for listener in self._cloud.listeners:
@@ -159,7 +159,7 @@ class MemoryTopic:
             self.deliver(key, json.dumps({**body, "messageId": message_id}))
 
     def deliver(self, key: BatchKey, body: str) -> int:
-        """Publish a message of a batch, as the world does: into how many queues it went."""
+        """Publish a message of a batch, as a sender does; return how many queues got it."""
         cloud = self._cloud
         reached = 0
         for name in [name for name, of in cloud.subscriptions.items() if of == key]:
@@ -184,7 +184,7 @@ class MemoryTopic:
 
 def _is_canary(body: str) -> bool:
     try:
-        said = json.loads(body)
+        content = json.loads(body)
     except ValueError:
         return False
-    return isinstance(said, dict) and cast(dict[str, Any], said).get("eventType") == CANARY
+    return isinstance(content, dict) and cast(dict[str, Any], content).get("eventType") == CANARY

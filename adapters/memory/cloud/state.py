@@ -77,14 +77,14 @@ class MemoryFunction:
     mapped: bool = False
     reserved: int | None = None
     pending: int = 0
-    """How often it will say that it is not active yet."""
+    """How often it will report that it is not active yet."""
     mapping_pending: int = 0
-    """How often its mapping will say that it is not enabled yet."""
+    """How often its mapping will report that it is not enabled yet."""
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """What somebody put among the dead letters, and why."""
+    """What a caller sent to the dead-letter queue, and why."""
 
     queue: str
     body: str
@@ -124,9 +124,9 @@ class CloudState:
     listeners: list[Callable[[Publication], None]] = field(
         default_factory=list[Callable[[Publication], None]]
     )
-    """Told of every announcement."""
+    """Called with every announcement."""
     handler: Handler | None = None
-    """What functions do; they take messages when somebody counts them, and in `work`."""
+    """What functions do; they take messages when messages are counted, and in `work`."""
     source: SourceFunction | None = field(default_factory=lambda: SourceFunction(30, ROLE))
     """What batches' functions are cloned from; None: there is none."""
     clock: Callable[[], datetime] = _now
@@ -135,7 +135,7 @@ class CloudState:
     lost_deliveries: int = 0
     """Messages that a new subscription misses, before its filter policy works."""
     pending_looks: int = 0
-    """How often a new function, and a new mapping, say that they are not ready."""
+    """How often a new function, and a new mapping, report that they are not ready."""
     filter_policies: int | None = None
     """Subscriptions that the topic takes; None: any number."""
     reservable: int | None = None
@@ -158,12 +158,12 @@ class CloudState:
         """Let the next calls of a name raise.
 
         Args:
-            call: The method's name; those that several ports have say whose they are:
+            call: The method's name; those that several ports have are prefixed:
                 `delete_function`, `found_queues`, `found_subscriptions`, `found_functions`,
                 `found_policies`.
             error: An error of the ports.
             times: How often.
-            after: The work is done all the same, only the answer is lost.
+            after: The work is done, only the answer is lost.
         """
         self._failures[call] += [_Failure(error, after)] * times
 
@@ -192,7 +192,7 @@ class CloudState:
     async def work(self, name: str) -> None:
         """Let the function of a queue take messages until there are none, if it is mapped.
 
-        One that fails as often as the redrive policy says becomes a dead letter.
+        One that fails as often as the redrive policy allows becomes a dead letter.
         """
         queue, function = self.queues_by_name.get(name), self.functions_by_name.get(name)
         if self.handler is None or queue is None or function is None:

@@ -25,8 +25,8 @@ __all__ = [
     "SheetRows",
     "SheetType",
     "Target",
+    "context_ids",
     "organisation",
-    "surroundings",
 ]
 
 
@@ -88,7 +88,7 @@ def organisation(rows: SheetRows, context: ImportContext) -> Sequence[int]:
     return [context.organisation_id] * len(rows)
 
 
-def surroundings(rows: SheetRows, context: ImportContext) -> Sequence[int | None]:
+def context_ids(rows: SheetRows, context: ImportContext) -> Sequence[int | None]:
     """Event, membership period or race of the import, for each row."""
     return [context.context_id] * len(rows)
 
@@ -133,7 +133,7 @@ class SheetType:
         context: What the rows belong to; None: to the organisation alone.
         fields: Every field, custom lists left out.
         targets: Tables that rows go to; one that others refer to comes before them.
-        main: Target whose rows tell CREATED from UPDATED and SKIPPED.
+        main: Target whose rows decide between CREATED, UPDATED and SKIPPED.
         keys: What makes two rows of a file the same row, for each row; no row is without.
         check: What is wrong with rows beyond single cells. It may meet None in any field.
         custom_lists: Target that choices of the organisation's custom lists belong to.

@@ -10,8 +10,8 @@ from domain.spreadsheets.types.base import (
     SheetField,
     SheetRows,
     Target,
+    context_ids,
     organisation,
-    surroundings,
 )
 from domain.tabular.fields import normalise
 
@@ -178,7 +178,7 @@ def of_person(table: str, context: str) -> Target:
     return Target(
         table,
         (context, "person_id"),
-        made={context: surroundings},
+        made={context: context_ids},
         references={"person_id": PERSONS.table},
     )
 

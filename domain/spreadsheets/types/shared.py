@@ -37,7 +37,7 @@ def category(table: str, resolver: str, *, creates: bool = False) -> SheetField:
 
 
 def notes(table: str) -> SheetField:
-    """Whatever else there is to say."""
+    """Further remarks."""
     return SheetField(
         "NOTES",
         "Notes",

@@ -26,7 +26,7 @@ from workflows.batches.case_queue import CaseQueue
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_every_event_is_taken_once_and_in_the_order_of_its_case(
+async def test_every_event_is_accepted_once_and_in_the_order_of_its_case(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     book, ids = Book(), cases(4)
@@ -50,7 +50,7 @@ async def test_every_event_is_taken_once_and_in_the_order_of_its_case(
         assert [event.batch_id for event in book.of(case_id)] == list(range(1, 13))
 
 
-async def test_every_kind_of_event_is_taken_with_what_it_says(
+async def test_every_kind_of_event_is_accepted_with_its_content(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     book, [case_id] = Book(), cases(1)
@@ -76,7 +76,7 @@ async def test_every_kind_of_event_is_taken_with_what_it_says(
     assert book.events[6].batch_id == 2
 
 
-async def test_a_message_that_comes_again_is_taken_once(
+async def test_a_redelivered_message_is_accepted_once(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     """The bridge died after Temporal had accepted, and before the message was deleted."""
@@ -137,7 +137,7 @@ def hostile(number: int) -> str:
     return kinds[number % len(kinds)]
 
 
-async def test_what_is_no_event_goes_to_the_dead_letters_and_starts_nothing(
+async def test_an_invalid_event_is_dead_lettered_and_starts_nothing(
     client: Client, some_cloud: Cloud, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     # moto slows down with the length of its queues.

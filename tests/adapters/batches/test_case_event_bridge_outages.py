@@ -113,7 +113,7 @@ async def test_a_case_that_does_not_answer_holds_up_no_other(
     assert await queues.left() == 2
 
 
-async def test_a_wish_to_cancel_is_not_kept_by_the_client(
+async def test_a_cancellation_is_not_swallowed_by_the_client(
     client: Client, rejected: MemoryRejectedMessages
 ) -> None:
     [case_id] = cases(1)
@@ -156,7 +156,7 @@ async def test_a_case_with_a_full_inbox_gives_events_back(
     assert "too many events" in verdict.reason
 
 
-async def test_no_future_is_left_unlooked_at_when_temporal_is_away(
+async def test_no_future_is_left_unawaited_when_temporal_is_unavailable(
     rejected: MemoryRejectedMessages, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:

@@ -128,7 +128,7 @@ async def test_a_failed_document_keeps_no_bytes(tables: SqlTables, loads: LoadSt
 
 @pytest.mark.parametrize("event", [RELATED, ATTACHED], ids=lambda event: event.event_type)
 @pytest.mark.parametrize("fails_first", [False, True])
-async def test_what_failed_beside_a_document_is_told_until_it_is_there(
+async def test_what_failed_beside_a_document_is_reported_until_it_is_loaded(
     tables: SqlTables,
     loads: LoadStore,
     event: DocumentRelations | DocumentAttachments,
@@ -195,7 +195,7 @@ async def test_the_same_tag_is_written_in_one_way(tables: SqlTables, loads: Load
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-async def test_mails_that_answer_each_other_are_related_whichever_comes_first(
+async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
     tables: SqlTables, loads: LoadStore, order: Sequence[str]
 ) -> None:
     threads = {"a": ["<1@x>"], "b": ["<2@x>", "<1@x>"]}
@@ -243,7 +243,7 @@ async def test_what_a_batch_no_longer_needs_is_forgotten(
     assert (await loads.facts(document("b", SECOND))).done == frozenset(LoadStep)
 
 
-async def test_what_a_document_says_of_itself_is_kept(database: Database) -> None:
+async def test_the_metadata_of_a_document_is_kept(database: Database) -> None:
     made = datetime(2024, 3, 4, 5, 6, tzinfo=UTC)
     extracted = Extracted(
         "application/pdf",
@@ -272,7 +272,7 @@ async def test_what_a_document_says_of_itself_is_kept(database: Database) -> Non
     assert await tables.state("a") == (DocumentState.FAILED, "cut off\ufffd")
 
 
-async def test_twenty_megabytes_of_text_go_in(database: Database) -> None:
+async def test_twenty_megabytes_of_text_are_loaded(database: Database) -> None:
     long = "lorem ipsum " * (20_000_000 // 12)
     tables = SqlTables(database)
     await load(tables.loads, document("a"), source("a"), replace(PLAIN, text=long))

@@ -31,7 +31,7 @@ async def batch(site: Site) -> AsyncIterator[Batch]:
         yield batch
 
 
-async def test_the_source_says_what_queue_and_role_must_fit(site: Site) -> None:
+async def test_the_source_determines_what_queue_and_role_must_fit(site: Site) -> None:
     source = await site.functions.source(site.plan)
     assert source.timeout == TIMEOUT_SECONDS
     assert source.role and "/" not in source.role and ":" not in source.role
@@ -45,7 +45,7 @@ async def test_everything_made_twice_is_there_once(site: Site, batch: Batch) -> 
     assert await batch.kinds() == BUILT
 
 
-async def test_what_is_found_says_whose_it_is_and_since_when(batch: Batch) -> None:
+async def test_found_resources_carry_their_owner_and_age(batch: Batch) -> None:
     before = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=2)
     await batch.build()
     found = {resource.resource: resource for resource in await batch.found()}
@@ -66,7 +66,7 @@ async def test_everything_removed_twice_is_gone(site: Site, batch: Batch) -> Non
     assert await batch.found() == []
 
 
-async def test_a_function_is_deleted_for_nobody_else(batch: Batch) -> None:
+async def test_only_the_owner_can_delete_a_function(batch: Batch) -> None:
     await batch.clone()
     with pytest.raises(Denied):
         await batch.site.functions.delete(batch.names.function, "batch/7/30")
@@ -87,7 +87,7 @@ async def test_nothing_of_another_installation_is_found(site: Site, batch: Batch
     assert [found async for found in site.functions.found("docflow")] == []
 
 
-async def test_a_function_of_another_run_is_neither_taken_nor_changed(batch: Batch) -> None:
+async def test_a_function_of_another_run_is_neither_adopted_nor_changed(batch: Batch) -> None:
     await batch.clone()
     functions = batch.site.functions
     with pytest.raises(Denied, match=batch.names.function):

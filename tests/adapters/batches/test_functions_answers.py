@@ -85,7 +85,7 @@ def text(moment: datetime) -> str:
 
 
 @pytest.mark.parametrize(("age", "pause"), [(0, 0.5), (4, 4), (600, 10)])
-async def test_a_pending_function_is_looked_at_again_after_as_long_as_it_has_taken(
+async def test_a_pending_function_is_polled_with_a_delay_proportional_to_its_age(
     functions: AwsFunctions, aws: Answers, age: int, pause: float
 ) -> None:
     since = datetime.now(UTC) - timedelta(seconds=age)
@@ -95,7 +95,7 @@ async def test_a_pending_function_is_looked_at_again_after_as_long_as_it_has_tak
     assert pause - 0.5 <= busy.value.retry_after <= pause + 1.5
 
 
-async def test_a_function_that_failed_says_why(functions: AwsFunctions, aws: Answers) -> None:
+async def test_a_failed_function_reports_why(functions: AwsFunctions, aws: Answers) -> None:
     has_function(aws, State="Failed", StateReason="the subnet has no addresses left")
     with pytest.raises(Denied, match="no addresses left"):
         await clone(functions)
@@ -170,7 +170,7 @@ async def test_an_environment_that_cannot_be_read_is_not_left_out(
         await clone(functions)
 
 
-async def test_an_account_without_room_for_a_reservation_is_told_so(
+async def test_an_account_without_capacity_for_a_reservation_is_reported(
     functions: AwsFunctions, aws: Answers
 ) -> None:
     aws.refuse("PutFunctionConcurrency", "InvalidParameterValueException", message="below [100]")
@@ -198,7 +198,7 @@ async def test_a_mapping_on_its_way_is_waited_for_and_not_touched(
     assert aws.calls == ["ListEventSourceMappings"]
 
 
-async def test_a_mapping_is_made_while_the_one_before_it_goes(
+async def test_a_mapping_is_made_while_the_previous_one_is_deleted(
     functions: AwsFunctions, aws: Answers
 ) -> None:
     for _ in range(2):
@@ -240,7 +240,7 @@ async def test_other_wrong_parameters_of_a_mapping_are_refused(
         await functions.attach(NAMES, PLAN)
 
 
-async def test_a_mapping_is_gone_when_nobody_lists_it_any_more(
+async def test_a_mapping_is_gone_when_it_is_no_longer_listed(
     functions: AwsFunctions, aws: Answers
 ) -> None:
     enabled, deleting = ({**MAPPING, "State": state} for state in ("Enabled", "Deleting"))

@@ -92,7 +92,7 @@ async def test_a_mapping_takes_few_at_once_and_hears_of_partial_failures(
 
 
 @pytest.mark.parametrize("change", [{"BatchSize": 1}, {"Enabled": False}], ids=str)
-async def test_a_mapping_that_somebody_changed_is_brought_back(
+async def test_a_changed_mapping_is_restored(
     account: Account, batch: Batch, change: dict[str, Any]
 ) -> None:
     await batch.build()
@@ -133,7 +133,7 @@ async def test_a_mapping_that_outlived_its_function_is_found_and_removed(
     assert await account.mappings(batch) == []
 
 
-async def test_a_function_that_nobody_tagged_is_left_alone(account: Account, batch: Batch) -> None:
+async def test_an_untagged_function_is_left_alone(account: Account, batch: Batch) -> None:
     await batch.clone()
     client = account.cloud.clients.lambda_
     arn = (await account.function(batch.names.function))["Configuration"]["FunctionArn"]

@@ -57,7 +57,7 @@ async def test_a_policy_put_twice_is_there_once(site: Site, batch: Batch, role: 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_policy_taken_twice_is_gone(site: Site, batch: Batch, role: str) -> None:
+async def test_a_policy_removed_twice_is_gone(site: Site, batch: Batch, role: str) -> None:
     await site.grants.grant(batch.names, batch.plan, role)
     taken = [await site.grants.revoke(batch.names, role) for _ in range(2)]
     assert taken == [True, False]
@@ -91,7 +91,7 @@ async def test_iam_has_the_policy_as_it_was_meant(site: Site, batch: Batch, role
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_role_without_room_is_told_so() -> None:
+async def test_a_role_without_capacity_is_reported() -> None:
     async with open_aws(AwsSettings("eu-central-1", "http://nowhere.invalid", "a", "b")) as clients:
         with answers(clients.iam, alone=True) as iam:
             iam.refuse("PutRolePolicy", "LimitExceeded", 409, "Maximum policy size exceeded")

@@ -143,7 +143,7 @@ async def loading(account: tuple[AwsClients, Client, BatchPlan]) -> AsyncIterato
     await opened.remove()
 
 
-async def test_every_document_is_started_once_and_what_nobody_can_read_is_set_aside(
+async def test_every_document_is_started_once_and_unreadable_messages_are_set_aside(
     loading: Loading,
 ) -> None:
     await loading.build()
@@ -163,7 +163,7 @@ async def test_every_document_is_started_once_and_what_nobody_can_read_is_set_as
         assert reason.startswith(("InvalidMessage: tags: ", "MalformedBody: the body is not JSON"))
 
 
-async def test_a_message_that_fails_comes_again_and_holds_no_other_up(loading: Loading) -> None:
+async def test_a_failed_message_is_redelivered_and_blocks_no_other(loading: Loading) -> None:
     await loading.build()
     documents = [f"document-{number}" for number in range(20)]
     bodies = [loading.document(name) for name in documents]
@@ -175,7 +175,7 @@ async def test_a_message_that_fails_comes_again_and_holds_no_other_up(loading: L
     assert sorted(message["Body"] for message in await loading.dead()) == ["[", "{"]
 
 
-async def test_nothing_is_lost_while_temporal_is_away(loading: Loading) -> None:
+async def test_nothing_is_lost_while_temporal_is_unavailable(loading: Loading) -> None:
     away = {"environment": {"TEMPORAL_ADDRESS": f"127.0.0.1:{free_port()}"}, "max_receives": 2}
     loading = replace(loading, plan=loading.plan.model_copy(update=away))
     await loading.build()

@@ -47,7 +47,7 @@ async def bench(benches: Benches) -> Bench:
     return await benches()
 
 
-async def test_everything_made_twice_is_there_once_and_set_as_the_plan_says(bench: Bench) -> None:
+async def test_everything_made_twice_exists_once_and_follows_the_plan(bench: Bench) -> None:
     for _ in range(2):
         names = await bench.build(max_receives=5, retention=7200)
     found = await bench.found_queues()
@@ -59,7 +59,7 @@ async def test_everything_made_twice_is_there_once_and_set_as_the_plan_says(benc
     assert (dead.retention, dead.dead_letters, dead.topic_arn) == (LONGEST_RETENTION, None, None)
 
 
-async def test_a_queue_that_is_set_otherwise_is_brought_to_what_the_plan_says(
+async def test_a_queue_with_other_attributes_is_changed_to_the_plan(
     bench: Bench,
 ) -> None:
     await bench.build(retention=3600, max_receives=9)
@@ -69,7 +69,7 @@ async def test_a_queue_that_is_set_otherwise_is_brought_to_what_the_plan_says(
     )
 
 
-async def test_a_queue_of_nobody_becomes_ours(bench: Bench) -> None:
+async def test_a_queue_without_an_owner_becomes_ours(bench: Bench) -> None:
     names = await bench.build(retention=3600)
     await bench.untag(names.queue)
     assert [one.owner for one in await bench.found_queues()] == [None, KEY.workflow_id]
@@ -77,7 +77,7 @@ async def test_a_queue_of_nobody_becomes_ours(bench: Bench) -> None:
     assert {one.owner for one in await bench.found_queues()} == {KEY.workflow_id}
 
 
-async def test_a_queue_of_somebody_else_stays_as_it_is(bench: Bench) -> None:
+async def test_a_queue_of_another_owner_stays_as_it_is(bench: Bench) -> None:
     names, plan = bench.names(), bench.plan.model_copy(update={"retention": 3600})
     await bench.queues.ensure_queue(names, plan, "somebody", VISIBILITY)
     with pytest.raises(Denied, match=f"a queue {names.queue} exists and belongs to somebody"):
@@ -94,7 +94,7 @@ async def test_what_is_not_there_cannot_be_set(bench: Bench, step: str) -> None:
         await getattr(bench.queues, step)(bench.names(), bench.plan)
 
 
-async def test_what_is_found_says_whose_it_is_and_since_when(bench: Bench) -> None:
+async def test_found_resources_carry_their_owner_and_age(bench: Bench) -> None:
     before = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=2)
     names, others = await bench.build(), await bench.build(OTHER)
     await bench.send(names.queue, "{}")
@@ -174,7 +174,7 @@ async def test_there_is_no_proof_in_a_queue_that_is_gone(bench: Bench) -> None:
         await bench.queues.has_proof(bench.names().queue, "1")
 
 
-async def test_dead_letters_are_kept_as_they_came(bench: Bench) -> None:
+async def test_dead_letters_are_kept_unchanged(bench: Bench) -> None:
     names = await bench.build()
     body = '{"eventType": "ünknown", "caseId": "\\u0000"}'
     await bench.queues.dead_letter(names, body, "no \x00 such \ud800 event", "load/7/3/a")
@@ -193,7 +193,7 @@ async def test_a_dead_letter_needs_a_queue(bench: Bench) -> None:
         await bench.queues.dead_letter(bench.names(), "{}", "broken", "load/7/3/a")
 
 
-async def test_dead_letters_go_back_once_each(bench: Bench) -> None:
+async def test_dead_letters_are_moved_back_once_each(bench: Bench) -> None:
     names = await bench.build()
     bodies = [json.dumps(document("DOCUMENT_PROCESSED", documentId=str(n))) for n in range(12)]
     for body in bodies:
@@ -255,7 +255,7 @@ async def test_a_name_rests_for_a_minute(bench: Bench) -> None:
         await bench.build()
 
 
-async def test_a_dead_letter_says_why_it_is_one_and_its_copy_back_says_so_too(
+async def test_a_dead_letter_and_its_copy_carry_the_reason(
     bench: Bench,
 ) -> None:
     names = await bench.build()

@@ -73,7 +73,7 @@ def moves(*statuses: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("before", [(), ("COMPLETED",), ("CANCELLED",)])
-async def test_sqs_moves_dead_letters_to_their_queue_whoever_put_them_there(
+async def test_sqs_moves_all_dead_letters_to_their_queue(
     clients: AwsClients, sqs: Answers, before: tuple[str, ...]
 ) -> None:
     letters(sqs, 9)
@@ -172,7 +172,7 @@ async def test_nothing_is_set_that_is_set_already(clients: AwsClients, sqs: Answ
 
 
 @pytest.mark.parametrize("code", ["ReceiptHandleIsInvalid", "MessageNotInflight"])
-async def test_a_message_that_is_somebody_elses_by_now_is_proof_all_the_same(
+async def test_a_message_that_another_receiver_holds_by_now_is_still_proof(
     clients: AwsClients, sqs: Answers, code: str
 ) -> None:
     sqs.say("GetQueueUrl", QueueUrl="http://nowhere.invalid/queue")
@@ -181,7 +181,7 @@ async def test_a_message_that_is_somebody_elses_by_now_is_proof_all_the_same(
     assert await AwsQueues(clients.sqs).has_proof(NAMES.queue, "1")
 
 
-async def test_a_queue_that_goes_while_it_is_listed_is_gone(
+async def test_a_queue_deleted_during_the_listing_is_gone(
     clients: AwsClients, sqs: Answers
 ) -> None:
     url = f"http://nowhere.invalid/{NAMES.queue}"
@@ -217,7 +217,7 @@ async def test_a_queue_may_be_in_another_account_than_the_topic(
     assert sns.asked[-1]["body"]["Endpoint"] == ACCOUNT + NAMES.queue
 
 
-async def test_every_subscription_of_a_queue_goes_on_whatever_page_it_is(
+async def test_every_subscription_of_a_queue_is_deleted_on_any_page(
     clients: AwsClients, sqs: Answers, sns: Answers
 ) -> None:
     subscriber(sqs)
@@ -286,7 +286,7 @@ async def test_only_a_full_topic_is_asked_for_its_filter_policies(
 
 
 @pytest.mark.parametrize("code", ["FilterPolicyLimitExceeded", "SubscriptionLimitExceeded"])
-async def test_what_aws_says_about_its_limit_is_said_with_what_helps(
+async def test_an_exceeded_limit_of_aws_is_reported_with_a_remedy(
     clients: AwsClients, sqs: Answers, sns: Answers, code: str
 ) -> None:
     subscriber(sqs)

@@ -150,7 +150,7 @@ async def outcomes(
 
 
 @pytest.mark.parametrize("name", STEPS)
-async def test_every_error_at_any_call_is_told_apart(benches: Benches, name: str) -> None:
+async def test_every_error_at_any_call_is_classified(benches: Benches, name: str) -> None:
     step = STEPS[name]
     bench, tape = await tape_of(benches, step)
     for code, status, kind in CODES:
@@ -163,7 +163,7 @@ async def test_every_error_at_any_call_is_told_apart(benches: Benches, name: str
 
 
 @pytest.mark.parametrize("name", STEPS)
-async def test_silence_at_any_call_is_told(benches: Benches, name: str) -> None:
+async def test_a_timeout_at_any_call_is_reported(benches: Benches, name: str) -> None:
     step = STEPS[name]
     bench, tape = await tape_of(benches, step)
     for error in LOST:

@@ -55,7 +55,7 @@ async def test_a_batch_keeps_the_times_it_was_started_with(batches: BatchStore) 
     assert (line[1].timings, line[2].timings) == (times, None)
 
 
-async def test_events_that_come_early_are_found_again(batches: BatchStore) -> None:
+async def test_early_events_are_found_again(batches: BatchStore) -> None:
     assert await batches.facts(FIRST) is None
     await _note(batches, ended(FIRST), finished(FIRST), started(FIRST))
     facts = await batches.facts(FIRST)
@@ -86,7 +86,7 @@ async def test_a_batch_that_was_cancelled_meanwhile_is_not_claimed(batches: Batc
     assert await _status(batches, FIRST) is LoaderStatus.CANCELLED
 
 
-async def test_a_claim_takes_orphans_out_and_nobody_else(batches: BatchStore) -> None:
+async def test_a_claim_releases_orphans_only(batches: BatchStore) -> None:
     await _note(batches, started(FIRST), started(SECOND))
     assert await batches.claim(FIRST, ())
     assert not await batches.claim(SECOND, (3,))
@@ -151,7 +151,7 @@ async def test_a_cancel_ends_what_has_not_begun_and_leaves_the_rest_to_its_run(
     assert await _status(batches, SECOND) is LoaderStatus.CANCELLED
 
 
-async def test_a_skipped_batch_holds_nobody_up_until_it_is_started(batches: BatchStore) -> None:
+async def test_a_skipped_batch_blocks_no_other_until_it_is_started(batches: BatchStore) -> None:
     await batches.expect([FIRST])
     for _ in range(2):
         await batches.skip(FIRST, "nobody started it")
@@ -163,7 +163,7 @@ async def test_a_skipped_batch_holds_nobody_up_until_it_is_started(batches: Batc
     assert (line[1].skipped, line[1].purpose) == (False, Purpose.LOAD)
 
 
-async def test_a_skip_changes_nothing_about_a_batch_that_waits_no_more(
+async def test_a_skip_changes_nothing_about_a_batch_that_no_longer_waits(
     batches: BatchStore,
 ) -> None:
     await _note(batches, started(FIRST), started(SECOND))
@@ -206,7 +206,7 @@ async def test_a_sweep_closes_only_what_is_in_processing(batches: BatchStore) ->
     assert await _status(batches, SECOND) is LoaderStatus.INCOMPLETE
 
 
-async def test_the_pass_under_way_says_whether_it_is_final(batches: BatchStore) -> None:
+async def test_the_current_pass_reports_whether_it_is_final(batches: BatchStore) -> None:
     await batches.expect([FIRST])
     assert not await batches.is_final_pass(FIRST)
     await batches.start_pass(FIRST, 1, False)

@@ -298,14 +298,14 @@ def check_documents(
 
 
 @pytest.mark.chaos
-def test_cases_live_as_the_model_says(
+def test_cases_follow_the_model(
     sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_cases(sql, runner, cases)
 
 
 @pytest.mark.chaos
-def test_documents_live_as_the_model_says(
+def test_documents_follow_the_model(
     sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_documents(sql, runner, cases)

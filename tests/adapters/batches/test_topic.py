@@ -87,7 +87,7 @@ async def test_a_subscription_to_something_else_is_repaired(bench: Bench) -> Non
     await bench.holds(names.queue)
 
 
-async def test_events_are_told_apart_by_their_bodies_where_the_plan_says_so(bench: Bench) -> None:
+async def test_events_are_filtered_by_their_bodies_where_the_plan_requires_it(bench: Bench) -> None:
     if bench.name != "moto":
         # There a filter policy keeps the scope with which it was set first.
         await bench.subscribe()
@@ -116,7 +116,7 @@ async def test_unsubscribing_twice_is_once(bench: Bench) -> None:
     await bench.holds(names.queue)
 
 
-async def test_the_subscription_of_a_queue_that_is_gone_goes_too(bench: Bench) -> None:
+async def test_the_subscription_of_a_missing_queue_is_deleted_too(bench: Bench) -> None:
     names = await bench.subscribe()
     await bench.subscribe(OTHER)
     await bench.queues.delete_queue(names.queue, KEY.workflow_id)
@@ -137,7 +137,7 @@ async def test_only_its_own_subscriptions_belong_to_an_installation(bench: Bench
         assert [one async for one in found] == []
 
 
-async def test_the_world_hears_announcements(bench: Bench) -> None:
+async def test_announcements_are_published(bench: Bench) -> None:
     expected = {
         "eventType": "LOADER_STARTED",
         "caseId": 7,

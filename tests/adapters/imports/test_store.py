@@ -92,7 +92,7 @@ async def test_numbers_are_exact_to_six_places(
     assert (await store.write(NEXT, row, Strategy.MERGE)).counts == Counts(unchanged=1)
 
 
-async def test_what_no_database_holds_is_rejected_and_the_rest_goes_in(
+async def test_values_that_no_database_can_hold_are_rejected_and_the_rest_is_loaded(
     store: SqlImportStore, database: Database
 ) -> None:
     rows = chunk(
@@ -176,7 +176,7 @@ async def test_create_only_leaves_known_keys_alone(
 
 
 @pytest.mark.parametrize("strategy", [Strategy.MERGE, Strategy.APPEND])
-async def test_a_chunk_that_comes_again_is_left_alone(
+async def test_a_repeated_chunk_is_ignored(
     store: SqlImportStore, database: Database, strategy: Strategy
 ) -> None:
     first = chunk("mto_lines", MTO, line("D1", 1, 1), rejected=[reject(3)], cursor=2)
@@ -199,9 +199,7 @@ async def test_marks_are_empty_before_and_finished_after(store: SqlImportStore) 
     assert await store.mark(KEY) == mark
 
 
-async def test_restart_forgets_what_was_put_aside(
-    store: SqlImportStore, database: Database
-) -> None:
+async def test_a_restart_drops_staged_rows(store: SqlImportStore, database: Database) -> None:
     await store.restart(KEY, ["old"])
     await store.stage(KEY, chunk("equipment", EQUIPMENT, machine("A"), rejected=[reject(9)]))
     await store.restart(KEY, ["new"])
@@ -210,7 +208,7 @@ async def test_restart_forgets_what_was_put_aside(
     assert await count(database, metadata.tables["staged_equipment"]) == 0
 
 
-async def test_rejects_come_by_line_in_pages_with_their_cells(store: SqlImportStore) -> None:
+async def test_rejects_are_paged_by_line_with_their_cells(store: SqlImportStore) -> None:
     cells = ["x", 1, 2.5, True, None, date(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5), "a\0b"]
     late = [reject(number) for number in range(3000, 1500, -1)]
     await store.write(KEY, chunk("equipment", EQUIPMENT, cursor=1, rejected=late), Strategy.MERGE)
@@ -260,7 +258,7 @@ async def test_replace_by_an_empty_file_empties_the_scope(
     assert await stored(database, "mto_lines", "service_id") == [("s2",)]
 
 
-async def test_all_or_nothing_merge_goes_in(store: SqlImportStore, database: Database) -> None:
+async def test_an_all_or_nothing_merge_is_loaded(store: SqlImportStore, database: Database) -> None:
     await store.write(KEY, chunk("equipment", EQUIPMENT, machine("A", "x")), Strategy.MERGE)
     await store.stage(NEXT, chunk("equipment", EQUIPMENT, machine("A", "y"), machine("B")))
     mark = await store.swap(NEXT, "equipment", {"project_id": "p1"}, Strategy.MERGE, TODAY)
@@ -293,7 +291,7 @@ async def test_staged_appends_of_many_pages_are_numbered_in_the_order_of_the_fil
     ]
 
 
-async def test_a_header_may_come_with_the_first_chunk(store: SqlImportStore) -> None:
+async def test_a_header_may_arrive_with_the_first_chunk(store: SqlImportStore) -> None:
     rows = replace(chunk("equipment", EQUIPMENT, machine("A")), header=("Code", "Größe"))
     assert (await store.write(KEY, rows, Strategy.MERGE)).cursor == 1
     assert (await store.mark(KEY)).header == ("Code", "Größe")

@@ -57,7 +57,7 @@ async def test_rows_are_created_changed_or_left(any_store: ImportStore) -> None:
     assert counts == Counts(created=1, updated=1, unchanged=1)
 
 
-async def test_a_chunk_that_comes_twice_counts_once(any_store: ImportStore) -> None:
+async def test_a_repeated_chunk_counts_once(any_store: ImportStore) -> None:
     rows = chunk("equipment", EQUIPMENT, machine("A"))
     once = await any_store.write(KEY, rows, Strategy.MERGE)
     assert await any_store.write(KEY, rows, Strategy.MERGE) == once

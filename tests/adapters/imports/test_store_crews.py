@@ -88,7 +88,7 @@ async def test_a_file_without_last_days_keeps_those_that_are_there(
         (Strategy.UPDATE_ONLY, Counts(updated=1, rejected=1)),
     ],
 )
-async def test_only_assignments_that_go_in_end_others(
+async def test_only_loaded_assignments_end_others(
     store: SqlImportStore, database: Database, strategy: Strategy, counts: Counts
 ) -> None:
     await store.write(

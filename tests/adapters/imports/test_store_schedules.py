@@ -91,7 +91,7 @@ async def test_missing_activities_are_flagged_and_return(
     assert await missing(database) == {"A": False, "B": False, "C": False}
 
 
-async def test_retiring_twice_changes_nothing_and_says_the_same(
+async def test_retiring_twice_changes_nothing_and_returns_the_same(
     store: SqlImportStore, database: Database
 ) -> None:
     await load(store, key(1), "A", "B")

@@ -100,7 +100,7 @@ async def test_a_final_state_stays(
     assert (row.state, row.reason) == (state, None)
 
 
-async def test_the_same_final_state_may_be_told_again_with_more(store: SqlImportStore) -> None:
+async def test_the_same_final_state_may_be_reported_again_with_more(store: SqlImportStore) -> None:
     await store.close(closing(ImportState.COMPLETED), "w")
     assert await store.close(closing(ImportState.COMPLETED, OUTCOME), "w") == OUTCOME
     assert await store.close(closing(ImportState.COMPLETED), "w") == OUTCOME

@@ -57,7 +57,7 @@ async def test_attempts_at_one_chunk_write_it_once(
     assert len(await results(database, sheet.uuid)) == 50
 
 
-async def test_a_person_whom_somebody_else_adds_meanwhile_is_met_at_the_next_attempt(
+async def test_a_person_added_concurrently_is_found_at_the_next_attempt(
     postgres_database_url: str,
 ) -> None:
     async with (
@@ -74,7 +74,7 @@ async def test_a_person_whom_somebody_else_adds_meanwhile_is_met_at_the_next_att
                 waits = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
                 while not (await watching.execute(waits)).scalar_one():
                     await asyncio.sleep(0.01)
-        with pytest.raises(Unavailable, match="somebody else is writing to persons"):
+        with pytest.raises(Unavailable, match="another transaction is writing to persons"):
             await writing
         assert await sheet.store.mark(sheet.uuid) == SheetMark()
         assert (await sheet.write(ANNA)).counts == RowCounts(created=1)

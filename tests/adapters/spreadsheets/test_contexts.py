@@ -9,7 +9,7 @@ async def test_an_organisation_sees_its_own_alone(
     database: Database, views: SqlSpreadsheetViews, club: SampleClub
 ) -> None:
     await sample_club(database, club.organisation_id + 1)
-    found = await views.surroundings([club.organisation_id])
+    found = await views.contexts([club.organisation_id])
     assert {(it.table, it.id, it.name) for it in found} == {
         ("events", club.event_id, "City Marathon"),
         ("membership_periods", club.membership_period_id, "2026"),
@@ -17,5 +17,5 @@ async def test_an_organisation_sees_its_own_alone(
     }
 
 
-async def test_nobody_has_nothing(views: SqlSpreadsheetViews, club: SampleClub) -> None:
-    assert await views.surroundings([]) == []
+async def test_an_unknown_person_has_nothing(views: SqlSpreadsheetViews, club: SampleClub) -> None:
+    assert await views.contexts([]) == []

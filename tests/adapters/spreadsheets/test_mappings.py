@@ -121,7 +121,7 @@ async def test_columns_keep_the_newest_version_and_the_whole_trail(
     assert {line.decision for line in (await views.decisions(sheet.uuid)).items} == {"CLUB", "BIB"}
 
 
-async def test_an_answer_that_is_taken_again_after_a_crash_is_told_once(
+async def test_an_answer_repeated_after_a_crash_is_recorded_once(
     sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     sheet = await analysed(sheets, club)
@@ -221,7 +221,7 @@ async def test_values_are_found_once_and_keep_their_decision(
     assert (row.values_total, row.values_open, row.version) == (4, 2, 1)
 
 
-async def test_decisions_are_taken_once_and_all_or_none(
+async def test_decisions_are_applied_once_and_all_or_none(
     sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     sheet = await opened(sheets, club)

@@ -86,7 +86,7 @@ async def test_a_purged_import_keeps_no_personal_data(
     assert [key for key, *_ in await people(database)] == ["email:anna"]
 
 
-async def test_nothing_comes_back_after_a_purge(
+async def test_nothing_reappears_after_a_purge(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     sheet = await filled(sheets, club, "CELL_MAPPING")
@@ -139,9 +139,7 @@ async def test_imports_are_due_by_state_and_age(
     assert first.uuids == (imports["UPLOADED"].uuid,)
 
 
-async def test_an_import_that_somebody_works_on_is_not_due(
-    sheets: SqlSpreadsheetStore, club: SampleClub
-) -> None:
+async def test_an_import_in_use_is_not_due(sheets: SqlSpreadsheetStore, club: SampleClub) -> None:
     sheet = await filled(sheets, club, "COLUMN_MAPPING")
     line = DecisionRecord(kind="reassign", by="berta", at=NOW + 80 * DAYS)
     await sheets.record(record(sheet.order, 2, "COLUMN_MAPPING", trail=(line,)))
@@ -149,7 +147,7 @@ async def test_an_import_that_somebody_works_on_is_not_due(
     assert (await sheets.expired(RetentionOrder(), NOW + 171 * DAYS)).uuids == (sheet.uuid,)
 
 
-async def test_images_go_later_than_results(
+async def test_images_are_removed_later_than_results(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
 ) -> None:
     imports = [await filled(sheets, club, "COMPLETED") for _ in range(3)]

@@ -108,7 +108,7 @@ async def test_a_known_person_in_a_new_event_is_created(
     assert mark.counts == RowCounts(skipped=1)
 
 
-async def test_a_chunk_that_came_before_is_left_alone(
+async def test_a_chunk_that_was_loaded_before_is_ignored(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
 ) -> None:
     sheet = await opened(sheets, club)
@@ -123,7 +123,7 @@ async def test_a_chunk_that_came_before_is_left_alone(
         await sheet.write(ANNA, number=5)
 
 
-async def test_what_no_database_holds_is_an_error_and_the_rest_goes_in(
+async def test_values_that_no_database_can_hold_are_errors_and_the_rest_is_loaded(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
 ) -> None:
     sheet = await opened(sheets, club)
@@ -220,7 +220,7 @@ async def test_rows_of_other_organisations_are_other_people(
     ]
 
 
-async def test_a_row_with_an_unknown_value_waits_and_goes_in_later(
+async def test_a_row_with_an_unknown_value_waits_and_is_loaded_later(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     sheet = await opened(sheets, club)
@@ -286,7 +286,7 @@ async def test_a_round_without_rows_ends(sheets: SqlSpreadsheetStore, club: Samp
     assert await sheets.mark(sheet.uuid) == mark
 
 
-async def test_a_dry_run_tells_and_writes_nothing(
+async def test_a_dry_run_reports_and_writes_nothing(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     await (await opened(sheets, club)).write(ANNA, BERT)
@@ -308,7 +308,7 @@ async def test_a_dry_run_tells_and_writes_nothing(
     ] == [(3, "persons", "city", "Berlin", "Bonn")]
 
 
-async def test_a_dry_run_tells_a_hundred_differences(
+async def test_a_dry_run_reports_a_hundred_differences(
     sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     runners = [Runner(f"email:{n:03}", "x", "x") for n in range(80)]
@@ -324,7 +324,7 @@ async def test_a_dry_run_tells_a_hundred_differences(
     ]
 
 
-async def test_an_import_that_has_ended_takes_no_more_rows(
+async def test_an_import_that_has_ended_accepts_no_further_rows(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
 ) -> None:
     sheet = await opened(sheets, club)
@@ -344,7 +344,7 @@ async def test_a_table_that_is_no_target_is_a_mistake(
     assert await sheets.mark(sheet.uuid) == SheetMark()
 
 
-async def test_ids_are_never_handed_out_twice(
+async def test_ids_are_never_assigned_twice(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
 ) -> None:
     await (await opened(sheets, club)).write(ANNA, BERT)

@@ -36,7 +36,7 @@ async def change(database: Database, statement: Any) -> None:
         await connection.execute(statement)
 
 
-async def test_created_rows_go_and_changed_ones_are_restored(
+async def test_created_rows_are_deleted_and_changed_ones_are_restored(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     await (await opened(sheets, club)).write(ANNA, BERT)
@@ -59,7 +59,7 @@ async def test_created_rows_go_and_changed_ones_are_restored(
     assert not await sheets.undo_chunk(sheet.uuid)
 
 
-async def test_what_somebody_changed_since_is_left_alone_and_told(
+async def test_rows_changed_since_are_left_alone_and_reported(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
 ) -> None:
     await (await opened(sheets, club)).write(ANNA, BERT)
@@ -171,7 +171,7 @@ async def test_rounds_are_undone_newest_first(
     assert await people(database) == []
 
 
-async def test_an_undo_that_is_ended_too_soon_has_failed_and_goes_on(
+async def test_an_undo_that_ended_too_soon_has_failed_and_resumes(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
 ) -> None:
     sheet = await opened(sheets, club)

@@ -54,8 +54,8 @@ async def test_an_image_is_named_as_it_was_resolved(code: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (httpx.Response(200, content=PACKAGE[:-1]), "not what its checksum says"),
-        (httpx.Response(200, content=b""), "not what its checksum says"),
+        (httpx.Response(200, content=PACKAGE[:-1]), "does not match its checksum"),
+        (httpx.Response(200, content=b""), "does not match its checksum"),
         (httpx.Response(403, content=PACKAGE), "HTTP 403"),
         (httpx.Response(302, headers={"location": "http://169.254.169.254/"}), "HTTP 302"),
         (httpx.ReadTimeout("slow"), "ReadTimeout"),
@@ -78,7 +78,7 @@ async def test_a_package_that_is_too_large_is_not_held(size: int) -> None:
         await code_of(function(CodeSize=size), storage(answer))
 
 
-async def test_an_address_that_is_none_is_told() -> None:
+async def test_an_invalid_address_is_reported() -> None:
     wrong = {**function(), "Code": {"Location": "http://[::"}}
     with pytest.raises(Unavailable, match="InvalidURL"):
         await code_of(wrong)

@@ -19,7 +19,6 @@ from contracts.batches import (
     BatchKey,
     CaseEvent,
     Closing,
-    Line,
     LoaderStatus,
     NoteEvents,
     Purpose,
@@ -27,6 +26,7 @@ from contracts.batches import (
     Validate,
     Validation,
     ValidationOutcome,
+    WaitingBatches,
     names_of,
 )
 from tests.support.activities import environment
@@ -48,7 +48,7 @@ class Case:
     async def is_open(self, workflow_id: str) -> bool:
         return workflow_id in self.open
 
-    async def note(self, *events: CaseEvent, running: int | None = None) -> Line:
+    async def note(self, *events: CaseEvent, running: int | None = None) -> WaitingBatches:
         notes = NoteEvents(case_id=CASE, events=events, running=running)
         return await environment().run(CaseBacklog(self.store, self).record_events, notes)
 
@@ -81,7 +81,7 @@ async def case(migrated: Path, tmp_path: Path) -> AsyncGenerator[Case]:
         yield Case(SqlBatchStore(database))
 
 
-async def test_a_batch_waits_for_the_one_that_loads_and_goes_on_when_it_ends(case: Case) -> None:
+async def test_a_batch_waits_for_the_one_that_loads_and_continues_when_it_ends(case: Case) -> None:
     await case.note(started(FIRST), started(SECOND), finished(SECOND))
     assert await case.validate(FIRST) == CONTINUE
     assert (await case.validate(SECOND)).outcome is ValidationOutcome.BLOCKED
@@ -92,7 +92,7 @@ async def test_a_batch_waits_for_the_one_that_loads_and_goes_on_when_it_ends(cas
     assert await case.validate(SECOND) == CONTINUE.model_copy(update={"job_finished": True})
 
 
-async def test_an_orphan_makes_room_once_its_grace_is_over(case: Case) -> None:
+async def test_an_orphan_is_released_after_its_grace(case: Case) -> None:
     await case.note(started(FIRST), started(SECOND))
     await case.validate(FIRST)
     case.open = {FIRST.workflow_id}
@@ -106,7 +106,7 @@ async def test_an_orphan_makes_room_once_its_grace_is_over(case: Case) -> None:
     assert await case.validate(SECOND, grace=0) == CONTINUE
 
 
-async def test_of_two_that_ask_at_once_one_is_let_in(case: Case) -> None:
+async def test_of_two_concurrent_claims_one_succeeds(case: Case) -> None:
     await case.note(started(FIRST), started(SECOND))
     both = await asyncio.gather(case.validate(FIRST), case.validate(SECOND))
     assert sorted(answer.outcome for answer in both) == [
@@ -115,7 +115,7 @@ async def test_of_two_that_ask_at_once_one_is_let_in(case: Case) -> None:
     ]
 
 
-async def test_what_is_left_of_an_earlier_run_is_not_taken_over(case: Case) -> None:
+async def test_leftovers_of_an_earlier_run_are_not_adopted(case: Case) -> None:
     await case.note(started(FIRST))
     await case.build(FIRST)
     assert (await case.validate(FIRST)).outcome is ValidationOutcome.SKIP_INCOMPLETE
@@ -137,7 +137,7 @@ async def test_dead_letters_of_a_complete_batch_are_tried_again(case: Case) -> N
     assert await case.validate(FIRST, Purpose.REDRIVE) == CONTINUE
 
 
-async def test_the_line_shows_who_runs_and_who_holds_nobody_up(case: Case) -> None:
+async def test_the_backlog_shows_which_batch_runs_and_which_blocks_no_other(case: Case) -> None:
     await case.note(started(FIRST), started(SECOND))
     await case.validate(FIRST)
     case.open = {FIRST.workflow_id}

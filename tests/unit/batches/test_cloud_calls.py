@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from activities.batches.calls import PATIENCE, to_its_end
+from activities.batches.calls import POLL_SECONDS, to_its_end
 from adapters.ports import Denied, NotYet
 from tests.support.activities import environment
 
@@ -41,14 +41,14 @@ async def test_what_fails_after_a_moment_has_failed() -> None:
 
 
 async def test_what_takes_long_is_left_to_the_server() -> None:
-    busy = Busy(0.01, PATIENCE)
+    busy = Busy(0.01, POLL_SECONDS)
     with pytest.raises(NotYet):
         await environment().run(busy.call)
     assert busy.asked == 2
 
 
 async def test_a_cancel_ends_the_pause() -> None:
-    busy = Busy(PATIENCE / 2)
+    busy = Busy(POLL_SECONDS / 2)
     running = asyncio.create_task(environment().run(busy.call))
     while not busy.asked:
         await asyncio.sleep(0)

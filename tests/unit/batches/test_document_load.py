@@ -47,7 +47,7 @@ async def world(migrated: Path, tmp_path: Path) -> AsyncIterator[LoadingWorld]:
         yield world
 
 
-async def test_a_mail_is_taken_in_with_all_that_belongs_to_it(world: LoadingWorld) -> None:
+async def test_a_mail_is_loaded_with_all_its_parts(world: LoadingWorld) -> None:
     event = await world.send("M-1", mail(REPLY), "reply.eml", tags=("Urgent",))
     outcomes = await world.load(event)
     assert not any(outcome.resumed for outcome in outcomes.values())
@@ -70,7 +70,7 @@ async def test_a_mail_is_taken_in_with_all_that_belongs_to_it(world: LoadingWorl
 
 
 @pytest.mark.parametrize("first", [QUESTION, REPLY])
-async def test_mails_that_answer_each_other_are_related_whichever_comes_first(
+async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
     world: LoadingWorld, first: Letter
 ) -> None:
     second = REPLY if first is QUESTION else QUESTION
@@ -166,7 +166,7 @@ def _attachments(*names: str) -> DocumentAttachments:
     )
 
 
-async def test_attachments_of_a_message_are_looked_up(world: LoadingWorld) -> None:
+async def test_attachments_of_a_message_are_resolved(world: LoadingWorld) -> None:
     await world.put("in/1.jpg", b"one")
     await world.put("in/2.jpg", b"second")
     await world.load(_attachments("in/1.jpg", "in/2.jpg", "in/1.jpg"))
@@ -196,7 +196,7 @@ async def test_a_document_that_is_not_there_is_named(world: LoadingWorld) -> Non
     assert "in/D-1 is not in the blob store" in raised.value.message
 
 
-async def test_a_document_that_cannot_be_read_says_why(world: LoadingWorld) -> None:
+async def test_an_unreadable_document_is_reported_with_the_reason(world: LoadingWorld) -> None:
     with pytest.raises(ApplicationError) as raised:
         await world.load(await world.send("D-1", PLAN[:500]))
     assert failure_of(raised.value)[0] == UNREADABLE_DOCUMENT
@@ -214,9 +214,7 @@ async def test_a_file_that_is_replaced_meanwhile_is_refused(world: LoadingWorld)
 
 
 @pytest.mark.parametrize("step", [LoadStep.TAGS, LoadStep.ATTACHMENTS])
-async def test_what_was_found_in_other_bytes_is_not_taken(
-    world: LoadingWorld, step: LoadStep
-) -> None:
+async def test_findings_of_other_bytes_are_not_used(world: LoadingWorld, step: LoadStep) -> None:
     event = await world.send("M-1", mail(REPLY))
     source = (await world.take(LoadStep.DEDUPE, event)).source
     assert source is not None

@@ -102,7 +102,7 @@ def _needed(files: Sequence[Path]) -> set[str]:
     return called.union(*(ALONG_WITH.get(action, set()) for action in called))
 
 
-def test_the_worker_may_do_what_it_calls_and_no_more() -> None:
+def test_the_worker_may_do_exactly_what_it_calls() -> None:
     allowed = {sid: _listed(said["Action"]) for sid, said in POLICY.items()}
     case_events = allowed.pop("CaseEventsQueue")
     needed = _needed(ADAPTERS)

@@ -139,7 +139,7 @@ async def test_dead_letters_outlive_everything_else_and_are_no_orphans(site: Sit
     assert await site.orphans() == Orphans(keys=(KEY,))
 
 
-async def test_dead_letters_that_nobody_wants_go(site: Site) -> None:
+async def test_unwanted_dead_letters_are_removed(site: Site) -> None:
     await site.step("create_dead_letters")
     site.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}"]
     done = await site.step("delete_dead_letters", keep_dead_letters=False)
@@ -161,7 +161,7 @@ async def test_delivery_is_not_proven_as_long_as_something_is_in_its_way(
     assert await site.step("prove_delivery") == StepDone(state=ResourceState.READY)
 
 
-async def test_a_document_that_came_early_proves_delivery_and_stays(site: Site) -> None:
+async def test_an_early_document_proves_delivery_and_stays(site: Site) -> None:
     await site.steps(*BEFORE_DELIVERY)
     document = json.dumps({"eventType": "DOCUMENT_PROCESSED"})
     site.cloud.topic.deliver(KEY, document)
@@ -169,7 +169,7 @@ async def test_a_document_that_came_early_proves_delivery_and_stays(site: Site) 
     assert site.cloud.queues_by_name[NAMES.queue].messages == [document]
 
 
-async def test_what_somebody_else_called_like_ours_stops_both_building_and_sweeping(
+async def test_a_foreign_resource_with_our_name_stops_both_building_and_sweeping(
     site: Site,
 ) -> None:
     await site.cloud.queues.ensure_queue(NAMES, PLAN, "somebody", 30)

@@ -153,7 +153,7 @@ async def test_dead_letters_stay_when_there_are_any_and_they_are_wanted(
         assert done.note == f"{depth.total} dead letters are in {NAMES.dead_letters}"
 
 
-async def test_what_the_cloud_is_busy_with_is_waited_for_as_long_as_it_says(cloud: Cloud) -> None:
+async def test_a_busy_cloud_is_waited_for_as_long_as_it_asks(cloud: Cloud) -> None:
     cloud.queues.answer("ensure_queue", NotYet("deleted a moment ago", retry_after=61))
     with pytest.raises(ApplicationError, match="deleted a moment ago") as caught:
         await cloud.run("create_queue")
@@ -230,7 +230,7 @@ async def test_a_canary_that_was_lost_is_followed_by_others(cloud: Cloud) -> Non
     assert await cloud.run("prove_delivery", proving()) == READY
 
 
-async def test_delivery_that_is_never_proven_says_where_to_look(cloud: Cloud) -> None:
+async def test_unproven_delivery_names_where_to_look(cloud: Cloud) -> None:
     cloud.queues.answer("has_proof", False)
     said = "within 900 s: look at the filter policy"
     async with asyncio.timeout(60):

@@ -162,7 +162,7 @@ def test_loads_are_started_and_canaries_settled(start: Any, address: str) -> Non
     assert runs(address, "first", "second") == ["RUNNING", "RUNNING"]
 
 
-def test_a_message_that_comes_again_is_done_with(start: Any, address: str) -> None:
+def test_a_redelivered_message_is_settled(start: Any, address: str) -> None:
     function = start(address)
     for message_id in ("1", "1", "2"):
         again = event(**{message_id: document("repeated")})
@@ -171,7 +171,7 @@ def test_a_message_that_comes_again_is_done_with(start: Any, address: str) -> No
 
 
 @pytest.mark.parametrize("body", BAD)
-def test_a_message_that_cannot_be_set_aside_comes_again_alone(
+def test_a_message_that_cannot_be_set_aside_is_redelivered_alone(
     start: Any, address: str, aws: AwsSettings, body: str
 ) -> None:
     function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url)
@@ -180,7 +180,7 @@ def test_a_message_that_cannot_be_set_aside_comes_again_alone(
     assert runs(address, "beside") == ["RUNNING"]
 
 
-def test_a_message_that_nobody_can_read_is_set_aside_with_the_reason(
+def test_an_unreadable_message_is_set_aside_with_the_reason(
     start: Any, address: str, aws: AwsSettings
 ) -> None:
     queue = "elsewhere_doc_loader_7_3_dlq"
@@ -193,7 +193,7 @@ def test_a_message_that_nobody_can_read_is_set_aside_with_the_reason(
     assert all(reason.split(":")[0] in REASONS and len(reason) > 20 for _, reason in set_aside)
 
 
-def test_everything_comes_again_in_time_while_temporal_is_away(
+def test_everything_is_redelivered_in_time_while_temporal_is_unavailable(
     start: Any, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function = start(f"127.0.0.1:{free_port()}")

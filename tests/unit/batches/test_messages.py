@@ -194,7 +194,7 @@ TAGGED = raw_of({**DOCUMENT, "tags": ["HERE"]})
         ),
     ],
 )
-def test_a_refusal_says_what_is_wrong(raw: bytes, reason: str, says: str) -> None:
+def test_a_refusal_names_what_is_wrong(raw: bytes, reason: str, says: str) -> None:
     said = refused(read_document_event, raw)
     assert said.reason == reason
     assert says in said.description

@@ -85,7 +85,7 @@ document_events = st.one_of(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(event=case_events, ascii_only=st.booleans(), wrap=st.booleans())
-def test_a_case_event_comes_through_as_it_was_sent(
+def test_a_case_event_arrives_as_it_was_sent(
     event: CaseEvent, ascii_only: bool, wrap: bool
 ) -> None:
     body = CASE_EVENT.dump_python(event, mode="json", by_alias=True)
@@ -95,7 +95,7 @@ def test_a_case_event_comes_through_as_it_was_sent(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(event=document_events, ascii_only=st.booleans(), wrap=st.booleans())
-def test_a_document_event_comes_through_as_it_was_sent(
+def test_a_document_event_arrives_as_it_was_sent(
     event: DocumentEvent, ascii_only: bool, wrap: bool
 ) -> None:
     body = DOCUMENT_EVENT.dump_python(event, mode="json", by_alias=True)

@@ -92,7 +92,7 @@ async def test_what_has_no_date_is_old() -> None:
 
 @pytest.mark.parametrize("owner", [None, "batch/7/30", "somebody"])
 @pytest.mark.parametrize("resource", TAGGED)
-async def test_a_batch_with_something_of_somebody_elses_is_left_alone_and_named(
+async def test_a_batch_with_a_foreign_resource_is_left_alone_and_named(
     resource: Resource, owner: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     cloud = Cloud()
@@ -119,7 +119,7 @@ async def test_dead_letters_that_are_alone_were_kept_on_purpose(
     assert await cloud.orphans() == expected
 
 
-async def test_one_run_sweeps_a_bounded_number_and_says_that_there_are_more() -> None:
+async def test_one_run_sweeps_a_bounded_number_and_reports_that_there_are_more() -> None:
     cloud = Cloud()
     keys = [BatchKey(case_id=case, batch_id=batch) for case in (9, 10) for batch in (2, 11)]
     for key in reversed(keys):

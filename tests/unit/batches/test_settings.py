@@ -107,7 +107,7 @@ CASE_EVENT_BRIDGE, LOADER = (partial(run_bridge, bridge) for bridge in BATCHES.b
         (LOADER, {}, "AWS_REGION"),
     ],
 )
-async def test_a_process_says_what_it_misses_before_it_opens_anything(
+async def test_a_process_names_missing_settings_before_it_opens_anything(
     process: Callable[[Mapping[str, str]], Awaitable[object]],
     settings: Mapping[str, str],
     missing: str,
@@ -137,7 +137,7 @@ async def test_a_process_says_what_it_misses_before_it_opens_anything(
         ("DOCFLOW_BATCH_CONCURRENCY", "1"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_named(name: str, value: str) -> None:
+def test_an_invalid_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name) as failure:
         BatchSettings.read({**NEEDED, name: value})
     assert "hidden" not in str(failure.value)

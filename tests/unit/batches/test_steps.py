@@ -20,7 +20,6 @@ from contracts.batches import (
     Closing,
     DocumentCounts,
     JobStarted,
-    Line,
     LoaderStatus,
     NoteEvents,
     Publication,
@@ -31,6 +30,7 @@ from contracts.batches import (
     SkipBatch,
     StepInput,
     WaitingBatch,
+    WaitingBatches,
     names_of,
 )
 from contracts.errors import NOT_YET, PERMANENT, TRANSIENT
@@ -90,9 +90,9 @@ class Runs(Scripted):
         return workflow_id in self.ids
 
 
-async def test_noting_writes_events_and_says_which_batches_have_a_run() -> None:
+async def test_recording_writes_events_and_returns_which_batches_have_a_run() -> None:
     processing = LoaderStatus.PROCESSING
-    line = Line(batches=(waiting(1, processing), waiting(2, processing), waiting(4)))
+    line = WaitingBatches(batches=(waiting(1, processing), waiting(2, processing), waiting(4)))
     store, runs = Scripted(note=line), Runs("batch/7/2", "batch/7/4", "batch/7/9")
     events = (JobStarted(case_id=7, batch_id=4),)
     notes = NoteEvents(case_id=7, events=events, running=9)
@@ -112,7 +112,7 @@ async def test_noting_writes_events_and_says_which_batches_have_a_run() -> None:
 async def test_the_run_that_is_asked_after_is_asked_once(
     running: int | None, is_open: bool
 ) -> None:
-    line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
+    line = WaitingBatches(batches=(waiting(1, LoaderStatus.PROCESSING),))
     runs = Runs("batch/7/1")
     notes = NoteEvents(case_id=7, running=running)
     noted = await environment().run(CaseBacklog(Scripted(note=line), runs).record_events, notes)
@@ -121,7 +121,7 @@ async def test_the_run_that_is_asked_after_is_asked_once(
 
 
 async def test_noting_without_temporal_fails_although_the_events_are_written() -> None:
-    line = Line(batches=(waiting(1, LoaderStatus.PROCESSING),))
+    line = WaitingBatches(batches=(waiting(1, LoaderStatus.PROCESSING),))
     notes = CaseBacklog(Scripted(note=line), Scripted(is_open=Unavailable("away")))
     with pytest.raises(ApplicationError) as caught:
         await environment().run(notes.record_events, NoteEvents(case_id=7))
@@ -155,7 +155,7 @@ class Journey:
 
 
 @pytest.mark.parametrize("moves_after", [1, 2])
-async def test_a_message_that_moves_while_it_is_looked_for_is_seen(moves_after: int) -> None:
+async def test_a_message_that_moves_during_the_search_is_found(moves_after: int) -> None:
     journey = Journey(moves_after=moves_after)
     work = StepInput(key=KEY, plan=PLAN)
     seen = await environment().run(BatchDrain(journey, journey, Scripted()).look, work)

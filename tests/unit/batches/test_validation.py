@@ -57,7 +57,7 @@ async def test_a_batch_that_nothing_speaks_against_is_claimed() -> None:
     assert world.claims == [(KEY, ())]
 
 
-async def test_an_attempt_that_finds_its_own_claim_goes_on() -> None:
+async def test_an_attempt_that_finds_its_own_claim_continues() -> None:
     world = World(LoaderStatus.PROCESSING, end_finished=True)
     validation = await world.validate()
     assert (validation.outcome, validation.end_finished) == (ValidationOutcome.CONTINUE, True)
@@ -89,7 +89,7 @@ async def test_a_complete_batch_is_built_again_only_for_its_dead_letters(
         (LoaderStatus.WAITING, ValidationOutcome.SKIP_INCOMPLETE),
     ],
 )
-async def test_what_somebody_else_has_built_is_not_taken_over(
+async def test_resources_of_another_owner_are_not_adopted(
     status: LoaderStatus, outcome: ValidationOutcome
 ) -> None:
     world = World(status)
@@ -126,7 +126,7 @@ async def test_a_run_that_has_built_nothing_yet_blocks() -> None:
     assert world.claims == []
 
 
-async def test_a_young_lock_blocks_until_its_grace_is_over() -> None:
+async def test_a_young_lock_blocks_until_the_end_of_its_grace() -> None:
     claimed = datetime.now(UTC) - timedelta(minutes=10)
     world = World(processing=[(1, claimed)])
     validation = await world.validate(grace=900)
@@ -135,7 +135,7 @@ async def test_a_young_lock_blocks_until_its_grace_is_over() -> None:
     assert (await world.validate(grace=600)).outcome is ValidationOutcome.CONTINUE
 
 
-async def test_a_claim_that_comes_second_is_tried_again_soon() -> None:
+async def test_a_second_claim_is_retried_soon() -> None:
     world = World()
     world.store.answer("claim", False)
     before = datetime.now(UTC)
@@ -147,19 +147,19 @@ async def test_a_claim_that_comes_second_is_tried_again_soon() -> None:
 
 @pytest.mark.parametrize("call", ["facts", "claim"])
 @pytest.mark.parametrize("error", [Unavailable("no connection" + "!" * 3000), Throttled("busy")])
-async def test_a_database_that_is_away_is_an_answer(call: str, error: Exception) -> None:
+async def test_an_unavailable_database_is_an_answer(call: str, error: Exception) -> None:
     world = World()
     world.store.answer(call, error)
     before = datetime.now(UTC)
     validation = await world.validate()
     assert validation.outcome is ValidationOutcome.REQUEUE_DB_ERROR
     assert validation.reason is not None
-    assert validation.reason.startswith(f"the database is away: {error}"[:40])
+    assert validation.reason.startswith(f"the database is unavailable: {error}"[:40])
     assert validation.retry_at is not None
     assert timedelta(seconds=60) <= validation.retry_at - before < timedelta(seconds=70)
 
 
-async def test_a_batch_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_batch_is_refused() -> None:
     world = World()
     world.store.answer("facts", None)
     with pytest.raises(ApplicationError, match="batch 3 of case 7 is not known") as caught:
@@ -170,7 +170,7 @@ async def test_a_batch_that_nobody_knows_is_refused() -> None:
 @pytest.mark.parametrize(
     ("error", "kind"), [(Unavailable("no route"), TRANSIENT), (Throttled("slower"), THROTTLING)]
 )
-async def test_a_temporal_that_is_away_lets_nobody_in(error: Exception, kind: str) -> None:
+async def test_an_unavailable_temporal_blocks_every_claim(error: Exception, kind: str) -> None:
     world = World(processing=[(1, LONG_AGO)])
     world.runs.answer("is_open", error)
     with pytest.raises(ApplicationError) as caught:

@@ -28,7 +28,7 @@ ALONE = dict.fromkeys(("exists", "is_running"), False)
 
 @pytest.mark.parametrize("purpose", Purpose)
 @pytest.mark.parametrize("status", LoaderStatus)
-def test_only_what_is_over_is_skipped_by_its_status(status: LoaderStatus, purpose: Purpose) -> None:
+def test_only_final_batches_are_skipped_by_status(status: LoaderStatus, purpose: Purpose) -> None:
     skipped = of_status(KEY, status, purpose)
     expected = {
         LoaderStatus.CANCELLED: ValidationOutcome.SKIP_CANCELLED,
@@ -41,7 +41,7 @@ def test_only_what_is_over_is_skipped_by_its_status(status: LoaderStatus, purpos
 
 
 @pytest.mark.parametrize("status", LoaderStatus)
-def test_infrastructure_that_exists_is_somebody_elses(status: LoaderStatus) -> None:
+def test_existing_infrastructure_belongs_to_another_run(status: LoaderStatus) -> None:
     skipped = of_infrastructure(KEY, status, exists=True)
     assert skipped is not None
     assert (skipped.outcome is ValidationOutcome.SKIP_DUPLICATE) == (
@@ -90,7 +90,7 @@ neighbours = st.builds(
 
 
 @given(st.lists(neighbours, max_size=6), st.timedeltas(timedelta(0), timedelta(hours=1)))
-def test_a_batch_is_let_in_when_every_neighbour_alone_would_let_it_in(
+def test_a_batch_is_admitted_when_every_neighbour_alone_would_admit_it(
     others: list[Neighbour], grace: timedelta
 ) -> None:
     blocked = of_neighbours(others, NOW, grace)
@@ -123,7 +123,7 @@ def test_a_name_is_enough_only_where_there_are_no_tags(resource: Resource) -> No
     assert is_strange(found(resource, owner="batch/7/30"))
 
 
-def test_the_youngest_resource_says_how_old_a_batch_is() -> None:
+def test_the_youngest_resource_gives_the_age_of_a_batch() -> None:
     unknown, old = found(Resource.SUBSCRIPTION), found(Resource.QUEUE, age=2 * GRACE)
     assert not is_young([unknown, old, found(Resource.FUNCTION, age=GRACE * 1.01)], NOW, GRACE)
     assert is_young([unknown, old, found(Resource.FUNCTION, age=GRACE)], NOW, GRACE)

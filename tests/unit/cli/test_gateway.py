@@ -36,7 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         (["--host", "::1", "--port", "0"], {"DOCFLOW_HTTP_HOST": "0.0.0.0"}, "::1", 0),
     ],
 )
-def test_the_gateway_listens_where_it_is_told(
+def test_the_gateway_listens_at_its_setting(
     arguments: list[str], setting: dict[str, str], host: str, port: int, started: list[Any]
 ) -> None:
     environment = {**SETTINGS, **setting}

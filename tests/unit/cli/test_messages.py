@@ -123,7 +123,7 @@ def test_a_file_is_asked_for_exactly_where_there_is_one(document_type: DocumentT
         ("schedule_upload", {"target_blob_name": "../x"}, "--target-blob: must not hold empty"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_option_to_set(
+def test_invalid_settings_are_named_with_the_option_to_set(
     document_type: str, options: dict[str, Any], says: str
 ) -> None:
     kind = DocumentType(document_type)

@@ -69,7 +69,7 @@ def test_worker(
 
 
 @pytest.mark.parametrize("drain", [True, False])
-def test_bridge_tells_what_it_did(drain: bool, started: list[Any]) -> None:
+def test_the_bridge_reports_what_it_did(drain: bool, started: list[Any]) -> None:
     done = FakeInstallation().docflow("bridge", "service-bus", *(["--drain"] * drain))
     assert started == [("service-bus", SETTINGS, drain)]
     assert done.stdout == "12 received: 10 settled, 2 dead-lettered, 0 abandoned\n"

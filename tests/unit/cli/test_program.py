@@ -149,7 +149,7 @@ def test_the_schema_is_upgraded_once(tmp_path: Path) -> None:
     assert "no runs" in shown("list")
 
 
-async def test_the_emulator_runs_by_itself_until_it_is_told_to_stop() -> None:
+async def test_the_emulator_runs_by_itself_until_it_is_stopped() -> None:
     process = await asyncio.create_subprocess_exec(
         *(*DOCFLOW, "stack", "service-bus", "--port", "0", "--queue", "a:lock=5", "--queue", "b"),
         cwd=ROOT,

@@ -92,12 +92,12 @@ def test_list_filters_and_limits() -> None:
     assert "--limit shows more" in installation.docflow("list", "--limit", "2").stderr
 
 
-def test_an_empty_list_says_how_to_begin() -> None:
+def test_an_empty_list_explains_how_to_begin() -> None:
     assert "docflow submit imports" in FakeInstallation().docflow("list").stdout
     assert json.loads(FakeInstallation().docflow("list", "--json").stdout) == []
 
 
-def test_show_tells_what_row_and_run_know() -> None:
+def test_show_reports_what_row_and_run_hold() -> None:
     row = a_row(
         "P1",
         "T1",
@@ -148,7 +148,7 @@ def test_show_works_for_a_run_that_has_no_row_yet_and_for_a_row_whose_run_is_gon
     assert "docflow rejected list" in nothing.stderr
 
 
-def test_show_without_temporal_tells_what_the_row_knows() -> None:
+def test_show_without_temporal_reports_what_the_row_holds() -> None:
     installation = an_installation(a_row("P1", "T1", reason="the disk is full"))
     installation.runs = None
     done = installation.docflow("show", "T1")
@@ -181,7 +181,7 @@ def test_answers_to_a_full_name_do_not_need_the_database() -> None:
     assert installation.docflow("skip", "T1").exit_code == 1
 
 
-def test_a_refused_answer_says_why() -> None:
+def test_a_refused_answer_explains_why() -> None:
     runs = FakeRuns()
     runs.refusal = ServiceError("skip was refused: this run is not parked")
     done = FakeInstallation(runs=runs).docflow("skip", "P1/T1")

@@ -16,7 +16,7 @@ def settings(connection_string: str, name: str = "import-queue") -> QueueSetting
     return QueueSettings(connection_string=connection_string, queue_name=name, max_wait_seconds=1)
 
 
-async def test_what_is_sent_waits_in_the_queue_and_is_not_taken_by_looking() -> None:
+async def test_a_sent_message_waits_in_the_queue_and_peeking_does_not_receive_it() -> None:
     async with ServiceBusEmulator([EmulatedQueue("import-queue")]) as emulator:
         async with open_queue(settings(emulator.connection_string)) as queue:
             for number in range(3):
@@ -42,7 +42,7 @@ async def test_a_queue_that_is_not_there_is_named() -> None:
             await queue.send(b"{}", "m")
 
 
-async def test_a_service_bus_that_is_away_is_one_sentence() -> None:
+async def test_an_unavailable_service_bus_is_one_sentence() -> None:
     gone = (
         f"Endpoint=sb://127.0.0.1:{free_port()};SharedAccessKeyName=x;SharedAccessKey=y;"
         "UseDevelopmentEmulator=true;"

@@ -49,7 +49,7 @@ def test_the_file_is_uploaded_before_the_message_that_names_it_is_sent(
     assert "docflow show P1/T1" in out
 
 
-def test_sending_needs_no_temporal_when_nobody_follows(document: Path) -> None:
+def test_sending_needs_no_temporal_without_follow(document: Path) -> None:
     installation = FakeInstallation(runs=None)
     base = (str(document), "--type", "crew", "--project", "P1")
     assert submit(installation, *base, "--no-follow", "--json")[0] == 0
@@ -128,7 +128,7 @@ def test_a_completed_import_with_rejected_rows_is_shown_and_exits_0(document: Pa
     ("state", "code"),
     [("completed", 0), ("skipped", 0), ("failed", 1), ("cancelled", 1)],
 )
-def test_the_exit_code_tells_the_end(state: str, code: int, document: Path) -> None:
+def test_the_exit_code_reports_the_final_state(state: str, code: int, document: Path) -> None:
     runs = FakeRuns(CLOSED)
     runs.ending = a_result(state=ImportState(state), reason="because")
     done, out, _ = submit(
@@ -241,10 +241,10 @@ async def test_a_rejected_message_ends_the_wait() -> None:
         await a_follower(installation, FakeScreen()).follow()
 
 
-async def test_a_database_that_is_away_does_not_end_the_following() -> None:
+async def test_an_unavailable_database_does_not_end_the_following() -> None:
     class Away(FakeStore):
         async def mark(self, key: TaskKey) -> LoadMark:
-            raise Unavailable("the database is away")
+            raise Unavailable("the database is unavailable")
 
     runs = FakeRuns(None, a_view(), PARKED)
     installation = FakeInstallation(runs=runs, store=Away())

@@ -137,7 +137,7 @@ FIELD = st.text(
 
 
 @given(table=st.lists(st.lists(FIELD, min_size=2, max_size=5), min_size=1, max_size=8))
-def test_what_is_quoted_comes_back(
+def test_quoted_text_is_unquoted(
     tmp_path_factory: pytest.TempPathFactory, table: list[list[str]]
 ) -> None:
     lines = [",".join('"' + field.replace('"', '""') + '"' for field in row) for row in table]

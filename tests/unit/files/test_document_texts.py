@@ -74,7 +74,7 @@ async def test_pdf(read: Reading) -> None:
     assert found.notes == ["1 of 3 pages hold no text: they are blank, or pictures"]
 
 
-async def test_files_inside_a_pdf_are_taken_out(read: Reading) -> None:
+async def test_files_inside_a_pdf_are_extracted(read: Reading) -> None:
     document = PdfDocument(pdf("Portfolio", "Anna", WRITTEN_AT, [["see inside"]]))
     document.new_attachment("costs/2024.csv").set_data(b"item;amount\n")
     written = io.BytesIO()
@@ -115,7 +115,7 @@ async def test_word_is_read_where_its_text_is_hidden_from_the_usual_paragraphs(
     assert found.text == "in a control\t-\n\nin a box\t-\n\nadded"
 
 
-async def test_word_headers_come_after_the_text(read: Reading) -> None:
+async def test_word_headers_follow_the_text(read: Reading) -> None:
     document = docx.Document()
     document.add_paragraph("the body")
     document.sections[0].header.paragraphs[0].text = "Confidential"

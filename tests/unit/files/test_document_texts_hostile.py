@@ -165,9 +165,7 @@ async def test_endless_header_fields_are_kept_as_they_stand(
     assert time.monotonic() - begun < 10
 
 
-async def test_what_a_document_says_about_itself_is_bounded(
-    texts: FileTexts, tmp_path: Path
-) -> None:
+async def test_the_metadata_of_a_document_is_bounded(texts: FileTexts, tmp_path: Path) -> None:
     head = b"From: a@b\nSubject: " + b"s" * 5_000 + b"\nTo: " + b"t" * 5_000
     answered = b" ".join(b"<m%d@x>" % number for number in range(5_000))
     found = await _read(texts, tmp_path, head + b"\nReferences: " + answered + b"\n\ntext")

@@ -63,7 +63,7 @@ ODS = "application/vnd.oasis.opendocument.spreadsheet"
         (COMPOUND_HEAD, Format.DAMAGED_COMPOUND),
     ],
 )
-def test_formats_are_told_apart(tmp_path: Path, content: bytes, expected: Format) -> None:
+def test_formats_are_distinguished(tmp_path: Path, content: bytes, expected: Format) -> None:
     assert format_in(tmp_path, content) is expected
 
 

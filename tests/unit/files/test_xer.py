@@ -58,7 +58,7 @@ def test_lines_without_a_mark_continue_the_field_before(tmp_path: Path) -> None:
     assert second["name"] == "plain"
 
 
-def test_short_rows_lack_values_and_long_rows_say_nothing_more(tmp_path: Path) -> None:
+def test_short_rows_lack_values_and_extra_cells_of_long_rows_are_ignored(tmp_path: Path) -> None:
     fields = "task_id proj_id task_code task_name total_float_hr_cnt"
     content = text_of(tasks("7\t1\tA1", "8\t1\tA2\tname\t0\tmore\tand more", fields=fields))
     short, long = activities(read(tmp_path, content))
@@ -122,7 +122,7 @@ def test_code_pages_of_other_scripts(tmp_path: Path, encoding: str, name: str) -
     assert activities(read(tmp_path, content, encoding))[0]["name"] == name
 
 
-def test_a_wrong_code_page_says_so(tmp_path: Path) -> None:
+def test_a_wrong_code_page_is_reported(tmp_path: Path) -> None:
     content = text_of(tasks("7\t1\tA1\tÁrea")).encode("utf-8")
     with pytest.raises(UnreadableDocument, match=r"row at line 7 is not cp1252: set schedule_conf"):
         read(tmp_path, content)
@@ -162,7 +162,7 @@ def test_tables_in_any_order_and_in_pieces(tmp_path: Path) -> None:
     assert (relationship["predecessor_code"], relationship["type"]) == ("A1", "SS")
 
 
-def test_dangling_references_are_left_out_and_told(tmp_path: Path) -> None:
+def test_dangling_references_are_left_out_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "schedule.xer"
     fields = "task_id pred_task_id proj_id pred_proj_id pred_type"
     path.write_text(
@@ -308,7 +308,7 @@ def test_what_is_written_is_read_back(
     assert found == rows
 
 
-def test_projects_go_by_their_id_when_they_have_no_short_name(tmp_path: Path) -> None:
+def test_projects_without_a_short_name_are_named_by_id(tmp_path: Path) -> None:
     path = tmp_path / "schedule.xer"
     path.write_text(text_of(table("PROJECT", "proj_id proj_short_name", "2\t")), encoding="cp1252")
     with open_schedule(path) as source:

@@ -123,7 +123,7 @@ async def test_preparing_again_after_a_crash_keeps_the_progress(world: World) ->
         (ImportState.CANCELLED, False, True),
     ],
 )
-async def test_the_document_goes_when_its_import_has_completed(
+async def test_the_document_is_deleted_when_its_import_has_completed(
     world: World, state: ImportState, replaced: bool, left: bool
 ) -> None:
     await world.put("in/file", b"Code\n")
@@ -169,7 +169,7 @@ async def test_an_upload_run_again_after_its_last_step_changes_nothing(world: Wo
     assert len(world.store.uploads) == 1
 
 
-async def test_a_target_that_is_not_the_upload_is_not_taken_for_it(world: World) -> None:
+async def test_a_target_that_is_not_the_upload_is_not_mistaken_for_it(world: World) -> None:
     source = await world.put("tmp/a", b"ERMHDR")
     await world.blobs.delete("tmp/a")
     await world.put("kept/a", b"an older file")

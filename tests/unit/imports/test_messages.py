@@ -221,7 +221,7 @@ FILL = raw_of(DocumentType.SCHEDULE_FILL_LEVEL, filters={"area": "HERE"})
         ),
     ],
 )
-def test_a_refusal_says_what_is_wrong(
+def test_a_refusal_names_what_is_wrong(
     run: Callable[..., Any], raw: bytes, reason: str, says: str
 ) -> None:
     verdict = refused(run, raw)
@@ -235,7 +235,7 @@ def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
     assert read_message(raw).model_dump()["filters"] == {"area": "\\u0000"}
 
 
-def test_a_byte_order_mark_is_taken() -> None:
+def test_a_byte_order_mark_is_accepted() -> None:
     assert read_message(b"\xef\xbb\xbf" + raw_of(DocumentType.EQUIPMENT)).task_id == "T1"
 
 
@@ -272,7 +272,7 @@ def test_the_largest_bodies_do_not_block_the_loop(run: Callable[..., Any], raw: 
     assert time.process_time() - began < 1.0
 
 
-def test_the_database_away_gives_the_message_back(run: Callable[..., Any]) -> None:
+def test_an_unavailable_database_gives_the_message_back(run: Callable[..., Any]) -> None:
     rejected = MemoryRejectedMessages()
     rejected.away = True
     verdict = run(intake(NoTemporal(), rejected).accept(b"not json", 0, "m1"))

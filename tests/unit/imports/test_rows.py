@@ -66,7 +66,7 @@ async def test_a_clean_small_document_is_one_transaction(world: World) -> None:
     assert await load(world, None, chunk_rows=100) == outcome
 
 
-async def test_good_rows_go_in_and_bad_ones_are_reported(world: World) -> None:
+async def test_good_rows_are_loaded_and_bad_ones_are_reported(world: World) -> None:
     outcome = await load(world, MIXED)
     assert codes(world) == ["E-1", "E-3", "E-5"]
     assert outcome.counts == Counts(created=3, rejected=3)
@@ -278,7 +278,7 @@ async def test_an_append_that_has_gone_in_is_not_appended_again_when_corrected(
     assert codes(world) == ["E-1", "E-2"]
 
 
-async def test_a_guessed_encoding_is_told(world: World) -> None:
+async def test_a_guessed_encoding_is_reported(world: World) -> None:
     content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
     outcome = await load(world, content)
     assert outcome.note == "Read as windows-1252, a guess: name the encoding if letters are wrong."
@@ -308,7 +308,7 @@ async def test_big_documents_are_read_beside_the_event_loop(world: World) -> Non
     assert not any(thread.is_alive() for thread in threads)
 
 
-async def test_heartbeats_tell_how_far_the_load_is(world: World) -> None:
+async def test_heartbeats_report_the_progress_of_the_load(world: World) -> None:
     beats: list[RowsRead] = []
 
     def fail(name: str) -> None:

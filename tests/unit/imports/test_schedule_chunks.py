@@ -69,7 +69,7 @@ def consume(
 
 
 @given(streams(), st.integers(0, 30), st.integers(1, 7), st.integers(1, 7))
-def test_resuming_anywhere_gives_the_rest_and_no_more(
+def test_resuming_anywhere_gives_exactly_the_rest(
     items: list[ScheduleItem], resume_at: int, one_size: int, other_size: int
 ) -> None:
     every, remarks = consume(items, 0, one_size)

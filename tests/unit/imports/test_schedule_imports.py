@@ -69,7 +69,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         yield site
 
 
-async def test_a_schedule_goes_in_and_its_mistakes_are_told(site: Site) -> None:
+async def test_a_schedule_is_loaded_and_its_mistakes_are_reported(site: Site) -> None:
     outcome = await site.load("unit100.xer")
     assert outcome.counts == FIRST
     assert outcome.note == (
@@ -228,7 +228,7 @@ async def test_the_projects_of_a_file(site: Site) -> None:
     assert raised.value.type == INVALID_DOCUMENT
 
 
-async def test_bulk_operations_say_what_they_changed(site: Site) -> None:
+async def test_bulk_operations_report_what_they_changed(site: Site) -> None:
     await site.load("unit100.xer")
     some = {"activity_ids": ["A10-ISO-0010", "A10-HYD-0100"]}
     level = {"payload": {"level": 3, "value": "Train 1"}}
@@ -259,7 +259,7 @@ async def test_another_type_of_message_is_refused(site: Site) -> None:
         assert raised.value.type == PERMANENT
 
 
-async def test_heartbeats_tell_how_far_it_is(site: Site) -> None:
+async def test_heartbeats_report_progress(site: Site) -> None:
     beats: list[Any] = []
     message = message_of(
         "schedule_extraction",

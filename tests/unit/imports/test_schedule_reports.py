@@ -65,7 +65,7 @@ async def test_a_row_that_the_store_refuses_is_counted_and_reported(site: Site) 
     assert row[4:6] == [f"predecessor_code: {pressure}", f"successor_code: {vacuum}"]
 
 
-async def test_the_status_row_tells_emptied_values_beside_left_out_rows(site: Site) -> None:
+async def test_the_status_row_reports_emptied_values_beside_left_out_rows(site: Site) -> None:
     left_out = [f"{n}\t1\t\t8" for n in range(120)]
     emptied = ["200\t1\tA\tnine days", "201\t1\tB\tten days"]
     await site.put("wrong.xer", xer_of([*left_out, *emptied]))

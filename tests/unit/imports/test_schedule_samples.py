@@ -42,7 +42,7 @@ def test_every_table_in_its_order(name: str, project: str, counts: tuple[int, ..
     ]
 
 
-def test_the_deliberate_mistakes_are_told() -> None:
+def test_the_deliberate_mistakes_are_reported() -> None:
     reading = read("unit100.xer", "UNIT100")
     (remark,) = reading.remarks
     assert (remark.column, remark.value) == ("original_duration_hours", "neun Tage")

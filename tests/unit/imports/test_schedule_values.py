@@ -40,7 +40,7 @@ def test_numbers_are_exact(raw: str, number: str) -> None:
     "raw",
     ["1.234,5", "1,234.5", "NaN", "Infinity", "1_0", "0x1F", "1e999999", "10000000000000", "٣"],
 )
-def test_what_is_no_number_is_left_empty_and_told(raw: str) -> None:
+def test_invalid_numbers_are_left_empty_and_reported(raw: str) -> None:
     values = Values()
     assert values.number(3, "lag_hours", raw) is None
     (remark,) = values.remarks

@@ -26,7 +26,7 @@ async def built(cloud: MemoryCloud) -> MemoryCloud:
     return cloud
 
 
-async def test_a_call_fails_as_often_as_it_is_told_to_before_or_after_its_work() -> None:
+async def test_a_call_fails_as_often_as_planned_before_or_after_its_work() -> None:
     cloud = MemoryCloud()
     cloud.fail("ensure_queue", Unavailable("away"))
     cloud.fail("ensure_queue", Unavailable("the answer was lost"), after=True)
@@ -92,7 +92,7 @@ async def test_a_function_that_is_not_mapped_takes_nothing() -> None:
     assert await cloud.queues.depth(NAMES.queue) == QueueDepth(visible=1)
 
 
-async def test_messages_go_from_state_to_state() -> None:
+async def test_messages_move_from_state_to_state() -> None:
     cloud = await built(MemoryCloud())
     queue = cloud.queue(NAMES.queue)
     queue.messages += ["1", "2"]

@@ -253,7 +253,7 @@ async def test_a_file_that_was_replaced_is_refused(club: SheetWorld) -> None:
         await club.analyse(order)
 
 
-async def test_what_people_said_before_counts(club: SheetWorld) -> None:
+async def test_earlier_decisions_count(club: SheetWorld) -> None:
     order = await club.upload(table(["Rufzeichen", "Nachname"], ["Anna", "A"]))
     (first, last) = (await club.analyse(order)).columns
     assert first.target is None
@@ -287,7 +287,7 @@ async def test_fields_of_custom_lists_belong_to_the_run(club: SheetWorld) -> Non
     )
 
 
-async def test_an_attempt_that_comes_late_changes_nothing(club: SheetWorld) -> None:
+async def test_a_late_attempt_changes_nothing(club: SheetWorld) -> None:
     order = await club.upload(table(HEADER, *ROWS, delimiter=";"))
     await club.analyse(order, version=2)
     saved = await preview(club, order)

@@ -33,7 +33,7 @@ async def test_an_import_begins_once(club: SheetWorld) -> None:
     assert rows == [(order.uuid, "UPLOADED", "registrations.csv", env.info.scheduled_time)]
 
 
-async def test_a_record_that_comes_late_changes_nothing(club: SheetWorld) -> None:
+async def test_a_late_record_changes_nothing(club: SheetWorld) -> None:
     prepared = await club.prepare(table(*MIXED))
     for state, sequence in (
         (SpreadsheetState.CELL_MAPPING, 2),

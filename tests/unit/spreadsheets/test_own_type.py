@@ -5,9 +5,9 @@ from contextlib import closing
 from datetime import date
 
 from activities.seen_keys import SeenKeys
+from domain.spreadsheets.column_matches import match_columns
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.header import column_titles, find_header
-from domain.spreadsheets.matching import match_columns
 from domain.spreadsheets.records import Entity, EntityScope, ParkedRow, TargetRows
 from domain.spreadsheets.resolution import scope_of
 from domain.spreadsheets.types import SheetTypes

@@ -17,7 +17,7 @@ from contracts.spreadsheets import (
     MappingStatus,
     SpreadsheetState,
 )
-from workers.gateway.pages.rendering import HERE, ago, number, plural
+from workers.gateway.pages.renderer import HERE, ago, number, plural
 from workers.gateway.pages.site import own_address
 from workers.gateway.pages.spreadsheets.forms import (
     Choice,
@@ -63,7 +63,7 @@ def grace(subject: str) -> Trail:
     return Trail([DecisionRecord(kind="column", subject=subject, by="grace", at=datetime.now(UTC))])
 
 
-def test_a_form_tells_choices_from_what_it_showed() -> None:
+def test_a_form_distinguishes_choices_from_what_it_showed() -> None:
     form = Form({"seen_column-3": "", "column-3": "TEAM", "seen_column-4": "-", "column-x": "TEAM"})
     assert form.choices("column") == {3: Choice("TEAM", ""), 4: Choice("-", "-")}
     assert [choice.changed for choice in form.choices("column").values()] == [True, False]
@@ -90,7 +90,7 @@ def test_only_what_a_person_changed_becomes_a_decision() -> None:
     ]
 
 
-def test_what_somebody_else_has_changed_is_not_changed_back() -> None:
+def test_changes_by_others_are_not_reverted() -> None:
     assert column_decisions([column(1, "TEAM")], {1: Choice("", "")}) == []
     assert cell_decisions([cell(1, status="IGNORED")], {1: Choice("", "")}) == []
 
@@ -121,7 +121,7 @@ def test_a_column_that_loses_its_field_unasked_is_named() -> None:
     assert taken_away(columns, [take, ColumnDecision(id=1, ignore=True)]) == ()
 
 
-def test_a_choice_that_was_not_taken_stays_beside_what_somebody_else_chose() -> None:
+def test_an_unsaved_choice_stays_beside_the_choice_of_another_person() -> None:
     choices = {1: Choice("LAST_NAME", "")}
     (line,) = column_lines([column(1, "TEAM")], FIELDS, choices, grace("Column 1"))
     assert (line.shown, line.chosen, line.is_changed) == ("TEAM", "LAST_NAME", True)
@@ -130,7 +130,7 @@ def test_a_choice_that_was_not_taken_stays_beside_what_somebody_else_chose() -> 
     assert "“Last name”, is not saved" in line.note
 
 
-def test_two_who_choose_the_same_are_told_nothing() -> None:
+def test_two_persons_with_the_same_choice_get_no_notice() -> None:
     choices = {1: Choice("TEAM", "")}
     (line,) = column_lines([column(1, "TEAM")], FIELDS, choices, grace("Column 1"))
     assert (line.note, line.is_changed) == ("", False)

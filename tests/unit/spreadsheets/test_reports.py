@@ -45,7 +45,7 @@ async def test_the_report_holds_the_rows_that_are_wrong(club: SheetWorld) -> Non
     assert report.name in noted
 
 
-async def test_columns_that_nobody_mapped_stay_in_the_report(club: SheetWorld) -> None:
+async def test_unmapped_columns_stay_in_the_report(club: SheetWorld) -> None:
     content = table(["x", "", "First name", "Last name"], ["1", "", "", "A"], ["2", "", "", "B"])
     prepared = await club.prepare(content)
     await prepared.process()

@@ -11,9 +11,9 @@ from contracts.spreadsheets import CellDecision
 from domain.spreadsheets import entities
 from domain.spreadsheets.countries import country_spellings
 from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness
+from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, EntityScope
 from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
-from domain.spreadsheets.spelling import value_key
 from domain.spreadsheets.types import SheetTypes
 from tests.support.sheets import CATEGORIES, JUNIOR, MASTERS, SENIOR, SHIRTS, TODAY, surroundings
 
@@ -75,7 +75,7 @@ def test_german_names_do_not_hang_on_the_environment(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("value", ["Deutschlnd", "XX", "Virgin Islands", "Germany or Austria"])
-def test_countries_that_nobody_can_tell(value: str) -> None:
+def test_ambiguous_countries(value: str) -> None:
     found = resolver_of("countries").resolve(value, ALL_COUNTRIES)
     assert found.target is None
     assert found.confidence == 0
@@ -129,7 +129,7 @@ def test_signs_make_a_difference() -> None:
     ]
 
 
-def test_a_name_goes_before_a_spelling() -> None:
+def test_a_name_ranks_before_a_spelling() -> None:
     context = surroundings(
         entities={"event_categories": [Entity(1, "Men", ("M", "Open")), Entity(2, "Open")]}
     )
@@ -177,11 +177,11 @@ def test_scopes() -> None:
         ("EVENT_CATEGORY_NAME", CellDecision(id=3, create=True), None),
         ("EVENT_CATEGORY_NAME", CellDecision(id=3, ignore=True), None),
         ("EVENT_CATEGORY_NAME", CellDecision(id=3, target_id=999), "value 3: there is no Category"),
-        ("EVENT_CATEGORY_NAME", CellDecision(id=3), "value 3: say exactly one"),
+        ("EVENT_CATEGORY_NAME", CellDecision(id=3), "value 3: set exactly one"),
         (
             "EVENT_CATEGORY_NAME",
             CellDecision(id=3, ignore=True, confirm=True),
-            "value 3: say exactly one",
+            "value 3: set exactly one",
         ),
         ("ID_COUNTRY", CellDecision(id=4, create=True), "value 4: Country takes what is there"),
         ("ID_COUNTRY", CellDecision(id=4, confirm=True), None),

@@ -44,7 +44,7 @@ async def test_what_is_due_is_purged_with_its_files(club: SheetWorld) -> None:
     }
 
 
-async def test_a_purge_goes_on_where_a_worker_died(club: SheetWorld) -> None:
+async def test_a_purge_resumes_where_a_worker_died(club: SheetWorld) -> None:
     prepared = [await club.finished(), await club.finished()]
     purge = PurgeInput(
         uuids=tuple(each.order.uuid for each in prepared), now=NOW + timedelta(days=8)
@@ -73,7 +73,7 @@ async def test_rows_that_are_being_processed_are_never_purged(club: SheetWorld) 
     await club.blobs.stat(prepared.order.source.name)
 
 
-async def test_leftovers_go_bounded(club: SheetWorld) -> None:
+async def test_leftovers_are_removed_in_bounded_numbers(club: SheetWorld) -> None:
     for _ in range(3):
         await club.finished()
     views = SqlSpreadsheetViews(club.database)

@@ -133,7 +133,7 @@ def test_a_wrong_row_does_not_keep_the_right_one_out() -> None:
     assert (validated.lines, list(reasons(validated))) == ([3], [2])
 
 
-def test_rows_with_open_values_wait_and_the_others_go_in() -> None:
+def test_rows_with_open_values_wait_and_the_others_are_loaded() -> None:
     kids = [*ANNA[:5], "Kidz"]
     bert = ["Bert", "Maier", None, None, None, "Senior"]
     validated = validate([kids, ANNA, bert, ["", *kids[1:]]])
@@ -146,7 +146,7 @@ def test_rows_with_open_values_wait_and_the_others_go_in() -> None:
     ]
 
 
-def test_parked_rows_go_in_once_their_values_are_known() -> None:
+def test_parked_rows_are_loaded_once_their_values_are_known() -> None:
     kids = [*ANNA[:5], "Kidz"]
     answered = [decision("EVENT_CATEGORY_NAME", "Kidz", MappingStatus.MANUAL_MATCHED, target_id=42)]
     rows = source([kids])
@@ -174,7 +174,7 @@ def test_ignored_values_count_as_blank_and_new_ones_as_known() -> None:
 MEMBER_HEADERS = ("Vorname", "Nachname", "Mitgliedsart", "Eintritt", "Austritt", "Beitrag")
 
 
-def test_required_values_can_not_be_ignored_away() -> None:
+def test_required_values_cannot_be_ignored() -> None:
     rows = [["A", "B", "Adult"], ["C", "D", "Guest"], ["E", "F", None], ["G", "H", "New"]]
     ignored = decision("MEMBERSHIP_TYPE_ID", "Guest", MappingStatus.IGNORED)
     to_create = decision("MEMBERSHIP_TYPE_ID", "New", MappingStatus.MANUAL_MATCHED, create=True)
@@ -346,7 +346,7 @@ def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[in
 
 @settings(deadline=None, max_examples=examples(60))
 @given(ROWS, st.integers(0, 25))
-def test_passing_over_is_as_good_as_having_sifted(rows: list[list[Cell]], done: int) -> None:
+def test_skipped_rows_count_as_validated(rows: list[list[Cell]], done: int) -> None:
     lines = source(rows)
     with closing(SeenKeys()) as seen:
         made = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)

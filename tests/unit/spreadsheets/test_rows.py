@@ -65,7 +65,7 @@ EVERYBODY = {
 }
 
 
-async def test_rows_that_wait_keep_nobody_else_waiting(club: SheetWorld) -> None:
+async def test_waiting_rows_block_no_other_rows(club: SheetWorld) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
     first = await prepared.process()
@@ -80,7 +80,7 @@ async def test_rows_that_wait_keep_nobody_else_waiting(club: SheetWorld) -> None
     assert date(1990, 5, 31) in {row[0] for row in await club.select("persons", "birthdate")}
 
 
-async def test_the_messages_say_what_is_wrong(club: SheetWorld) -> None:
+async def test_the_messages_name_what_is_wrong(club: SheetWorld) -> None:
     prepared = await club.prepare(FILE)
     await prepared.process()
     messages = dict(await club.select("spreadsheet_results", "line message"))
@@ -90,7 +90,7 @@ async def test_the_messages_say_what_is_wrong(club: SheetWorld) -> None:
     assert "First name" in messages[10]
 
 
-async def test_values_that_nobody_collected_are_met_on_the_way(club: SheetWorld) -> None:
+async def test_uncollected_values_are_found_during_processing(club: SheetWorld) -> None:
     prepared = await club.prepare(FILE)
     first = await prepared.process()
     assert {each.value: each.rows for each in first.cells.first_open} == {
@@ -196,7 +196,7 @@ async def test_a_restart_reads_dates_as_the_file_began(club: SheetWorld) -> None
     assert born == {date(1990, 5, 31), date(1980, 2, 1)}
 
 
-async def test_a_cancelled_run_stops_between_chunks_and_goes_on_there(club: SheetWorld) -> None:
+async def test_a_cancelled_run_stops_between_chunks_and_resumes_there(club: SheetWorld) -> None:
     prepared = await club.prepare(FILE)
     env = environment(heartbeat_timeout=timedelta(seconds=1))
     beats: list[Any] = []
@@ -215,7 +215,7 @@ async def test_a_cancelled_run_stops_between_chunks_and_goes_on_there(club: Shee
     assert await club.outcomes() == FIRST_ROUND
 
 
-async def test_a_heartbeat_tells_how_far_the_rows_are(club: SheetWorld) -> None:
+async def test_a_heartbeat_reports_the_progress_of_rows(club: SheetWorld) -> None:
     prepared = await club.prepare(FILE)
     env = environment(heartbeat_timeout=timedelta(seconds=1))
     beats: list[Any] = []
@@ -229,10 +229,10 @@ async def test_a_heartbeat_tells_how_far_the_rows_are(club: SheetWorld) -> None:
 
 
 def _away(call: int) -> None:
-    raise Unavailable("the database is away")
+    raise Unavailable("the database is unavailable")
 
 
-async def test_a_dry_run_tells_everything_and_writes_nothing(club: SheetWorld) -> None:
+async def test_a_dry_run_reports_everything_and_writes_nothing(club: SheetWorld) -> None:
     await (await club.prepare(table(HEADER[:3], ["Annie", "A", "anna@example.org"]))).process()
     before = await club.select("persons", "id first_name birthdate")
     categories = await club.count("event_categories")
@@ -251,7 +251,7 @@ async def test_a_dry_run_tells_everything_and_writes_nothing(club: SheetWorld) -
     assert (2, "first_name", "Annie", "Anna") in differences
 
 
-async def test_a_blank_cell_takes_nothing_away(club: SheetWorld) -> None:
+async def test_a_blank_cell_clears_no_value(club: SheetWorld) -> None:
     await (await club.prepare(FILE)).process()
     rows = [["Anna", "A", "anna@example.org", "", "", ""]]
     again = await club.prepare(table(HEADER, *rows))

@@ -33,7 +33,7 @@ def exactly(cells: Any) -> list[tuple[type, str]]:
     return [(type(cell), repr(cell)) for cell in cells]
 
 
-def test_every_cell_comes_back_as_it_was_read(tmp_path: Path) -> None:
+def test_every_cell_is_read_back_unchanged(tmp_path: Path) -> None:
     with closing(StagedRows(staged(tmp_path, {7: CELLS}))) as rows:
         (row,) = rows.read()
     assert row.line == 7
@@ -52,7 +52,9 @@ def test_every_cell_comes_back_as_it_was_read(tmp_path: Path) -> None:
         min_size=1,
     )
 )
-def test_any_cell_comes_back(tmp_path_factory: pytest.TempPathFactory, cells: list[Cell]) -> None:
+def test_any_cell_is_read_back_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[Cell]
+) -> None:
     with closing(StagedRows(staged(tmp_path_factory.mktemp("staged"), {1: cells}))) as rows:
         assert [exactly(row.cells) for row in rows.read()] == [exactly(cells)]
 
@@ -103,5 +105,5 @@ def test_rows_are_picked_by_their_numbers(tmp_path: Path) -> None:
         (["", "x"], False),
     ],
 )
-def test_a_row_is_blank_when_nobody_sees_anything_in_it(cells: list[Cell], blank: bool) -> None:
+def test_a_row_without_visible_content_is_blank(cells: list[Cell], blank: bool) -> None:
     assert is_blank(cells) is blank

@@ -78,7 +78,7 @@ async def test_a_second_run_writes_the_same_bytes_to_the_same_place(club: SheetW
     assert list(club.scratch.glob("docflow-*")) == []
 
 
-async def test_another_layout_goes_to_another_place(club: SheetWorld) -> None:
+async def test_another_layout_is_staged_elsewhere(club: SheetWorld) -> None:
     order = await club.upload(table(["a;b", "c"], ["1;2", "3"]))
     comma = await club.stage(order, Layout(header_line=1, delimiter=","))
     semicolon = await club.stage(order, Layout(header_line=1, delimiter=";"))
@@ -89,13 +89,13 @@ async def test_another_layout_goes_to_another_place(club: SheetWorld) -> None:
     assert {order.source.name, comma.rows.name, semicolon.rows.name} == noted
 
 
-async def test_rows_that_somebody_tampered_with_are_refused(club: SheetWorld) -> None:
+async def test_tampered_rows_are_refused(club: SheetWorld) -> None:
     order = await club.upload(table(["a"], ["1"]))
     staged = await club.stage(order, Layout(header_line=1))
     path = club.folder / "other"
     path.write_bytes(b'[2,"2"]\n')
     await club.blobs.upload(path, staged.rows.name)
-    with pytest.raises(Exception, match="has changed since the rows were put aside"):
+    with pytest.raises(Exception, match="has changed since the rows were staged"):
         async with fetched_rows(club.blobs, staged, club.scratch):
             pass
 
@@ -137,7 +137,7 @@ class EndlessDocuments:
         return self.table.opened()
 
 
-async def test_staging_is_cancelled_within_a_second_and_tells_how_far_it_is(
+async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
     club: SheetWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "STEP_SECONDS", 0.05)

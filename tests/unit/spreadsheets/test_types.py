@@ -156,7 +156,7 @@ def keys_of(*rows: tuple[str | None, ...]) -> list[str]:
     return [row[persons.columns.index("person_key")] for row in persons.rows]
 
 
-def test_people_are_told_apart_by_mail_then_by_name_and_birthdate() -> None:
+def test_people_are_distinguished_by_mail_then_by_name_and_birthdate() -> None:
     assert keys_of(
         ("Anna", "Schmidt", "Anna.S@Example.org", "1990-05-31"),
         ("ANNA", "Müller-Lüdenscheidt", None, "31.05.1990"),

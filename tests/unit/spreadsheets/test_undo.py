@@ -45,7 +45,9 @@ async def test_undo_takes_everything_back(club: SheetWorld) -> None:
     ("method", "call"),
     [("begin_undo", 1), ("undo_chunk", 1), ("undo_chunk", 2), ("undo_chunk", 3), ("end_undo", 1)],
 )
-async def test_undo_goes_on_where_a_worker_died(club: SheetWorld, method: str, call: int) -> None:
+async def test_an_undo_resumes_where_a_worker_died(
+    club: SheetWorld, method: str, call: int
+) -> None:
     club.chunk_rows = 2
     prepared = await club.finished()
 

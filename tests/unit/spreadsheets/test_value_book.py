@@ -77,7 +77,7 @@ def test_alternatives_are_reported() -> None:
     assert len(found.alternatives) <= 3
 
 
-def test_what_people_said_before_comes_after_names_and_spellings() -> None:
+def test_earlier_decisions_rank_after_names_and_spellings() -> None:
     book = new_book({CATEGORY: {"kidz": JUNIOR, "senior": MASTERS, "teens": 999}})
     assert [book.meaning(CATEGORY, text) for text in ("KIDZ", "Senior", "teens")] == [
         *(JUNIOR, SENIOR, OPEN),
@@ -116,7 +116,7 @@ def test_cells_of_any_kind_refer() -> None:
     assert book.meanings(CATEGORY, [1, True, 40.0, "40", 1.0, False]) == [1, 2, 3, 3, 1, OPEN]
 
 
-def test_values_beyond_memory_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_beyond_memory_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book_module, "OPEN_KEPT", 2)
     book = new_book()
     book.load([decided(f"v{i}", MappingStatus.UNMATCHED) for i in range(4)])

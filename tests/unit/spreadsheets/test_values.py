@@ -143,7 +143,7 @@ async def test_a_decision_can_be_changed(club: SheetWorld) -> None:
     assert (await mappings(prepared))["EVENT_CATEGORY_NAME", "Veterans"].target_id == SENIOR
 
 
-async def test_a_version_that_comes_twice_is_taken_once(club: SheetWorld) -> None:
+async def test_a_repeated_version_is_applied_once(club: SheetWorld) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
     first = await prepared.decide(2, Veterans=SENIOR)

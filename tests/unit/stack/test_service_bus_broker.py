@@ -118,7 +118,7 @@ def test_a_lock_can_be_used_once(queue: MessageQueue) -> None:
         queue.complete(held)
 
 
-def test_an_expired_lock_is_lost_and_the_message_comes_back(
+def test_an_expired_lock_is_lost_and_the_message_is_redelivered(
     queue: MessageQueue, clock: Clock
 ) -> None:
     queue.send(content())
@@ -148,9 +148,7 @@ def test_renewal_counts_from_now_and_not_from_the_old_end(
         queue.renew(held)
 
 
-def test_the_last_failed_delivery_goes_to_the_dead_letters(
-    queue: MessageQueue, clock: Clock
-) -> None:
+def test_the_last_failed_delivery_is_dead_lettered(queue: MessageQueue, clock: Clock) -> None:
     queue.send(content(b"poison"))
     queue.abandon(token(lock(queue)))
     lock(queue)
@@ -181,7 +179,7 @@ def test_dead_letters_have_no_limit_and_no_dead_letters(queue: MessageQueue) -> 
     assert queue.counts().dead_letter == 0
 
 
-def test_a_deferred_message_comes_only_when_asked_for(queue: MessageQueue, clock: Clock) -> None:
+def test_a_deferred_message_is_delivered_only_on_request(queue: MessageQueue, clock: Clock) -> None:
     queue.send(content(b"later"))
     held = lock(queue)
     queue.defer(token(held))
@@ -257,7 +255,9 @@ def test_peeking_shows_every_state_from_a_number_on(queue: MessageQueue) -> None
     assert [body(message) for message in queue.peek(2, 1)] == [b"active"]
 
 
-def test_whoever_waits_is_told_of_every_active_message(queue: MessageQueue, clock: Clock) -> None:
+def test_waiting_receivers_are_notified_of_every_active_message(
+    queue: MessageQueue, clock: Clock
+) -> None:
     told: list[float] = []
     queue.on_ready = lambda: told.append(clock.now)
     queue.send(content(at=START + 5))
@@ -311,7 +311,7 @@ def test_malformed_messages_are_refused(data: bytes) -> None:
         parse(data)
 
 
-def test_a_batch_is_taken_apart() -> None:
+def test_a_batch_is_split_into_messages() -> None:
     messages = [section(0x75, name) for name in (b"a", b"b")]
     batch = b"".join(section(0x75, message) for message in messages)
     assert [item.body for item in parse_batch(batch)] == messages

@@ -94,7 +94,7 @@ def types(value: Any) -> Any:
 
 
 @given(VALUES)
-def test_a_value_comes_back_with_its_type(value: Any) -> None:
+def test_a_value_is_decoded_with_its_type(value: Any) -> None:
     data = encode(value)
     decoded, end = decode(b"\x40" + data, 1)
     assert decoded == value
@@ -189,7 +189,7 @@ def test_values_without_a_type_are_refused(value: Any) -> None:
         Transfer(handle=1, delivery_id=2, delivery_tag=b"tag", settled=False, more=True),
     ],
 )
-def test_performatives_come_back_with_what_follows_them(performative: Any) -> None:
+def test_performatives_are_decoded_with_their_payload(performative: Any) -> None:
     data = encode_performative(performative) + b"payload"
     assert decode_performative(data) == (performative, b"payload")
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.seen_keys import SeenKeys
-from domain.imports.matching import match_header
+from domain.imports.header import match_header
 from domain.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
 from domain.imports.validation import VALUE_CHARACTERS, RowValidator, ValidatedRows
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose

@@ -185,14 +185,14 @@ async def test_a_batch_that_is_blocked_for_hours_is_skipped(server: Any, batches
 async def test_a_database_that_is_away_is_shown_and_asked_again(batches: Batches) -> None:
     away = Validation(
         outcome=ValidationOutcome.REQUEUE_DB_ERROR,
-        reason="the database is away",
+        reason="the database is unavailable",
         retry_at=datetime.now(UTC) + timedelta(seconds=2),
     )
     world = BatchWorld(validations=[away, Validation(outcome=ValidationOutcome.CONTINUE)])
     async with batches.running(world) as handle:
         status = await reach(handle, Phase.BLOCKED)
         assert status.validation is ValidationOutcome.REQUEUE_DB_ERROR
-        assert status.reason == "the database is away"
+        assert status.reason == "the database is unavailable"
         assert (await reach(handle, Phase.LOADING)).validation is ValidationOutcome.CONTINUE
 
 

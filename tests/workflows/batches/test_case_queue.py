@@ -327,7 +327,7 @@ async def test_a_database_that_is_away_delays_events_and_loses_none(
 
         async def failing(case_id: int, events: Any) -> Any:
             if away:
-                raise Unavailable("the database is away")
+                raise Unavailable("the database is unavailable")
             return await note(case_id, events)
 
         monkeypatch.setattr(world.store, "note", failing)

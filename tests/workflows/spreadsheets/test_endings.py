@@ -69,7 +69,7 @@ async def test_a_step_that_cannot_be_done_parks_and_goes_on(
     world = SheetWorld(failures={step: [transient()]}, errors=1)
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         status = await status_when(handle, lambda s: s.reason is not None)
-        assert status.reason == "the database is away"
+        assert status.reason == "the database is unavailable"
         await shows(handle, "parked", "operators")
         await tell(handle, "retry", Answer(by="ann"))
         result = await handle.result()

@@ -11,7 +11,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, print_json
 
-ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the run later.")]
+ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the run.")]
 
 app = typer.Typer(rich_markup_mode=None)
 

@@ -202,8 +202,8 @@ async def _send(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
     runs = await open_runs(cli)
     taken_by = await runs.send(event, timings)
     if as_json:
-        said = event.model_dump(mode="json", exclude_none=True)
-        print_json({**said, "taken_by": taken_by, "link": runs.link(event.key.workflow_id)})
+        fields = event.model_dump(mode="json", exclude_none=True)
+        print_json({**fields, "taken_by": taken_by, "link": runs.link(event.key.workflow_id)})
         return
     typer.echo(
         f"{event.event_type} of {event.key} accepted; "

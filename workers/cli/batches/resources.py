@@ -66,7 +66,7 @@ async def _resources(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
 def _claim(
     key: BatchKey, found: "Sequence[FoundResource]", *, is_open: bool, now: datetime
 ) -> tuple[str, str]:
-    """Who looks after it, by the rules of the sweeper: in a word, and for people."""
+    """Its owner, by the rules of the sweeper: in a word, and for people."""
     from domain.batches.validation import is_strange, is_young, only_dead_letters
 
     if not found:

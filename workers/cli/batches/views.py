@@ -126,7 +126,7 @@ async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class RunSnapshot:
-    """What Temporal and the worker tell of a run."""
+    """What Temporal and the worker report about a run."""
 
     status: BatchStatus | None = None
     link: str | None = None
@@ -143,8 +143,8 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
         snapshot = RunSnapshot()
     status = snapshot.status
     if as_json:
-        said = status and status.model_dump(mode="json")
-        print_json({"batch": _as_json(view), "run": said, "link": snapshot.link})
+        fields = status and status.model_dump(mode="json")
+        print_json({"batch": _as_json(view), "run": fields, "link": snapshot.link})
         return
     out = console()
     out.print(pairs([*_row_pairs(view), *_run_pairs(view, snapshot)]))

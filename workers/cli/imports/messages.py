@@ -62,7 +62,7 @@ def _first_field(document_type: DocumentType, names: tuple[str, ...]) -> str | N
 
 
 def new_task_id(document_type: DocumentType, now: datetime) -> str:
-    """A task id that reads well and that nobody else has."""
+    """A task id that is readable and unique."""
     return f"{document_type.replace('_', '-')}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
@@ -175,7 +175,7 @@ def describe(error: ValidationError) -> str:
     missing: list[str] = []
     wrong: list[str] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False):
-        # The first part is the document type that the union was told apart by.
+        # The first part is the document type, the discriminator of the union.
         path = [str(part) for part in problem["loc"][1:]]
         text = one_line(problem["msg"].removeprefix("Value error, "))
         if not path:

@@ -77,7 +77,7 @@ async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class RunSnapshot:
-    """What Temporal and the worker tell of a run."""
+    """What Temporal and the worker report about a run."""
 
     view: "RunView | None" = None
     status: ImportStatus | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workers.services.identity import Identity
     from workers.services.spreadsheets.service import SpreadsheetService
 
-ReasonOption = Annotated[str | None, typer.Option(help="Why, for whoever reads the trail later.")]
+ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the decisions.")]
 Action = Callable[["SpreadsheetService", "Identity", str], Awaitable[MappingsAnswer]]
 
 app = typer.Typer(rich_markup_mode=None)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from workers.services.spreadsheets.access import Access
     from workers.settings.gateway import GatewaySettings
 
-UuidArgument = Annotated[str, typer.Argument(metavar="UUID", help="As `spreadsheets list` says.")]
+UuidArgument = Annotated[
+    str, typer.Argument(metavar="UUID", help="As `spreadsheets list` shows it.")
+]
 
 OPTIONS: Mapping[str, str] = {
     "importType": "--type",
@@ -88,7 +90,7 @@ def _in_options(refusal: str) -> str:
 
 
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
-    """The gateway's settings but for its keys: nobody signs in at a terminal."""
+    """The gateway's settings but for its keys: there is no sign-in at a terminal."""
     from workers.settings.gateway import GatewaySettings
 
     """The gateway's settings except its keys: no one signs in at a terminal."""

@@ -231,13 +231,13 @@ def _decisions(
     targets: Mapping[str, Mapping[int, str | int]],
     flags: Mapping[str, Sequence[int]],
 ) -> Sequence[Decision]:
-    said = [(id, {name: to}) for name, pairs in targets.items() for id, to in pairs.items()]
-    said += [(id, {name: True}) for name, ids in flags.items() for id in ids]
-    ids = [id for id, _ in said]
+    decided = [(id, {name: to}) for name, pairs in targets.items() for id, to in pairs.items()]
+    decided += [(id, {name: True}) for name, ids in flags.items() for id in ids]
+    ids = [id for id, _ in decided]
     if twice := sorted({id for id in ids if ids.count(id) > 1}):
         raise UsageError(f"{_NOUNS[kind]} {', '.join(map(str, twice))} has two decisions; give one")
     try:
-        return [kind.model_validate({"id": id, **decision}) for id, decision in said]
+        return [kind.model_validate({"id": id, **decision}) for id, decision in decided]
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         raise UsageError(f"{wrong['loc'][0]} {wrong['input']!r}: {wrong['msg']}") from None

@@ -37,7 +37,7 @@ def match(status: MappingStatus) -> "Text":
 
 
 def row_counts(counts: RowCounts) -> str:
-    """What became of the rows."""
+    """Outcome of the rows."""
     return ", ".join(f"{number:,} {name}" for name, number in counts.model_dump().items())
 
 

@@ -29,11 +29,11 @@ _FETCH_AGAIN_AFTER: Final = 30.0
 _TRY_AGAIN_AFTER: Final = 5.0
 """The same after a fetch that failed."""
 _KEYS_LAST: Final = 3600.0
-"""Seconds after which public keys are fetched anew, so that a withdrawn one is forgotten."""
+"""Seconds after which public keys are fetched again, so that a revoked one is dropped."""
 
 
 class Unauthorised(Exception):
-    """There is no token, or it is not believed; the message says why without repeating it.
+    """There is no token, or it is not valid; the message says why without repeating it.
 
     Attributes:
         challenge: Value of the `WWW-Authenticate` header (RFC 6750, section 3).
@@ -49,7 +49,7 @@ class KeysUnavailable(Exception):
 
 
 class Tokens:
-    """Says who a token belongs to.
+    """Verifies tokens and returns their owner.
 
     Public keys are a copy of what the provider publishes; every gateway fetches its own.
     """
@@ -61,7 +61,7 @@ class Tokens:
         transport: httpx.AsyncBaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Believe tokens as the settings say.
+        """Verify tokens by the settings.
 
         Args:
             settings: Issuer, audience, algorithm and keys.
@@ -143,7 +143,7 @@ class Tokens:
             except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
                 self._not_before = self._clock() + _TRY_AGAIN_AFTER
                 if self._fetched is not None:
-                    # Better the keys of an hour ago than nobody let in.
+                    # Keys of an hour ago are better than refusing every caller.
                     return
                 raise KeysUnavailable(
                     "the keys of the identity provider cannot be fetched"
@@ -205,7 +205,7 @@ def mint_token(
 
 
 def _header(token: str) -> Mapping[str, Any]:
-    """The unchecked header of a token: how it says that it is signed."""
+    """The unverified header of a token: its algorithm and key."""
     first = token.partition(".")[0]
     try:
         header: object = json.loads(base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)))

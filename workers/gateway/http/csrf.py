@@ -15,7 +15,7 @@ _CONTEXT: Final = b"docflow form "
 def csrf_token(session: str) -> str:
     """The token that forms of a session carry.
 
-    Nobody can make it who cannot read the session's cookie, and it is of no use without it.
+    Only a client that can read the session's cookie can make it; alone it is useless.
 
     Args:
         session: Value of the session cookie.

@@ -29,7 +29,7 @@ _HEADERS: Final = {
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    # What people import is theirs: no cache keeps it, unless an answer says that it may.
+    # What people import is theirs: no cache keeps it, unless an answer allows it.
     "cache-control": "no-store",
 }
 
@@ -39,7 +39,7 @@ class SecurityHeaders:
 
     Args:
         app: What answers.
-        https: Browsers are told to come by https alone.
+        https: Browsers are instructed to use https only.
     """
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:

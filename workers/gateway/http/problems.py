@@ -146,16 +146,16 @@ _KINDS: Final[Mapping[int, str]] = {
 }
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
     400: "the body is no text",
-    401: "no token, or one that is not believed",
+    401: "no token, or one that is not valid",
     403: "the roles of the token do not allow it",
     404: "no such import in your organisations",
     406: "required mappings are still open",
     409: "not in this state of the import",
     410: "removed after its retention",
-    412: "the mappings were changed by somebody else",
+    412: "the mappings were changed by another person",
     413: "the body is too large",
     415: "no spreadsheet, or no form upload",
-    422: "the request makes no sense",
+    422: "the request cannot be processed",
     429: "too many uploads",
     503: "something that the gateway needs does not answer",
 }

@@ -49,7 +49,7 @@ class Upload:
             limit: Bytes of the file.
 
         Raises:
-            TooLarge: The request says that it has more.
+            TooLarge: Its Content-Length is above the limit.
             UnsupportedFile: It is no form upload.
             Refused: Its headers are malformed.
         """
@@ -82,7 +82,7 @@ class Upload:
 
         Raises:
             UnsupportedFile: It looks like something else.
-            TooLarge: It goes on beyond the limit.
+            TooLarge: It exceeds the limit.
             Refused: It is empty, or the form ends within it.
         """
         head = bytearray()
@@ -135,9 +135,9 @@ class Upload:
         self._form.write(piece)
         return True
 
-    def _refuse_length(self, said: str) -> None:
+    def _refuse_length(self, header: str) -> None:
         with contextlib.suppress(ValueError):
-            if int(said) > self._limit + _AROUND_FILE:
+            if int(header) > self._limit + _AROUND_FILE:
                 raise self._too_large()
 
     def _too_large(self) -> TooLarge:
@@ -147,7 +147,7 @@ class Upload:
 
 
 class _Form:
-    """What the parts of a form say, as the parser comes upon them."""
+    """The parts of a form, as the parser finds them."""
 
     def __init__(self, boundary: bytes) -> None:
         self.fields: dict[str, str] = {}

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 
 from contracts.spreadsheets import SpreadsheetState
-from workers.gateway.pages.rendering import is_fragment
+from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Site
 from workers.gateway.pages.spreadsheets import labels
 from workers.services.inbox import InboxEntry

@@ -8,7 +8,7 @@ from starlette.staticfiles import StaticFiles
 
 from workers.gateway.http.auth import Tokens
 from workers.gateway.pages.overview import OverviewPages
-from workers.gateway.pages.rendering import STATIC
+from workers.gateway.pages.renderer import STATIC
 from workers.gateway.pages.session import SessionPages
 from workers.gateway.pages.site import Site, page_route
 from workers.gateway.pages.spreadsheets.actions import HandlingPages

@@ -27,7 +27,7 @@ class SessionPages:
 
     async def sign_in(self, request: Request) -> Response:
         """Keep a token that is good in a cookie."""
-        # Another site must not be able to sign a person in as somebody else.
+        # Another site must not be able to sign a person in as another user.
         if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise Forbidden("sign in on this site's own page")
         form = await read_form(request)
@@ -63,7 +63,7 @@ class SessionPages:
         return answer
 
     def _is_https(self, request: Request) -> bool:
-        """Whether people come by https; a proxy may take it off on the way here."""
+        """Whether people use https; a proxy may terminate TLS."""
         public = self._site.service.settings.public_url or ""
         return public.startswith("https://") or request.url.scheme == "https"
 

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.gateway.http.csrf import csrf_token, csrf_valid
-from workers.gateway.pages.rendering import Templates, is_fragment
+from workers.gateway.pages.renderer import Templates, is_fragment
 from workers.gateway.pages.spreadsheets.forms import Form, read_form
 from workers.services.errors import Forbidden, NotFound, ServiceError, Unavailable
 from workers.services.identity import Identity
@@ -21,16 +21,16 @@ from workers.services.spreadsheets.service import SpreadsheetService
 
 _WIRE_NAME: Final = re.compile(r"^[a-z]+[A-Z]\w*: ")
 COOKIE: Final = "docflow_session"
-"""Holds the token of whoever has signed in; neither scripts nor other sites can use it."""
+"""Holds the token of the signed-in person; neither scripts nor other sites can use it."""
 
 
 class SignInNeeded(Exception):
-    """Nobody has signed in, or not for this long."""
+    """There is no session, or it has expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Whoever looks at a page."""
+    """The person who looks at a page."""
 
     who: Identity
     session: str
@@ -44,7 +44,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that a person should know before going on."""
+    """Something that a person should know before continuing."""
 
     title: str
     sentence: str
@@ -54,14 +54,14 @@ class Alert:
     link: tuple[str, str] | None = None
     """Address, and what it is called."""
     quiet: bool = False
-    """Nobody asked for anything: the focus stays where it is."""
+    """It is no reply to an action: the focus stays where it is."""
 
 
 class Site:
     """The pages' way to the service, to tokens and to templates."""
 
     def __init__(self, service: SpreadsheetService, tokens: Tokens, namespace: str) -> None:
-        """Build the pages' surroundings.
+        """Build the context of the pages.
 
         Args:
             service: What the pages ask.
@@ -77,7 +77,7 @@ class Site:
         """Whose token this is.
 
         Raises:
-            Unauthorised: Nobody's.
+            Unauthorised: It belongs to no known person.
             Unavailable: It cannot be checked at the moment.
         """
         try:
@@ -89,7 +89,7 @@ class Site:
         """Who asks for a page.
 
         Raises:
-            SignInNeeded: Nobody that is known.
+            SignInNeeded: There is no valid session.
         """
         session = request.cookies.get(COOKIE)
         if not session:
@@ -127,7 +127,7 @@ class Site:
         headers: Mapping[str, str] | None = None,
         **context: Any,
     ) -> Response:
-        """Render a template for somebody."""
+        """Render a template for a visitor."""
         return self.templates.answer(
             template,
             status,
@@ -139,7 +139,7 @@ class Site:
         )
 
     async def refusal(self, request: Request, error: ServiceError) -> Response:
-        """Say why something cannot be done: in place to a script, else as a page."""
+        """Report why something cannot be done: in place to a script, else as a page."""
         alert = Alert(error.title, sentence(error))
         if is_fragment(request):
             return self.in_place(request, alert, error.status)
@@ -153,14 +153,14 @@ class Site:
         """A notice at the top of the page that is open; all else on it stays as it is.
 
         A page that asks by itself, again and again, gets the same notice each time: merged into
-        what is there, it is neither read out nor focused anew.
+        what is there, it is neither read out nor focused again.
         """
         alert = replace(alert, quiet=request.method == "GET")
         headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerMorph"}
         return self.templates.answer("problem.html", status, headers, problem=alert)
 
     def ask_to_sign_in(self, request: Request, reason: SignInNeeded) -> Response:
-        """To the sign-in page; an open page with somebody's choices is left as it is."""
+        """To the sign-in page; an open page with unsaved choices is left as it is."""
         if is_fragment(request):
             alert = Alert(
                 "You are signed out",
@@ -200,13 +200,13 @@ def page_route(site: Site) -> type[APIRoute]:
 
 
 def sentence(error: ServiceError) -> str:
-    """What an error says, as a sentence; names of fields are for programs."""
+    """The message of an error as a sentence; names of fields are for programs."""
     text = _WIRE_NAME.sub("", str(error))
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def own_address(address: str, otherwise: str) -> str:
-    """An address of this site to go on to; anything else could lead people astray."""
+    """An address of this site to continue at; another one could be a phishing site."""
     parts = urlsplit(address)
     is_own = not parts.scheme and not parts.netloc and address.startswith("/")
     if not is_own or address.startswith(("//", "/\\")) or not address.isprintable():

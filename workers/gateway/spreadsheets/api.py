@@ -174,7 +174,7 @@ async def reassign_import(
     uuid: ImportId,
     body: Annotated[AssigneeBody, Body(openapi_examples=examples.assignee)],
 ) -> AnswerView:
-    """Let somebody else be waited for; reminders go to them from now on."""
+    """Reassign the import to another person; reminders go to them from now on."""
     return serializers.answer_view(uuid, await service.reassign(who, uuid, body.to, body.notify))
 
 

@@ -50,7 +50,7 @@ async def preview(service: TheService, who: Who, uuid: ImportId) -> PreviewView:
     row = await service.get(who, uuid)
     found = await service.preview(who, uuid)
     if found is None:
-        raise WrongState("the file is still being looked at; try again in a moment")
+        raise WrongState("the file is still being analysed; try again in a moment")
     return serializers.preview_view(row, found)
 
 
@@ -63,7 +63,7 @@ async def change_layout(
     response: Response,
     if_match: IfMatch = None,
 ) -> AnswerView:
-    """Read the file in another way; its columns are matched anew."""
+    """Read the file in another way; its columns are matched again."""
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.change_layout(who, uuid, body.layout(), version)
     response.headers["etag"] = etag(answer.version)
@@ -89,7 +89,7 @@ async def put_columns(
     response: Response,
     if_match: IfMatch = None,
 ) -> AnswerView:
-    """Say what columns mean.
+    """Decide what columns mean.
 
     All decisions are saved, or none. 202: every required field has a column. 406: the decisions
     are saved (`saved`), and the problem names the fields that are still open.
@@ -116,7 +116,7 @@ async def put_columns(
 async def confirm_columns(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
 ) -> ImportView:
-    """Confirm all columns and go on to the values; answers with the first 200 of them."""
+    """Confirm all columns and continue with the values; answers with the first 200 of them."""
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.confirm_columns(who, uuid, version)
     response.headers["etag"] = etag(answer.version)
@@ -167,7 +167,7 @@ async def put_cells(
     response: Response,
     if_match: IfMatch = None,
 ) -> AnswerView:
-    """Say what values mean.
+    """Decide what values mean.
 
     All decisions are saved, or none. 202: every value has a meaning. 406: the decisions are
     saved (`saved`), and the problem names the first values that are still open.

@@ -1,4 +1,4 @@
-"""What became of the rows, and taking them back."""
+"""Outcome of the rows, and taking them back."""
 
 from typing import Final
 
@@ -40,7 +40,7 @@ async def get_results(
     page: PageNumber = 0,
     size: PageSize = 50,
 ) -> list[ResultView]:
-    """What became of each row, by its number in the file."""
+    """Outcome of each row, by its number in the file."""
     found = await service.results(who, uuid, outcome=outcome, page=page, size=size)
     describe_page(request, response, found.total, page, size)
     return serializers.result_views(found.items)
@@ -88,7 +88,7 @@ async def get_decisions(
 async def undo_import(service: TheService, who: Who, uuid: ImportId, response: Response) -> None:
     """Take the rows of an import back: delete created ones, restore updated ones.
 
-    Rows that somebody has changed since are left alone and reported.
+    Rows that were changed since are left alone and reported.
     """
     await service.undo(who, uuid)
     response.headers["location"] = f"/api/imports/{uuid}/undo"

@@ -17,7 +17,7 @@ from workers.services.spreadsheets.upload_form import Body
 
 
 class ColumnDecisionBody(Body):
-    """What a person says about one column: exactly one of targetField, confirm and ignore."""
+    """A decision about one column: exactly one of targetField, confirm and ignore."""
 
     id: int = Field(ge=1, le=COLUMNS)
     target_field: FieldName | None = None
@@ -27,7 +27,7 @@ class ColumnDecisionBody(Body):
     @model_validator(mode="after")
     def _one_of_three(self) -> Self:
         if sum((self.target_field is not None, self.confirm, self.ignore)) != 1:
-            raise ValueError("say exactly one of targetField, confirm and ignore")
+            raise ValueError("set exactly one of targetField, confirm and ignore")
         return self
 
     def decision(self) -> ColumnDecision:
@@ -38,7 +38,7 @@ class ColumnDecisionBody(Body):
 
 
 class CellDecisionBody(Body):
-    """What a person says about one value: exactly one of the four."""
+    """A decision about one value: exactly one of the four."""
 
     id: int = Field(ge=1, le=2**53)
     target_entity_id: EntityId | None = None
@@ -48,9 +48,9 @@ class CellDecisionBody(Body):
 
     @model_validator(mode="after")
     def _one_of_four(self) -> Self:
-        said = (self.target_entity_id is not None, self.confirm, self.ignore, self.create)
-        if sum(said) != 1:
-            raise ValueError("say exactly one of targetEntityId, confirm, ignore and create")
+        choices = (self.target_entity_id is not None, self.confirm, self.ignore, self.create)
+        if sum(choices) != 1:
+            raise ValueError("set exactly one of targetEntityId, confirm, ignore and create")
         return self
 
     def decision(self) -> CellDecision:
@@ -69,7 +69,7 @@ CellDecisionsBody = Annotated[list[CellDecisionBody], Field(min_length=1, max_le
 
 
 class AssigneeBody(Body):
-    """Somebody else to wait for."""
+    """Another person to wait for."""
 
     to: Person = Field(min_length=1)
     notify: Annotated[str, Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None

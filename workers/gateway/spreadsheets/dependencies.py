@@ -92,7 +92,7 @@ async def expected_version(
 
 
 def describe_page(request: Request, response: Response, total: int, page: int, size: int) -> None:
-    """Say how much there is, and where the other pages are (RFC 8288)."""
+    """Add the total and links to the other pages (RFC 8288)."""
     last = max(0, (total - 1) // size)
     pages = {"first": 0, "last": last}
     if page > 0:

@@ -11,7 +11,7 @@ XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet
 
 
 class ReportDownload(FileResponse):
-    """Sends an error report and deletes it, also when whoever asked has gone away."""
+    """Sends an error report and deletes it, also when the client has disconnected."""
 
     def __init__(self, report: ReportFile) -> None:
         super().__init__(report.path, media_type=XLSX, filename=report.filename)

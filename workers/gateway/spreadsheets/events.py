@@ -13,7 +13,7 @@ COME_BACK_AFTER: Final = 2000
 
 
 def last_revision(header: str | None) -> int | None:
-    """The revision that a browser saw last; None: it says nothing that makes sense."""
+    """The revision that a browser saw last; None: it sent none, or an invalid one."""
     return int(header) if header and header.isascii() and header.isdecimal() else None
 
 

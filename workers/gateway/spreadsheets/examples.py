@@ -110,7 +110,7 @@ upload_form: Final[dict[str, Any]] = {
                     },
                     "dryRun": {
                         "type": "boolean",
-                        "description": "Check every row, say what would change, write nothing",
+                        "description": "Check every row, report what would change, write nothing",
                     },
                     "sheet": {"type": "string", "maxLength": 100},
                     "encoding": {

@@ -1,4 +1,4 @@
-"""What goes over the wire: camelCase names, and UNRESOLVED where contracts say UNMATCHED."""
+"""The JSON of the API: camelCase names, and UNRESOLVED for UNMATCHED of the contracts."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -88,7 +88,7 @@ class ImportView(Body):
 
 
 class OpenValueView(Body):
-    """A value that nobody has said anything about yet."""
+    """A value without a decision so far."""
 
     id: int
     target_field: str
@@ -131,7 +131,7 @@ class CandidateView(Body):
 
 
 class ResultView(Body):
-    """What became of a row."""
+    """Outcome of a row."""
 
     id: int
     row_number: int

@@ -152,7 +152,7 @@ def preview_view(row: SpreadsheetRow, preview: Preview) -> schemas.PreviewView:
 
 
 def result_views(rows: Sequence[ResultRow]) -> list[schemas.ResultView]:
-    """What became of rows; a row's number is its id."""
+    """Outcomes of rows; a row's number is its id."""
     return [
         schemas.ResultView(
             id=row.line, row_number=row.line, outcome=row.outcome, message=row.message

@@ -34,13 +34,13 @@ POLLED_WITHIN: Final = timedelta(seconds=90)
 
 
 class CaseEventIntake:
-    """Has case events taken by their cases, or says why not.
+    """Forwards case events to their cases, or returns why not.
 
     Events of different cases may come side by side; those of one case one after the other.
 
     Args:
         client: Of the namespace in which batches run.
-        rejected: Keeps messages that can never be taken in.
+        rejected: Keeps messages that can never be accepted.
         queue: Name of the case-events queue, for that record.
         timings: Of every batch that brings none of its own.
     """
@@ -95,9 +95,9 @@ class CaseEventIntake:
             logger.warning("%s has not taken %s in time", workflow_id, event.event_type)
             return Abandon(f"{workflow_id} does not answer; is a worker of batches running?")
         except WorkflowUpdateFailedError as error:
-            said = error.cause
-            logger.warning("%s does not take %s now: %s", workflow_id, event.event_type, said)
-            return Abandon(f"{workflow_id}: {said}")
+            cause = error.cause
+            logger.warning("%s does not take %s now: %s", workflow_id, event.event_type, cause)
+            return Abandon(f"{workflow_id}: {cause}")
         except RPCError as error:
             verdict = given_back(error)
             logger.warning("%s has not taken %s: %s", workflow_id, event.event_type, error)

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class DocumentIntake:
-    """Turns the messages of one batch's queue into started loads, or says why not.
+    """Turns the messages of one batch's queue into started loads, or returns why not.
 
     Any number of calls may run at once.
 
@@ -62,13 +62,13 @@ class DocumentIntake:
             return False
 
     def _check_batch(self, event: DocumentEvent) -> None:
-        for name, said, own in (
+        for name, given, own in (
             ("caseId", event.case_id, self._key.case_id),
             ("batchId", event.batch_id, self._key.batch_id),
         ):
-            if said != own:
+            if given != own:
                 raise RefusedMessage(
-                    INVALID_MESSAGE, f"{name}: {said}, but this is the queue of {self._key}"
+                    INVALID_MESSAGE, f"{name}: {given}, but this is the queue of {self._key}"
                 )
 
     async def _start(self, event: DocumentEvent, message_id: str | None) -> Verdict:

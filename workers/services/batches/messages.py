@@ -27,7 +27,7 @@ def read_case_event(raw: bytes) -> CaseEvent:
     """Check a body of the case-events queue and turn it into an event.
 
     Raises:
-        RefusedMessage: It is none; reason and description say why.
+        RefusedMessage: It is none; reason and description explain why.
     """
     text, data = _unwrapped(raw)
     _kind(data, EVENT_TYPES)
@@ -41,7 +41,7 @@ def read_document_event(raw: bytes) -> DocumentEvent | None:
         The event; None: it is a canary, which has done its work by arriving.
 
     Raises:
-        RefusedMessage: It is none; reason and description say why.
+        RefusedMessage: It is none; reason and description explain why.
     """
     text, data = _unwrapped(raw)
     if _kind(data, (*DOCUMENT_EVENT_TYPES, CANARY)) == CANARY:
@@ -70,7 +70,7 @@ def _kind(data: dict[str, Any], known: Sequence[str]) -> str:
 
 
 def _checked(contract: TypeAdapter[Event], text: str, data: dict[str, Any]) -> Event:
-    # `true` would pass as 1, and name a case that nobody meant.
+    # `true` would pass as 1, and name a case by accident.
     flags = [name for name in _IDS if isinstance(data.get(name), bool)]
     if flags:
         raise RefusedMessage(

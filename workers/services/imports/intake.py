@@ -29,11 +29,11 @@ from workflows.imports.document_import import DocumentImport
 logger = logging.getLogger(__name__)
 
 LOUD_FROM_DELIVERY: Final = 8
-"""A queue gives a message up after its tenth delivery: from here on somebody should look."""
+"""A queue gives a message up after its tenth delivery: from here on an operator should look."""
 
 
 class ImportIntake:
-    """Turns the body of a message into a started workflow, or says why not.
+    """Turns the body of a message into a started workflow, or returns why not.
 
     Any number of calls may run at once.
     """
@@ -64,7 +64,7 @@ class ImportIntake:
         if delivery_count + 1 >= LOUD_FROM_DELIVERY:
             logger.error(
                 "message %r of queue %r is at delivery %d: it will soon be dead-lettered "
-                "by the queue; find out why it cannot be taken in",
+                "by the queue; find out why it cannot be accepted",
                 message_id,
                 self._queue,
                 delivery_count + 1,
@@ -111,7 +111,7 @@ class ImportIntake:
 
 
 def summary(message: ImportMessage) -> str:
-    """One sentence that says what a run is about, within the server's limit."""
+    """One sentence on what a run is about, within the server's limit."""
     what = message.document_type.value.replace("_", " ")
     project = f"project {message.project_id}"
     match message:

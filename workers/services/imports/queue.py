@@ -25,7 +25,7 @@ class QueueDepth:
     """Messages that are in the queue, those under a lock included."""
     dead_letters: int
     at_most: int
-    """No more than so many were looked at."""
+    """The bound of messages to look at was reached."""
 
 
 class ServiceBusQueue:

@@ -1,6 +1,6 @@
 """The service of spreadsheets, opened for an operator.
 
-Whoever has the settings of database and Temporal may answer for every organisation.
+A caller that has the settings of database and Temporal may answer for every organisation.
 """
 
 from collections.abc import AsyncGenerator, Mapping

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from adapters.database.spreadsheets.views import (
+    AvailableContext,
     CellsView,
     ColumnsView,
     Page,
@@ -16,7 +17,6 @@ from adapters.database.spreadsheets.views import (
     SpreadsheetRow,
     SqlSpreadsheetViews,
     SummaryView,
-    Surrounding,
     UndoConflict,
     UndoView,
 )
@@ -43,7 +43,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _POLL_SECONDS: Final = 0.5
 _SILENCE_SECONDS: Final = 15
 _WATCH_SECONDS: Final = 15 * 60
-"""A watcher is disconnected then and reconnects with a token that is checked anew."""
+"""A watcher is disconnected then and reconnects with a token that is checked again."""
 
 
 Result = TypeVar("Result")
@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """An error report on the local disk; whoever asked for it deletes it."""
+    """An error report on the local disk; the caller deletes it."""
 
     path: Path
     filename: str
@@ -112,11 +112,11 @@ class SpreadsheetQueries:
             raise NotFound("there is no such import in your organisations")
         return row
 
-    async def surroundings(self, who: Identity) -> Sequence[Surrounding]:
+    async def contexts(self, who: Identity) -> Sequence[AvailableContext]:
         """Events, membership periods and races that imports of theirs can belong to."""
         if not who.may_read:
             raise no_role()
-        return await self._views.surroundings(who.organisations)
+        return await self._views.contexts(who.organisations)
 
     async def columns(self, who: Identity, uuid: str) -> ColumnsView:
         """Column mappings with sample values, and their version."""
@@ -124,7 +124,7 @@ class SpreadsheetQueries:
         return await self._views.columns(uuid)
 
     async def preview(self, who: Identity, uuid: str) -> Preview | None:
-        """The first rows of the file; None while it is still being looked at."""
+        """The first rows of the file; None while it is still being analysed."""
         await self.kept(who, uuid)
         return await self._views.preview(uuid)
 
@@ -171,7 +171,7 @@ class SpreadsheetQueries:
         page: int = 0,
         size: int = 50,
     ) -> Page[ResultRow]:
-        """What became of the rows, by line."""
+        """Outcome of the rows, by line."""
         await self.kept(who, uuid)
         return await self._views.results(
             uuid, outcome=outcome, page=page, size=min(size, LARGEST_PAGE)
@@ -226,7 +226,7 @@ class SpreadsheetQueries:
     ) -> AsyncGenerator[SpreadsheetRow | None]:
         """The status whenever it changes, until the import has ended.
 
-        Now and then None, so that a connection that has nothing to tell does not fall silent.
+        Now and then None, so that a connection without news does not time out.
 
         Args:
             who: Who asks.
@@ -286,5 +286,5 @@ def settled(row: SpreadsheetRow) -> bool:
 
 
 def no_role() -> Forbidden:
-    """The refusal for whoever has no role at all."""
+    """The refusal for a caller without any role."""
     return Forbidden("your token has none of the roles viewer, importer and operator")

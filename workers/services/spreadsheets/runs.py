@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 RPC_TIMEOUT: Final = timedelta(seconds=5)
 _ANSWER_SECONDS: Final = 30
-"""How long a run may take for its answer: reading the top of a file anew is the slowest."""
+"""How long a run may take for its answer: reading the top of a file again is the slowest."""
 _ONCE_MORE_SECONDS: Final = 0.1
 _GONE_MEANWHILE: Final = "AcceptedUpdateCompletedWorkflow"
 
@@ -124,7 +124,7 @@ class SpreadsheetRuns:
 
         Raises:
             StillOpen: Something required is open; nothing has changed.
-            Conflict: Somebody else has answered meanwhile.
+            Conflict: Another person has answered meanwhile.
             WrongState: The run does not wait for this, or has ended.
             Refused: The answer cannot be applied.
             TemporalUnavailable: Temporal or the run does not answer.
@@ -164,10 +164,10 @@ class SpreadsheetRuns:
             )
 
     async def refuse_failed_undo(self, uuid: str) -> None:
-        """Say why an undo could not begin, if it could not.
+        """Report why an undo could not begin, if it could not.
 
         Raises:
-            WrongState: What the run says.
+            WrongState: With the reason of the run.
             TemporalUnavailable: Temporal does not answer.
         """
         handle = self._client.get_workflow_handle(undo_id(uuid))
@@ -179,8 +179,8 @@ class SpreadsheetRuns:
                 await handle.result()
             except WorkflowFailureError as error:
                 cause = _cause(error)
-                said = cause.message if isinstance(cause, ApplicationError) else "it failed"
-                raise WrongState(f"the import cannot be undone: {said}") from error
+                reason = cause.message if isinstance(cause, ApplicationError) else "it failed"
+                raise WrongState(f"the import cannot be undone: {reason}") from error
 
     async def answers(self) -> bool:
         """Whether Temporal answers."""
@@ -257,5 +257,5 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceEr
 
 
 def _ended(row: SpreadsheetRow) -> WrongState:
-    said = f"it is {row.state}" if row.state in FINAL else "its run is over"
-    return WrongState(f"the import takes no more answers: {said}")
+    reason = f"it is {row.state}" if row.state in FINAL else "its run is over"
+    return WrongState(f"the import accepts no further answers: {reason}")

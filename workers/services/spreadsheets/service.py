@@ -146,7 +146,7 @@ class SpreadsheetService(SpreadsheetQueries):
         order = ColumnDecisions(
             by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
         )
-        return await self._tell(row, "update_column_mappings", order)
+        return await self._answer(row, "update_column_mappings", order)
 
     async def confirm_columns(
         self, who: Identity, uuid: str, expected_version: int | None = None
@@ -160,7 +160,7 @@ class SpreadsheetService(SpreadsheetQueries):
         """
         row = await self._decided_by(who, uuid)
         order = Confirmation(by=who.subject, expected_version=expected_version)
-        return await self._tell(row, "confirm_column_mappings", order)
+        return await self._answer(row, "confirm_column_mappings", order)
 
     async def change_layout(
         self, who: Identity, uuid: str, layout: Layout, expected_version: int | None = None
@@ -174,7 +174,7 @@ class SpreadsheetService(SpreadsheetQueries):
         """
         row = await self._decided_by(who, uuid)
         order = LayoutChange(by=who.subject, expected_version=expected_version, layout=layout)
-        return await self._tell(row, "change_layout", order)
+        return await self._answer(row, "change_layout", order)
 
     async def update_cells(
         self,
@@ -194,7 +194,7 @@ class SpreadsheetService(SpreadsheetQueries):
         order = CellDecisions(
             by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
         )
-        return await self._tell(row, "update_cell_mappings", order)
+        return await self._answer(row, "update_cell_mappings", order)
 
     async def confirm_cells(
         self, who: Identity, uuid: str, expected_version: int | None = None
@@ -208,7 +208,7 @@ class SpreadsheetService(SpreadsheetQueries):
         """
         row = await self._decided_by(who, uuid)
         order = Confirmation(by=who.subject, expected_version=expected_version)
-        return await self._tell(row, "confirm_cell_mappings", order)
+        return await self._answer(row, "confirm_cell_mappings", order)
 
     async def start(
         self, who: Identity, uuid: str, expected_version: int | None = None
@@ -222,7 +222,7 @@ class SpreadsheetService(SpreadsheetQueries):
         """
         row = await self._decided_by(who, uuid)
         order = Confirmation(by=who.subject, expected_version=expected_version)
-        return await self._tell(row, "start", order)
+        return await self._answer(row, "start", order)
 
     async def cancel(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
         """End an import; rows that are in stay in, and can be undone.
@@ -231,7 +231,7 @@ class SpreadsheetService(SpreadsheetQueries):
             WrongState: It has ended already.
         """
         row = await self._decided_by(who, uuid)
-        return await self._tell(row, "cancel", Answer(by=who.subject, reason=reason))
+        return await self._answer(row, "cancel", Answer(by=who.subject, reason=reason))
 
     async def reassign(
         self, who: Identity, uuid: str, to: str, notify: str | None = None
@@ -243,7 +243,7 @@ class SpreadsheetService(SpreadsheetQueries):
         """
         row = await self._decided_by(who, uuid)
         order = Reassignment(to=to, notify=notify, by=who.subject)
-        return await self._tell(row, "reassign", order)
+        return await self._answer(row, "reassign", order)
 
     async def retry(self, who: Identity, uuid: str) -> MappingsAnswer:
         """Try the step again that an import is parked at.
@@ -252,7 +252,7 @@ class SpreadsheetService(SpreadsheetQueries):
             WrongState: It is not parked.
         """
         row = await self._decided_by(who, uuid)
-        return await self._tell(row, "retry", Answer(by=who.subject))
+        return await self._answer(row, "retry", Answer(by=who.subject))
 
     async def undo(self, who: Identity, uuid: str) -> None:
         """Begin to take the rows of an import back; see `undo_view` for how far it is.
@@ -280,7 +280,7 @@ class SpreadsheetService(SpreadsheetQueries):
             await self._runs.refuse_failed_undo(uuid)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _tell(self, row: SpreadsheetRow, name: str, order: Contract) -> MappingsAnswer:
+    async def _answer(self, row: SpreadsheetRow, name: str, order: Contract) -> MappingsAnswer:
         try:
             return await self._runs.update(row, name, order)
         except Conflict as conflict:

@@ -98,7 +98,7 @@ class CellParser:
 
     @property
     def between_rows(self) -> bool:
-        """Whether the parser has taken in everything fed, and stands directly in `sheetData`."""
+        """Whether the parser has consumed everything fed, and stands directly in `sheetData`."""
         return self._within_data and self._boundary == self.stream.fed
 
     def take(self) -> list[Row]:

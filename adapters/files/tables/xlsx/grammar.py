@@ -2,7 +2,7 @@
 
 Programs write sheets in a tiny part of XML: the same few attributes in the same order. The
 grammar learns that part from rows that the XML parser has accepted, as one regular expression
-for a whole row, and takes in rows that match it in every byte; any other row goes to the XML
+for a whole row, and reads rows that match it in every byte; any other row goes to the XML
 parser, and teaches the grammar. Values of many rows are then converted column by column.
 """
 
@@ -93,7 +93,7 @@ class Grammar:
     _MOST_COLUMNS = 256
     _MOST_STYLES = 32
     _MOST_COMPILATIONS = 32
-    _PATIENCE = 256
+    _MISSES = 256
     """Rows in a row that taught nothing, after which the grammar stops learning."""
 
     def __init__(self, workbook: Workbook, lines: LineNumbers) -> None:
@@ -108,7 +108,7 @@ class Grammar:
 
     def learn(self, raw: bytes) -> None:
         """Widen the grammar by one row that an XML parser has accepted."""
-        if self._compilations >= self._MOST_COMPILATIONS or self._taught_nothing >= self._PATIENCE:
+        if self._compilations >= self._MOST_COMPILATIONS or self._taught_nothing >= self._MISSES:
             return
         self._taught_nothing += 1
         row = _ROW.fullmatch(raw)
@@ -166,7 +166,7 @@ class Grammar:
         return _texts
 
     def take(self, buffer: bytes, position: int) -> tuple[int, list[Row]]:
-        """Take in the rows at `position` that match, as far as they go.
+        """Read the rows at `position` that match, as far as they go.
 
         Returns:
             The position after them, and those that hold anything.

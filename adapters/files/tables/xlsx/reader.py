@@ -102,7 +102,7 @@ def read_rows(
 
 
 def _end_of_step(buffer: bytes, position: int, parser: CellParser) -> int:
-    """Where to stop next to see whether the parser stands between rows; -1: not in sight."""
+    """Where to stop next to see whether the parser stands between rows; -1: unknown."""
     tag = b"</row>" if parser.started else b"<sheetData>"
     found = buffer.find(tag, position)
     return -1 if found < 0 else found + len(tag)

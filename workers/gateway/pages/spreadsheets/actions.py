@@ -1,4 +1,4 @@
-"""Whatever else people do with an import: hand it over, stop it, take it back, see its trail."""
+"""Other actions on an import: reassign, retry, cancel, undo, and its decisions."""
 
 from collections.abc import Awaitable
 from typing import Annotated, Final
@@ -35,19 +35,19 @@ class HandlingPages:
         return await self._do(request, visitor, uuid, self._site.service.retry(visitor.who, uuid))
 
     async def reassign(self, request: Request, uuid: str) -> Response:
-        """Let somebody else be waited for."""
+        """Reassign the import to another person."""
         visitor, form = await self._form(request)
         to = form.text("to", 200)
         if not to:
-            raise Refused("say who takes the import over")
+            raise Refused("enter the person to reassign the import to")
         notify = form.text("notify", 320) or None
         order = self._site.service.reassign(visitor.who, uuid, to, notify)
         return await self._do(
-            request, visitor, uuid, order, ViewRequest(said=f"Handed over to {to}.")
+            request, visitor, uuid, order, ViewRequest(announcement=f"Reassigned to {to}.")
         )
 
     async def undo(self, request: Request, uuid: str) -> Response:
-        """Take an import back."""
+        """Undo an import."""
         visitor, _ = await self._form(request)
         order = self._site.service.undo(visitor.who, uuid)
         return await self._do(

@@ -8,7 +8,7 @@ from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from contracts.spreadsheets import Layout
-from workers.gateway.pages.rendering import plural
+from workers.gateway.pages.renderer import plural
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.pages.spreadsheets import labels, panels
 from workers.gateway.pages.spreadsheets.forms import (
@@ -49,7 +49,7 @@ class Sent:
         """Of the mappings that the person saw.
 
         Raises:
-            Refused: The form does not say.
+            Refused: The form does not name one.
         """
         version = self.form.whole("version")
         if version is None:
@@ -136,7 +136,7 @@ class DecisionPages:
                 answer = await service.start(who, uuid, version)
                 return ViewRequest(focus="panel", confirmed=answer.version)
             case _:
-                return ViewRequest(said=_saved(len(decisions)))
+                return ViewRequest(announcement=_saved(len(decisions)))
 
     async def _save_values(self, sent: Sent) -> ViewRequest:
         service, who, uuid, version = self._site.service, sent.visitor.who, sent.uuid, sent.version
@@ -148,7 +148,7 @@ class DecisionPages:
             await service.confirm_cells(who, uuid, version)
             return ViewRequest(focus="panel")
         show, page = _turned(sent.form)
-        return ViewRequest(show=show, page=page, said=_saved(len(decisions)))
+        return ViewRequest(show=show, page=page, announcement=_saved(len(decisions)))
 
     async def _change_layout(self, sent: Sent) -> ViewRequest:
         row = await self._site.service.get(sent.visitor.who, sent.uuid)
@@ -163,10 +163,10 @@ class DecisionPages:
         if panel_of(row) != sent.panel:
             items = unsaved(sent.form, sent.panel, sent.choices)
             by = await self._latest(sent)
-            said = f"{by} has gone on with this import. {sentence(error)}"
+            announcement = f"{by} has continued this import. {sentence(error)}"
             if items:
-                said += " Of what you chose, this was not saved:"
-            return ViewRequest(alert=Alert(error.title, said, "warn", items))
+                announcement += " Of what you chose, this was not saved:"
+            return ViewRequest(alert=Alert(error.title, announcement, "warn", items))
         return ViewRequest(
             show=show,
             page=page,
@@ -235,7 +235,7 @@ def _layout(form: Form, before: Layout) -> Layout:
     """How the file is to be read; what a form does not ask about stays as it is.
 
     Raises:
-        Refused: It makes no sense.
+        Refused: It is invalid.
     """
     sheet = form.text("sheet") or before.sheet
     line = form.whole("headerLine")

@@ -1,8 +1,8 @@
-"""Forms of the mapping pages: what was chosen, what of it is new, and what became of it meanwhile.
+"""Forms of the mapping pages: what was chosen, what of it is new, and what has changed meanwhile.
 
 A choice travels as text: "" nothing yet, "-" left out, "+" created, a field's name for a column,
 `id:name` of a candidate for a value. The form also carries what it showed (`seen`), so that a
-person's own choices can be told from what somebody else changed since.
+person's own choices can be distinguished from changes by others since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -141,12 +141,12 @@ async def read_form(request: Request) -> Form:
 
 
 def shown_column(column: Column) -> str:
-    """The choice that says what a column means now."""
+    """The choice for what a column means now."""
     return LEFT_OUT if column.status is MappingStatus.IGNORED else column.target or OPEN
 
 
 def shown_cell(cell: Cell) -> str:
-    """The choice that says what a value means now."""
+    """The choice for what a value means now."""
     if cell.status is MappingStatus.IGNORED:
         return LEFT_OUT
     if cell.create:
@@ -179,7 +179,7 @@ def column_decisions(
 
 
 def taken_away(columns: Sequence[Column], decisions: Sequence[ColumnDecision]) -> tuple[str, ...]:
-    """Headers of columns that lose their field to another one, without anybody's saying so."""
+    """Headers of columns that lose their field to another one without an explicit choice."""
     decided = {decision.id for decision in decisions}
     wanted = {decision.target for decision in decisions if decision.target}
     return tuple(

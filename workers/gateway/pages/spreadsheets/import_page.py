@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
-from workers.gateway.pages.rendering import is_fragment, number, plural
+from workers.gateway.pages.renderer import is_fragment, number, plural
 from workers.gateway.pages.site import Alert, Site, Visitor
 from workers.gateway.pages.spreadsheets import labels, panels
 from workers.gateway.pages.spreadsheets.forms import Choice
@@ -18,7 +18,7 @@ from workers.gateway.pages.spreadsheets.forms import Choice
 _WORKING: Final = "1s"
 _WAITING: Final = "4s"
 _EDITED: Final = ("columns", "values")
-"""Panels that hold choices of a person: they are never replaced under their hands."""
+"""Panels that hold choices of a person: they are never replaced while a person edits them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ViewRequest:
     alert: Alert | None = None
     focus: str = ""
     """`panel`: what comes next is there, and the focus goes to its heading."""
-    said: str = ""
+    announcement: str = ""
     """For screen readers, when the focus stays where it was."""
     confirmed: int | None = None
     """Version of the columns that were confirmed just now."""
@@ -55,7 +55,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class ClientState:
-    """What a page says that it shows."""
+    """The state that a page reports as shown."""
 
     revision: int
     version: int
@@ -66,7 +66,7 @@ class ClientState:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Somebody else has been at it."""
+    """Another person has changed the import."""
 
     title: str
     sentence: str
@@ -128,7 +128,7 @@ class ImportPage:
         quarter: int = -1,
         confirmed: int | None = None,
     ) -> Response:
-        """What has changed since a page was made; nothing to say is an empty answer."""
+        """What has changed since a page was made; no change is an empty answer."""
         visitor = await self._site.visitor(request)
         client = ClientState(revision, version, panel, quarter, confirmed)
         row = await self._site.service.get(visitor.who, uuid)
@@ -137,7 +137,7 @@ class ImportPage:
         now = panel_of(row, confirmed)
         if now != client.panel and client.panel not in _EDITED:
             headers = {"HX-Retarget": "#import", "HX-Reswap": "outerHTML"}
-            view_request = ViewRequest(said=self._news(row, now), confirmed=confirmed)
+            view_request = ViewRequest(announcement=self._news(row, now), confirmed=confirmed)
             return await self.answer(request, visitor, uuid, view_request, headers=headers)
         if now == "done":
             headers = {"HX-Retarget": "#import", "HX-Reswap": "outerHTML"}
@@ -156,9 +156,10 @@ class ImportPage:
         if client.panel in _EDITED and (panel != client.panel or row.version != client.version):
             notice = await self._notice(visitor, row, panel, client)
         quarter = _quarter(row)
-        said = self._news(row, panel) if panel == "processing" and quarter != client.quarter else ""
+        is_news = panel == "processing" and quarter != client.quarter
+        announcement = self._news(row, panel) if is_news else ""
         if notice is not None:
-            said = f"{notice.title}. {notice.sentence}"
+            announcement = f"{notice.title}. {notice.sentence}"
         return self._site.page(
             request,
             visitor,
@@ -168,18 +169,18 @@ class ImportPage:
             waiting=_waiting_for(row),
             live=_live(row, client.panel if notice else panel, row.version, client.confirmed),
             notice=notice,
-            said=said,
+            announcement=announcement,
         )
 
     async def _notice(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, client: ClientState
     ) -> Notice:
         records = await self._site.service.decisions(visitor.who, row.uuid, size=1)
-        by = records.items[0].by if records.items else "Somebody"
+        by = records.items[0].by if records.items else "Another person"
         if panel != client.panel:
             return Notice(
-                f"{by} has gone on with this import",
-                "What you see here is not up to date any more. Your choices are still on this "
+                f"{by} has continued this import",
+                "What you see here is no longer up to date. Your choices are still on this "
                 "page, but cannot be saved.",
             )
         return Notice(
@@ -206,7 +207,7 @@ class ImportPage:
             "panel": panel,
             "problem": view_request.alert,
             "focus": view_request.focus,
-            "said": view_request.said,
+            "announcement": view_request.announcement,
             "waiting": _waiting_for(row),
             "heading": _heading(row),
         }
@@ -243,7 +244,7 @@ def panel_of(row: SpreadsheetRow, confirmed: int | None = None) -> str:
     Args:
         row: The import.
         confirmed: Version of the columns that a person has confirmed; as long as nothing comes
-            after it the rest of the file is being read, and nobody is waited for.
+            after it the rest of the file is being read, and the run waits for no person.
     """
     if row.purged_at is not None:
         return "gone"

@@ -88,7 +88,7 @@ DECISIONS: Final[Mapping[str, str]] = {
     "confirm": "Confirmed",
     "start": "Started",
     "layout": "Read differently",
-    "reassign": "Handed over",
+    "reassign": "Reassigned",
     "cancel": "Cancelled",
     "retry": "Tried again",
 }
@@ -120,10 +120,10 @@ def waiting_state(state: str, *, ended: bool = False) -> str:
     """
     if state in (_S.COLUMN_MAPPING, _S.CELL_MAPPING):
         return f"{STATES[SpreadsheetState(state)].text} to map"
-    said = state.replace("_", " ").capitalize() or "Attention"
-    return f"{said}, not all removed" if ended else said
+    announcement = state.replace("_", " ").capitalize() or "Attention"
+    return f"{announcement}, not all removed" if ended else announcement
 
 
 def type_title(name: str, titles: Mapping[str, str]) -> str:
-    """What an import type is called; its name in plain words where nobody declares it any more."""
+    """What an import type is called; its name in plain words where it is no longer declared."""
     return titles.get(name) or name.replace("_", " ").capitalize()

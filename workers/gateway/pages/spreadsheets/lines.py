@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
-from workers.gateway.pages.rendering import ago
+from workers.gateway.pages.renderer import ago
 from workers.gateway.pages.spreadsheets.forms import (
     CREATE,
     LEFT_OUT,
@@ -54,7 +54,7 @@ class ColumnLine:
     chosen: str
     """What the page has selected."""
     note: str
-    """What somebody else did to it meanwhile."""
+    """What another person changed about it meanwhile."""
     options: Sequence[tuple[str, Sequence[FieldOption]]]
     suggestions: Sequence[Suggestion]
 
@@ -65,7 +65,7 @@ class ColumnLine:
 
     @property
     def is_open(self) -> bool:
-        """Nobody has said anything about it."""
+        """There is no decision about it so far."""
         return self.column.status is MappingStatus.UNMATCHED
 
 
@@ -98,12 +98,12 @@ class ValueLine:
 
     @property
     def is_open(self) -> bool:
-        """Nobody has said anything about it."""
+        """There is no decision about it so far."""
         return self.cell.status is MappingStatus.UNMATCHED
 
 
 class Trail:
-    """Who has decided lately, for telling others."""
+    """The latest decisions, to inform others."""
 
     def __init__(self, records: Sequence[DecisionRecord]) -> None:
         """Take the newest decisions, the newest first."""
@@ -118,7 +118,7 @@ class Trail:
 
     def latest(self) -> str:
         """Who decided anything last."""
-        return self._records[0].by if self._records else "Somebody"
+        return self._records[0].by if self._records else "Another person"
 
 
 def column_lines(
@@ -185,7 +185,7 @@ def unsaved(form: Form, panel: str, choices: Mapping[int, Choice]) -> tuple[str,
 def _merged(
     shown: str, choice: Choice | None, words: Callable[[str], str], by: str
 ) -> tuple[str, str]:
-    """What the page selects, and what it says about a change by somebody else."""
+    """What the page selects, and its message about a change by another person."""
     if choice is None:
         return shown, ""
     mine = choice.chosen if choice.changed else shown

@@ -62,7 +62,7 @@ async def values(
         page = last
     items = list(found.items)
     if choices:
-        # Somebody else has decided some of them: they are not open any more, but still of interest.
+        # Others have decided some of them: they are no longer open, but still of interest.
         there = {cell.id for cell in items}
         kept = await chosen_cells(service, who, row.uuid, choices)
         items = [*(cell for cell in kept if cell.id not in there), *items]
@@ -94,7 +94,7 @@ async def done(
     outcome: Outcome | None,
     page: int,
 ) -> dict[str, Any]:
-    """What became of the rows."""
+    """Outcome of the rows."""
     undo = await service.undo_view(who, row.uuid)
     conflicts = None
     if undo is not None and undo.counts.left_alone:
@@ -125,7 +125,7 @@ async def _trail(
     row: SpreadsheetRow,
     choices: Mapping[int, Choice] | None,
 ) -> Trail:
-    """Needed only to say who was faster."""
+    """Needed only to name who was faster."""
     if not choices:
         return Trail(())
     return Trail((await service.decisions(who, row.uuid, size=_TRAIL)).items)

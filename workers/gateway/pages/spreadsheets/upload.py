@@ -7,7 +7,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from workers.gateway.http.upload import Upload
-from workers.gateway.pages.rendering import is_fragment
+from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.services.errors import Forbidden, Refused, ServiceError
 
@@ -67,10 +67,10 @@ class UploadPages:
         return RedirectResponse(address, 303)
 
     def _name_context(self, fields: dict[str, str]) -> None:
-        """From what the form calls the surroundings to their id and their organisation.
+        """Split the form's choice of a context into its id and its organisation.
 
         Raises:
-            Refused: They are none of this type's: an event has no members.
+            Refused: It is none of this type's: an event has no members.
         """
         table, _, rest = fields.pop("contextId", "").partition(":")
         wanted = fields.get("importType")
@@ -82,7 +82,7 @@ class UploadPages:
         fields["contextId"], _, fields["organisationId"] = rest.partition(":")
 
     async def _groups(self, visitor: Visitor) -> Sequence[ContextGroup]:
-        found = await self._site.service.surroundings(visitor.who)
+        found = await self._site.service.contexts(visitor.who)
         of_several = len(visitor.who.organisations) > 1
         titles = {
             it.context.table: it.context.title for it in self._site.service.types() if it.context

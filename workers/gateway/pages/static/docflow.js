@@ -6,7 +6,7 @@
   const find = (selector, within = document) => within.querySelector(selector);
   const AWAY = "#away";
 
-  function say(sentence) {
+  function announce(sentence) {
     const announcer = find("#announcer");
     if (announcer) announcer.textContent = sentence;
   }
@@ -21,7 +21,7 @@
     find("#sign-in")?.focus();
   }
 
-  // A gateway that does not answer is told once, and the notice goes when it is back.
+  // A gateway that does not answer is reported once; the notice disappears when it is back.
   function away(sentence) {
     const notice = find(AWAY);
     if (!notice) return;
@@ -34,7 +34,7 @@
     if (!context || context.response) return;
     away(
       context.request.method === "GET"
-        ? "docflow does not answer at the moment. This page goes on by itself as soon as it does."
+        ? "docflow does not answer at the moment. This page continues by itself as soon as it does."
         : "docflow did not answer, so nothing was saved. What you chose is still on this page: try again in a moment.",
     );
   });
@@ -45,10 +45,10 @@
   });
 
   document.addEventListener("htmx:before:request", (event) => {
-    if (event.detail.ctx.request.method === "POST") say("One moment …");
+    if (event.detail.ctx.request.method === "POST") announce("One moment …");
   });
 
-  // Whoever worked inside of what was replaced goes on at its top, not at the start of the page.
+  // A person who worked inside the replaced part continues at its top, not at the start of the page.
   let focusWasInside = false;
 
   document.addEventListener("htmx:before:swap", (event) => {
@@ -86,7 +86,7 @@
     select.value = button.dataset.pick;
     select.dispatchEvent(new Event("change", { bubbles: true }));
     select.focus();
-    say(button.dataset.said);
+    announce(button.dataset.announcement);
   }, true);
 
   // Searching for what a value means: Enter takes the first, arrow down goes into the list. An
@@ -182,16 +182,16 @@
       button.disabled = false;
       area.hidden = true;
     };
-    let told = -1;
+    let announced = -1;
     request.upload.addEventListener("progress", (event) => {
       if (!event.lengthComputable) return;
       const percent = Math.floor((100 * event.loaded) / event.total);
       bar.value = percent;
       text.textContent = percent < 100 ? `${percent} % sent` : "All sent. One moment …";
       // A reader would never get to the end of a sentence for each percent.
-      if (Math.floor(percent / 25) !== told) {
-        told = Math.floor(percent / 25);
-        say(text.textContent);
+      if (Math.floor(percent / 25) !== announced) {
+        announced = Math.floor(percent / 25);
+        announce(text.textContent);
       }
     });
     request.addEventListener("load", () => {

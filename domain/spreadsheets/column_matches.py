@@ -1,4 +1,4 @@
-"""What the columns of a spreadsheet mean, as far as their headers tell."""
+"""What the columns of a spreadsheet mean, as far as their headers show."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingStatus
 from domain.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.match_keys import header_key
 from domain.spreadsheets.similarity import Lookalikes
-from domain.spreadsheets.spelling import header_key
 from domain.tabular.fields import normalise
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
@@ -37,7 +37,7 @@ def match_columns(
     fields: Sequence[SheetField],
     remembered: Mapping[str, str],
 ) -> tuple[ColumnMapping, ...]:
-    """Find out what columns mean: by name, by other names, by what people said before.
+    """Find out what columns mean: by name, by other names, by earlier decisions.
 
     Likeness never decides, it only suggests. No two columns get one field: the better match has
     it, of equals the first, and the other column has it as a suggestion.

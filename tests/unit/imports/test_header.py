@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import InvalidDocument
-from domain.imports.matching import HEADER_WITHIN, find_header, match_header
+from domain.imports.header import HEADER_WITHIN, find_header, match_header
 from domain.imports.tables import CREW, EQUIPMENT, MTO
 from domain.tabular.rows import Cell
 

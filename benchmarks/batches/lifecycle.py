@@ -65,7 +65,7 @@ async def compare(folder: Path, rounds: int) -> Table:
         ("latency per call", "bare script s", "docflow s", "ratio"),
         notes=[
             "The bare script makes the same calls of the same adapters one after the other, and "
-            "waits as long where AWS says so; median (extremes) of the rounds."
+            "waits as long where AWS asks for it; median (extremes) of the rounds."
         ],
     )
     for latency in LATENCIES:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.spreadsheets import ColumnMapping, MappingStatus
+from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField, squash
-from domain.spreadsheets.matching import column_name, match_columns
 from domain.spreadsheets.types import SheetTypes
 from tests.support.chaos import examples
 from tests.support.sheets import SHIRTS
@@ -100,7 +100,7 @@ def test_name_is_the_last_name_beside_a_first_name() -> None:
     ]
 
 
-def test_what_people_said_before_comes_after_names_and_aliases() -> None:
+def test_earlier_decisions_rank_after_names_and_aliases() -> None:
     memory = {"Klub-Nr.": "BIB", "vorname": "LAST_NAME", "Hose": "NO_SUCH_FIELD", "★": "TEAM"}
     club, first, trousers, star = match("KLUB NR", "Vorname", "Hose", "★", remembered=memory)
     assert (club.target, club.confidence, club.status) == ("BIB", 0.9, MappingStatus.AUTO_MATCHED)

@@ -1,4 +1,4 @@
-"""What a notice says to people."""
+"""Subject and body of a notice."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,25 +8,24 @@ from contracts.spreadsheets import Notice
 _SUBJECTS: Final[Mapping[str, str]] = {
     "reminder": "waits for you",
     "escalation": "has been waiting for long",
-    "abandoned": "was closed, because nobody answered",
+    "abandoned": "was cancelled, because it had no answer",
     "parked": "needs an operator",
 }
 _WHY: Final[Mapping[str, str]] = {
     "reminder": "This import pauses until you answer. Nothing is lost in the meantime.",
-    "escalation": "Nobody has answered this import so far. You get this mail because you look "
-    "after it, or are asked to when others do not.",
+    "escalation": "This import has had no answer so far. You get this mail because you are "
+    "responsible for it, or because reminders to others had no answer.",
     "abandoned": "This import waited for an answer for as long as it may, and was cancelled. "
-    "Upload the file again to start anew.",
-    "parked": "A step of this import could not be done. Put the cause right, then have it tried "
-    "again.",
+    "Upload the file again to start over.",
+    "parked": "A step of this import failed. Remove the cause, then retry the step. again.",
 }
 _SUBJECT_CHARACTERS: Final = 150
 
 
 def subject_of(notice: Notice) -> str:
     """One line that names the file and what is the matter."""
-    says = _SUBJECTS.get(notice.kind, "has news")
-    return f"{_one_line(notice.filename)[:_SUBJECT_CHARACTERS]} {says}"
+    summary = _SUBJECTS.get(notice.kind, "has news")
+    return f"{_one_line(notice.filename)[:_SUBJECT_CHARACTERS]} {summary}"
 
 
 def body_of(notice: Notice) -> str:
@@ -42,7 +41,7 @@ def body_of(notice: Notice) -> str:
         f"Since:     {notice.waiting_since:%Y-%m-%d %H:%M} {notice.waiting_since.tzname() or ''}",
     ]
     if notice.link:
-        lines.append(f"Go on at:  {_one_line(notice.link)}")
+        lines.append(f"Continue:   {_one_line(notice.link)}")
     lines += ["", _WHY.get(notice.kind, "")]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 

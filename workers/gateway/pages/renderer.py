@@ -33,7 +33,7 @@ def percent(score: float) -> str:
 
 
 def ago(then: datetime, now: datetime | None = None) -> str:
-    """How long something has been so, in the largest unit that says something."""
+    """How long something has been so, in the largest suitable unit."""
     passed = (now or datetime.now(UTC)) - then
     for step, unit in _STEPS:
         if passed >= step:
@@ -84,7 +84,7 @@ class Templates:
         headers: Mapping[str, str] | None = None,
         **context: Any,
     ) -> Response:
-        """Render a template; nothing of it may be kept by anybody on the way."""
+        """Render a template; no cache may store it."""
         html = self._environment.get_template(template).render(context)
         return HTMLResponse(html, status, {"Cache-Control": "no-store", **(headers or {})})
 

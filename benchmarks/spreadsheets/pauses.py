@@ -17,7 +17,7 @@ _UPDATES: Final = 300
 
 
 async def measure(folder: Path) -> Table:
-    """Start them straight on Temporal, then answer some that nobody has touched."""
+    """Start them straight on Temporal, then answer some that are still untouched."""
     with postgres_server(durable=True) as database:
         async with open_sheet_stack(folder / "stack", database) as stack:
             idle = resident_bytes(stack.worker)
@@ -43,7 +43,7 @@ async def measure(folder: Path) -> Table:
 
 
 async def _answer(stack: SheetStack, uuid: str) -> float:
-    """Say that the unknown column is left out; how many seconds that takes."""
+    """Leave the unknown column out; return the seconds that takes."""
     began = time.perf_counter()
     answer = await stack.api.put(
         f"/api/imports/{uuid}/column-mappings", json=[{"id": UNKNOWN, "ignore": True}]
