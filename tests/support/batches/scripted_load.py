@@ -43,7 +43,7 @@ def unreadable(message: str = "the file is cut off") -> ApplicationError:
 
 
 @dataclass
-class LoadWorld:
+class ScriptedLoad:
     """Answers for every step of a load, with checkpoints, and a record of what was asked."""
 
     duplicate_of: str | None = None

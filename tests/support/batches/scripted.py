@@ -111,7 +111,7 @@ def again(key: BatchKey = KEY) -> RedriveRequested:
 
 
 @dataclass
-class BatchWorld:
+class ScriptedBatch:
     """Answers for every activity of a batch, and a record of what was asked."""
 
     validations: list[Validation] = field(
@@ -240,11 +240,11 @@ def _next(answers: list[Any]) -> Any:
 
 
 @dataclass
-class SweeperWorld:
+class ScriptedSweep:
     """A cloud in which some batches have left something behind."""
 
     keys: tuple[BatchKey, ...]
-    batch: BatchWorld = field(default_factory=BatchWorld)
+    batch: ScriptedBatch = field(default_factory=ScriptedBatch)
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
@@ -255,7 +255,7 @@ class SweeperWorld:
         return Orphans(keys=self.keys)
 
 
-class CaseScript(BatchWorld):
+class ScriptedCase(ScriptedBatch):
     """A case whose table is a dictionary; its batches are scripted."""
 
     def __init__(self) -> None:

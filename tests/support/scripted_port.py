@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 
-class Scripted:
+class ScriptedPort:
     """Answers what it is told to, in order, the last one for ever; remembers what it was asked.
 
     An answer that is an exception is raised. A call without an answer returns None. Methods whose

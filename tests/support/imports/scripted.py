@@ -47,7 +47,7 @@ def import_message(**fields: Any) -> ImportMessage:
 
 
 @dataclass
-class World:
+class ScriptedImport:
     """Scripted activities that remember what they were asked."""
 
     path: str = "local"
