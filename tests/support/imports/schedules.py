@@ -21,7 +21,7 @@ from contracts.imports import Closing, HandlerOutcome, ImportState
 from domain.tabular.rows import Cell
 from tests.support.imports.activities import environment, message_of, work_of
 
-SAMPLES = Path(__file__).parents[2] / "samples"
+SAMPLES = Path(__file__).parents[3] / "samples"
 
 
 @dataclass
