@@ -1,14 +1,13 @@
-"""A scripted world for the loads of documents."""
+"""Scripted activities of the loads of documents."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.batches.document_load import DocumentLoads
 from contracts.batches import (
     DocumentAttachments,
     DocumentProcessed,
@@ -21,6 +20,7 @@ from contracts.batches import (
 )
 from contracts.blobs import BlobRef
 from contracts.errors import UNREADABLE_DOCUMENT
+from tests.support.scripted import ScriptedActivities
 
 SOURCE = BlobRef(name="in/plan.pdf", size=9, sha256="ab" * 32, etag="1")
 PROCESSED = DocumentProcessed(case_id=7, batch_id=3, document_id="DOC-1", blob_name=SOURCE.name)
@@ -38,69 +38,69 @@ ATTACHMENTS = DocumentAttachments.model_validate(
 
 
 def unreadable(message: str = "the file is cut off") -> ApplicationError:
-    """What a step says about a document that nobody can read."""
+    """What a step says about a document that cannot be read."""
     return ApplicationError(message, type=UNREADABLE_DOCUMENT, non_retryable=True)
 
 
-@dataclass
-class ScriptedLoad:
-    """Answers for every step of a load, with checkpoints, and a record of what was asked."""
+class ScriptedLoad(ScriptedActivities):
+    """Every step of a load, with its checkpoint.
 
-    duplicate_of: str | None = None
-    fails: dict[str, list[Exception]] = field(
-        default_factory=lambda: defaultdict[str, list[Exception]](list)
-    )
-    """What a step raises the next times that it is called."""
-    held: set[str] = field(default_factory=set[str])
-    """Steps that do not end before they are cancelled."""
-    stubborn: set[str] = field(default_factory=set[str])
-    """Held steps that end as if nothing were when they are cancelled."""
-    fails_when_cancelled: ApplicationError | None = None
-    """What a held step raises instead."""
-    is_final: bool = False
-    done: set[LoadStep] = field(default_factory=set[LoadStep])
-    calls: list[str] = field(default_factory=list[str])
-    orders: list[StepOrder] = field(default_factory=list[StepOrder])
-    given_up: list[GiveUp] = field(default_factory=list[GiveUp])
-    working: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a held step has begun."""
+    Args:
+        duplicate_of: The document that the first step finds this one to be a copy of.
+        held: Steps that do not end before they are cancelled.
+        stubborn: Held steps that end as if nothing were when they are cancelled.
+        fails_when_cancelled: What a held step raises when it is cancelled.
+        is_final: A document that is given up has no further try.
+        done: Steps that an earlier run has done.
+    """
 
-    def activities(self) -> list[Callable[..., Any]]:
-        """For the worker."""
+    def __init__(
+        self,
+        duplicate_of: str | None = None,
+        held: Iterable[str] = (),
+        stubborn: Iterable[str] = (),
+        fails_when_cancelled: ApplicationError | None = None,
+        is_final: bool = False,
+        done: Iterable[LoadStep] = (),
+    ) -> None:
+        self.orders: list[StepOrder] = []
+        self._duplicate_of = duplicate_of
+        self._stubborn = set(stubborn)
+        self._fails_when_cancelled = fails_when_cancelled
+        self._done = set(done)
+        super().__init__(
+            DocumentLoads,
+            results={
+                "give_up": lambda lost: GivenUp(final=is_final),
+                **{step: partial(self._take, step) for step in LoadStep},
+            },
+            held=held,
+        )
 
-        @activity.defn(name="batches.give_up")
-        async def give_up(lost: GiveUp) -> GivenUp:
-            await self._begin("give_up")
-            self.given_up.append(lost)
-            return GivenUp(final=self.is_final)
+    @property
+    def given_up(self) -> list[GiveUp]:
+        """Every attempt to give a document up."""
+        return self.inputs["give_up"]
 
-        return [*(self._step(step) for step in LoadStep), give_up]
+    async def begin(self, name: str, work: Any) -> None:
+        """Record the orders of all steps in one list."""
+        if name != "give_up":
+            self.orders.append(work)
+        await super().begin(name, work)
 
-    def _step(self, step: LoadStep) -> Callable[..., Any]:
-        async def take(order: StepOrder) -> StepOutcome:
-            self.orders.append(order)
-            await self._begin(step)
-            resumed = step in self.done
-            self.done.add(step)
-            if step is not LoadStep.DEDUPE:
-                return StepOutcome(resumed=resumed)
-            return StepOutcome(source=SOURCE, duplicate_of=self.duplicate_of, resumed=resumed)
-
-        return activity.defn(name=f"batches.{step}")(take)
-
-    async def _begin(self, name: str) -> None:
-        self.calls.append(name)
-        if self.fails[name]:
-            raise self.fails[name].pop(0)
-        if name not in self.held:
-            return
-        self.working.set()
+    async def hold(self, name: str) -> None:
+        """End as the test says when a held step is cancelled."""
         try:
-            while True:
-                activity.heartbeat()
-                await asyncio.sleep(0.05)
+            await super().hold(name)
         except asyncio.CancelledError:
-            if self.fails_when_cancelled is not None:
-                raise self.fails_when_cancelled from None
-            if name not in self.stubborn:
+            if self._fails_when_cancelled is not None:
+                raise self._fails_when_cancelled from None
+            if name not in self._stubborn:
                 raise
+
+    def _take(self, step: LoadStep, order: StepOrder) -> StepOutcome:
+        resumed = step in self._done
+        self._done.add(step)
+        if step is not LoadStep.DEDUPE:
+            return StepOutcome(resumed=resumed)
+        return StepOutcome(source=SOURCE, duplicate_of=self._duplicate_of, resumed=resumed)

@@ -1,14 +1,16 @@
 """An import whose every activity is scripted."""
 
-import asyncio
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
-from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.imports.deletes import DeleteImports
+from activities.imports.lifecycle import ImportLifecycle
+from activities.imports.rows import RowImports
+from activities.imports.schedules import ScheduleImports
+from activities.imports.uploads import UploadImports
 from contracts.blobs import BlobRef
 from contracts.errors import PERMANENT
 from contracts.imports import (
@@ -25,6 +27,10 @@ from contracts.imports import (
     Problem,
 )
 from domain.imports.registry import REGISTRY
+from tests.support.scripted import ScriptedActivities
+
+CLASSES = (ImportLifecycle, RowImports, ScheduleImports, DeleteImports, UploadImports)
+_HANDLERS = tuple(handler.value.rpartition(".")[2] for handler in Handler)
 
 OUTCOME = HandlerOutcome(
     counts=Counts(created=3, rejected=1),
@@ -46,65 +52,80 @@ def import_message(**fields: Any) -> ImportMessage:
     )
 
 
-@dataclass
-class ScriptedImport:
-    """Scripted activities that remember what they were asked."""
+class ScriptedImport(ScriptedActivities):
+    """Activities of an import.
 
-    path: str = "local"
-    skip: str | None = None
-    failures: list[BaseException] = field(default_factory=list[BaseException])
-    """Raised by the handler, one per call, before it succeeds."""
-    outcomes: list[HandlerOutcome] = field(default_factory=list[HandlerOutcome])
-    """What the handler returns, one per call; then the usual."""
-    finish_failures: list[BaseException] = field(default_factory=list[BaseException])
-    block: bool = False
-    """The handler works until it is cancelled."""
-    block_finish: bool = False
-    """The first record takes until it is cancelled."""
-    working: asyncio.Event = field(default_factory=asyncio.Event)
-    prepared: list[ImportMessage] = field(default_factory=list[ImportMessage])
-    handled: list[HandlerInput] = field(default_factory=list[HandlerInput])
-    closed: list[Closing] = field(default_factory=list[Closing])
-    handlers: list[str] = field(default_factory=list[str])
+    Args:
+        path: Where the handler runs, `local` or `remote`.
+        skip: Why there is nothing to import.
+        failures: Raised by the handler, one per call, before it succeeds.
+        outcomes: What the handler returns, one per call; then the usual.
+        finish_failures: Raised when a result is recorded, one per call, before it succeeds.
+        block: The handler works until it is cancelled.
+        block_finish: The first record takes until it is cancelled.
+    """
 
-    def activities(self) -> list[Callable[..., Any]]:
-        @activity.defn(name="imports.prepare")
-        async def prepare(order: ImportOrder) -> Preparation:
-            self.prepared.append(order.message)
-            if self.skip:
-                return Preparation(skip=self.skip)
-            return Preparation(
-                plan=ImportPlan(facts=REGISTRY[order.message.document_type], path=self.path)
-            )
+    def __init__(
+        self,
+        path: str = "local",
+        skip: str | None = None,
+        failures: Iterable[BaseException] = (),
+        outcomes: Iterable[HandlerOutcome] = (),
+        finish_failures: Iterable[BaseException] = (),
+        block: bool = False,
+        block_finish: bool = False,
+    ) -> None:
+        self._failures = list(failures)
+        self._outcomes = list(outcomes)
+        self.prepared: list[ImportMessage] = []
+        self.handled: list[HandlerInput] = []
+        """Every attempt."""
+        self.closed: list[Closing] = []
+        """What could be recorded."""
+        self.handlers: list[str] = []
+        """Names of the handlers' activities, every attempt."""
+        preparation = Preparation(skip=skip) if skip else None
+        super().__init__(
+            *CLASSES,
+            results={
+                "prepare": lambda order: preparation or _planned(order, path),
+                "finish": self._close,
+                **dict.fromkeys(_HANDLERS, lambda work: self._outcome()),
+            },
+            # The handlers share one list: a run has one of them.
+            fails={"finish": finish_failures},
+            held={*(_HANDLERS if block else ()), *(("finish",) if block_finish else ())},
+        )
+        self.fails |= dict.fromkeys(_HANDLERS, self._failures)
 
-        @activity.defn(name="imports.finish")
-        async def finish(closing: Closing) -> HandlerOutcome:
-            if self.block_finish:
-                self.block_finish = False
-                self.working.set()
-                await asyncio.Event().wait()
-            if self.finish_failures:
-                raise self.finish_failures.pop(0)
-            self.closed.append(closing)
-            return closing.outcome or HandlerOutcome(counts=Counts(created=2))
+    async def begin(self, name: str, work: Any) -> None:
+        """Record what is prepared and handled."""
+        if name == "prepare":
+            self.prepared.append(work.message)
+        if name in _HANDLERS:
+            self.handlers.append(f"imports.{name}")
+            self.handled.append(work)
+        await super().begin(name, work)
 
-        def handler(name: str) -> Callable[..., Any]:
-            @activity.defn(name=name)
-            async def handle(work: HandlerInput) -> HandlerOutcome:
-                self.handlers.append(name)
-                self.handled.append(work)
-                if self.failures:
-                    raise self.failures.pop(0)
-                if self.block:
-                    self.working.set()
-                    while True:
-                        activity.heartbeat()
-                        await asyncio.sleep(0.1)
-                return self.outcomes.pop(0) if self.outcomes else OUTCOME
+    async def hold(self, name: str) -> None:
+        """Hold the record of a result once only."""
+        try:
+            await super().hold(name)
+        finally:
+            if name == "finish":
+                self.held.discard(name)
 
-            return handle
+    def _close(self, closing: Closing) -> HandlerOutcome:
+        self.closed.append(closing)
+        return closing.outcome or HandlerOutcome(counts=Counts(created=2))
 
-        return [prepare, finish, *(handler(name.value) for name in Handler)]
+    def _outcome(self) -> HandlerOutcome:
+        return self._outcomes.pop(0) if self._outcomes else OUTCOME
+
+
+def _planned(order: ImportOrder, path: str) -> Preparation:
+    facts = REGISTRY[order.message.document_type]
+    return Preparation(plan=ImportPlan(facts=facts, path=path))
 
 
 def permanent(text: str = "sheet 'Costs' is not in the workbook") -> ApplicationError:

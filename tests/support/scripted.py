@@ -1,0 +1,121 @@
+"""Activities that answer as a test says, under the names and types of the real ones."""
+
+import asyncio
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_type_hints
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+
+class ScriptedActivities:
+    """Stands for every activity of some classes, and records what it is asked.
+
+    Activities are named by the last word of their name: `look` is `batches.look`. A call is
+    recorded, raises the next failure of that name, waits while the name is held, and returns its
+    result.
+
+    Args:
+        classes: Classes whose methods are the activities.
+        results: Result by name. A function is called with the activity's input, and may be a
+            coroutine function. A name without a result returns None if the activity does; any
+            other fails the run, and says which result is missing.
+        fails: What the next calls raise, by name, in order.
+        held: Names whose calls do not end before they are cancelled, or the name is taken away.
+    """
+
+    def __init__(
+        self,
+        *classes: type,
+        results: Mapping[str, Any] | None = None,
+        fails: Mapping[str, Iterable[BaseException]] | None = None,
+        held: Iterable[str] = (),
+    ) -> None:
+        self.classes = classes
+        self.results: dict[str, Any] = dict(results or {})
+        self.fails: dict[str, list[BaseException]] = defaultdict(list)
+        for name, failures in (fails or {}).items():
+            self.fails[name] = list(failures)
+        self.held: Any = set(held)
+        self.calls: list[str] = []
+        """Names, in order; every attempt counts."""
+        self.inputs: dict[str, list[Any]] = defaultdict(list)
+        """What each activity was asked, by name; every attempt counts."""
+        self.working = asyncio.Event()
+        """Set when a held activity has begun."""
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [self._scripted(method) for each in self.classes for method in _activities_of(each)]
+
+    def made(self, name: str) -> int:
+        """How often an activity was called."""
+        return self.calls.count(name)
+
+    def is_held(self, name: str) -> bool:
+        """Whether a call of an activity has to wait."""
+        return name in self.held
+
+    async def begin(self, name: str, work: Any) -> None:
+        """Record a call; fail or wait as the test says."""
+        self.calls.append(name)
+        self.inputs[name].append(work)
+        if self.fails.get(name):
+            raise self.fails[name].pop(0)
+        if self.is_held(name):
+            self.working.set()
+            await self.hold(name)
+
+    async def hold(self, name: str) -> None:
+        """Wait, with heartbeats, until an activity is no longer held."""
+        while self.is_held(name):
+            if not activity.info().is_local:
+                activity.heartbeat()
+            await asyncio.sleep(0.05)
+
+    def _scripted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        full_name = activity._Definition.must_from_callable(real).name
+        assert full_name is not None, f"{real.__qualname__} takes any name"
+        name = full_name.rpartition(".")[2]
+        hints = get_type_hints(real)
+        expected = hints.get("return", type(None))
+
+        async def answer(work: Any) -> Any:
+            await self.begin(name, work)
+            if name not in self.results and expected is not type(None):
+                text = f"the test gives no result for {full_name}: add it to `results`"
+                raise ApplicationError(text, non_retryable=True)
+            result = self.results.get(name)
+            if callable(result):
+                result = result(work)
+            return await result if inspect.isawaitable(result) else result
+
+        # The worker decodes the input by these.
+        (parameter,) = list(inspect.signature(real).parameters)[1:]
+        answer.__annotations__ = {"work": hints[parameter], "return": expected}
+        return activity.defn(name=full_name)(answer)
+
+
+def scripted(
+    *classes: type,
+    results: Mapping[str, Any] | None = None,
+    fails: Mapping[str, Iterable[BaseException]] | None = None,
+    held: Iterable[str] = (),
+) -> ScriptedActivities:
+    """The activities of some classes, scripted; arguments are those of `ScriptedActivities`."""
+    return ScriptedActivities(*classes, results=results, fails=fails, held=held)
+
+
+def next_of(answers: list[Any]) -> Any:
+    """The first of some answers, which is taken off; the last one stays."""
+    return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def _activities_of(each: type) -> list[Callable[..., Any]]:
+    return [
+        method
+        for _, method in inspect.getmembers(each, inspect.isfunction)
+        if activity._Definition.from_callable(method)
+    ]
