@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.batches import (
@@ -14,8 +13,6 @@ from contracts.batches import (
     BatchProgress,
     CancelMode,
     CaseOrder,
-    Line,
-    NoteEvents,
     Phase,
     PolledDepth,
     Purpose,
@@ -176,17 +173,8 @@ async def _refused_then_two_batches(handle: Handle, world: ScriptedCase) -> None
     await _two_batches(handle, world)
 
 
-class _LateTable(ScriptedCase):
-    """The table of batches is unavailable at first."""
-
-    @activity.defn(name="batches.note")
-    async def _note(self, noted: NoteEvents) -> Line:
-        await self._begin("note")
-        return await super()._note(noted)
-
-
 def _unavailable_table() -> ScriptedCase:
-    world = _LateTable()
+    world = ScriptedCase()
     world.fails["note"] = [denied("no database")]
     return world
 
@@ -227,9 +215,8 @@ def held(step: str) -> ScriptedBatch:
 class _Healing(ScriptedBatch):
     """Each pass over the dead letters leaves one less of them."""
 
-    @activity.defn(name="batches.look")
-    async def _look(self, work: StepInput) -> PolledDepth:
-        await self._begin("look")
+    def look(self, work: StepInput) -> PolledDepth:
+        """What polling finds."""
         return depth(dead=2 - len(self.passes))
 
 

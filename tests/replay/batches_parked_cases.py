@@ -192,9 +192,9 @@ def _parked_at(*steps: str, **fields: Any) -> ScriptedBatch:
 class _Deaf(ScriptedBatch):
     """A held step ends as if nothing were when it is cancelled."""
 
-    async def _begin(self, name: str) -> None:
+    async def wait(self, name: str) -> None:
         with contextlib.suppress(asyncio.CancelledError):
-            await super()._begin(name)
+            await super().wait(name)
 
 
 def _deaf(step: str) -> ScriptedBatch:

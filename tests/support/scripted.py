@@ -41,8 +41,8 @@ class ScriptedActivities:
         self.held: Any = set(held)
         self.calls: list[str] = []
         """Names, in order; every attempt counts."""
-        self.inputs: dict[str, list[Any]] = defaultdict(list)
-        """What each activity was asked, by name; every attempt counts."""
+        self.received: dict[str, list[Any]] = defaultdict(list)
+        """Input of every attempt, by name."""
         self.working = asyncio.Event()
         """Set when a held activity has begun."""
 
@@ -61,14 +61,14 @@ class ScriptedActivities:
     async def begin(self, name: str, work: Any) -> None:
         """Record a call; fail or wait as the test says."""
         self.calls.append(name)
-        self.inputs[name].append(work)
+        self.received[name].append(work)
         if self.fails.get(name):
             raise self.fails[name].pop(0)
         if self.is_held(name):
             self.working.set()
-            await self.hold(name)
+            await self.wait(name)
 
-    async def hold(self, name: str) -> None:
+    async def wait(self, name: str) -> None:
         """Wait, with heartbeats, until an activity is no longer held."""
         while self.is_held(name):
             if not activity.info().is_local:

@@ -1,15 +1,20 @@
-"""A scripted world for the runs of batches."""
+"""Scripted activities of the runs of batches and cases, and their events."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.batches.case_backlog import CaseBacklog
+from activities.batches.completion import BatchCompletion
+from activities.batches.drain import BatchDrain
+from activities.batches.orphans import BatchOrphans
+from activities.batches.plans import BatchPlans
+from activities.batches.provisioning import BatchProvisioning
+from activities.batches.teardown import BatchTeardown
+from activities.batches.validation import BatchValidation
 from contracts.batches import (
     Announce,
     BatchEndFinished,
@@ -35,13 +40,23 @@ from contracts.batches import (
     SkipBatch,
     StepDone,
     StepInput,
-    SweepOrder,
-    Validate,
     Validation,
     ValidationOutcome,
     WaitingBatch,
 )
 from contracts.errors import PERMANENT
+from tests.support.scripted import ScriptedActivities, next_of, scripted
+
+CLASSES = (
+    CaseBacklog,
+    BatchValidation,
+    BatchPlans,
+    BatchProvisioning,
+    BatchDrain,
+    BatchCompletion,
+    BatchTeardown,
+)
+"""Their activities make up a batch and its case; those of sweeps and loads stand apart."""
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PLAN = BatchPlan(
@@ -71,12 +86,12 @@ REMOVING = (
 
 
 def denied(message: str = "no rights") -> ApplicationError:
-    """What an activity says when trying again cannot help."""
+    """A failure that no retry helps."""
     return ApplicationError(message, type=PERMANENT, non_retryable=True)
 
 
 def depth(queue: int = 0, dead: int = 0, loads: int = 0) -> PolledDepth:
-    """What a look at the queues says."""
+    """What polling the queues finds."""
     return PolledDepth(
         at=datetime(2026, 1, 1, tzinfo=UTC),
         queue=QueueDepth(visible=queue),
@@ -110,149 +125,104 @@ def again(key: BatchKey = KEY) -> RedriveRequested:
     return RedriveRequested(case_id=key.case_id, batch_id=key.batch_id)
 
 
-@dataclass
-class ScriptedBatch:
-    """Answers for every activity of a batch, and a record of what was asked."""
+class ScriptedBatch(ScriptedActivities):
+    """Activities of a batch.
 
-    validations: list[Validation] = field(
-        default_factory=lambda: [Validation(outcome=ValidationOutcome.CONTINUE)]
-    )
-    """Answers in order; the last one stands."""
-    depths: list[PolledDepth] = field(default_factory=lambda: [depth()])
-    """Answers in order; the last one stands."""
-    fails: dict[str, list[ApplicationError]] = field(
-        default_factory=lambda: defaultdict[str, list[ApplicationError]](list)
-    )
-    """What an activity raises the next times that it is called."""
-    held: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
-    """Activities that do not end before this is set, or they are cancelled."""
-    keeps: bool = False
-    """The dead-letter queue is not empty at the end."""
-    counts: DocumentCounts = field(default_factory=lambda: DocumentCounts(loaded=2))
-    calls: list[str] = field(default_factory=list[str])
-    working: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a held activity has begun."""
-    announced: list[Announce] = field(default_factory=list[Announce])
-    closings: list[Closing] = field(default_factory=list[Closing])
-    skips: list[SkipBatch] = field(default_factory=list[SkipBatch])
-    passes: list[RedriveOrder] = field(default_factory=list[RedriveOrder])
-    inputs: list[StepInput] = field(default_factory=list[StepInput])
+    Attributes:
+        validations: Answers in order; the last one stays.
+        depths: What polling finds, in order; the last one stays.
+        keeps: The dead-letter queue is not empty at the end.
+        counts: Documents of the batch at its end.
+        held: Activities that do not end before their event is set, or they are cancelled.
+        inputs: Those of the steps that make and remove resources.
+    """
+
+    def __init__(
+        self,
+        validations: Sequence[Validation] = (Validation(outcome=ValidationOutcome.CONTINUE),),
+        depths: Sequence[PolledDepth] | None = None,
+        *,
+        keeps: bool = False,
+        counts: DocumentCounts | None = None,
+    ) -> None:
+        self.validations = list(validations)
+        self.depths = list(depths or [depth()])
+        self.keeps = keeps
+        self.counts = counts or DocumentCounts(loaded=2)
+        self.inputs: list[StepInput] = []
+        super().__init__(
+            *CLASSES,
+            results={
+                "validate": lambda asked: next_of(self.validations),
+                "plan": PLAN,
+                "look": self.look,
+                "redrive": Redriven(moved=1),
+                "close": lambda closing: self.counts,
+                **dict.fromkeys(MAKING, StepDone(state=ResourceState.READY)),
+                **dict.fromkeys(REMOVING, StepDone(state=ResourceState.GONE)),
+                "delete_dead_letters": self._delete_dead_letters,
+            },
+        )
+        self.held: dict[str, asyncio.Event] = {}
+
+    @property
+    def announced(self) -> list[Announce]:
+        """Announcements, every attempt."""
+        return self.received["announce"]
+
+    @property
+    def closings(self) -> list[Closing]:
+        """Ends that were to be recorded, every attempt."""
+        return self.received["close"]
+
+    @property
+    def skips(self) -> list[SkipBatch]:
+        """Batches that were to be skipped, every attempt."""
+        return self.received["skip"]
+
+    @property
+    def passes(self) -> list[RedriveOrder]:
+        """Passes over the dead letters, every attempt."""
+        return self.received["redrive"]
 
     @property
     def events(self) -> list[str]:
         """Announcements in order, by type and status."""
-        return [f"{said.event_type} {said.status}" for said in self.announced]
-
-    def made(self, name: str) -> int:
-        """How often an activity was called."""
-        return self.calls.count(name)
+        return [f"{order.event_type} {order.status}" for order in self.announced]
 
     def hold(self, name: str) -> None:
-        """Make an activity wait until it is cancelled."""
+        """Make an activity wait until it is released or cancelled."""
         self.held[name] = asyncio.Event()
 
-    def activities(self) -> list[Callable[..., Any]]:
-        """For the worker."""
-        return [
-            *(self._step(name) for name in (*MAKING, *REMOVING)),
-            self._validate,
-            self._plan,
-            self._look,
-            self._redrive,
-            self._cancel_loads,
-            self._announce,
-            self._close,
-            self._truncate,
-            self._skip,
-        ]
+    def is_held(self, name: str) -> bool:
+        """Whether a call of an activity has to wait."""
+        return name in self.held and not self.held[name].is_set()
 
-    async def _begin(self, name: str) -> None:
-        self.calls.append(name)
-        if self.fails[name]:
-            raise self.fails[name].pop(0)
-        if name in self.held:
-            self.working.set()
-            while not self.held[name].is_set():
-                activity.heartbeat()
-                await asyncio.sleep(0.05)
-
-    def _step(self, name: str) -> Callable[..., Any]:
-        making = name in MAKING
-
-        async def step(work: StepInput) -> StepDone:
+    async def begin(self, name: str, work: Any) -> None:
+        """Record the inputs of all steps in one list."""
+        if isinstance(work, StepInput) and name != "look":
             self.inputs.append(work)
-            await self._begin(name)
-            if making:
-                return StepDone(state=ResourceState.READY)
-            kept = name == "delete_dead_letters" and self.keeps and work.keep_dead_letters
-            return StepDone(state=ResourceState.KEPT if kept else ResourceState.GONE)
+        await super().begin(name, work)
 
-        return activity.defn(name=f"batches.{name}")(step)
+    def look(self, work: StepInput) -> PolledDepth:
+        """What polling finds."""
+        return next_of(self.depths)
 
-    @activity.defn(name="batches.validate")
-    async def _validate(self, asked: Validate) -> Validation:
-        await self._begin("validate")
-        return _next(self.validations)
-
-    @activity.defn(name="batches.plan")
-    async def _plan(self, key: BatchKey) -> BatchPlan:
-        await self._begin("plan")
-        return PLAN
-
-    @activity.defn(name="batches.look")
-    async def _look(self, work: StepInput) -> PolledDepth:
-        await self._begin("look")
-        return _next(self.depths)
-
-    @activity.defn(name="batches.redrive")
-    async def _redrive(self, order: RedriveOrder) -> Redriven:
-        self.passes.append(order)
-        await self._begin("redrive")
-        return Redriven(moved=1)
-
-    @activity.defn(name="batches.cancel_loads")
-    async def _cancel_loads(self, key: BatchKey) -> None:
-        await self._begin("cancel_loads")
-
-    @activity.defn(name="batches.announce")
-    async def _announce(self, said: Announce) -> None:
-        self.announced.append(said)
-        await self._begin("announce")
-
-    @activity.defn(name="batches.close")
-    async def _close(self, closing: Closing) -> DocumentCounts:
-        self.closings.append(closing)
-        await self._begin("close")
-        return self.counts
-
-    @activity.defn(name="batches.truncate")
-    async def _truncate(self, key: BatchKey) -> None:
-        await self._begin("truncate")
-
-    @activity.defn(name="batches.skip")
-    async def _skip(self, skipped: SkipBatch) -> None:
-        self.skips.append(skipped)
-        await self._begin("skip")
+    def _delete_dead_letters(self, work: StepInput) -> StepDone:
+        kept = self.keeps and work.keep_dead_letters
+        return StepDone(state=ResourceState.KEPT if kept else ResourceState.GONE)
 
 
-def _next(answers: list[Any]) -> Any:
-    return answers.pop(0) if len(answers) > 1 else answers[0]
-
-
-@dataclass
 class ScriptedSweep:
-    """A cloud in which some batches have left something behind."""
+    """A sweep over batches that have left something behind, and the activities that remove it."""
 
-    keys: tuple[BatchKey, ...]
-    batch: ScriptedBatch = field(default_factory=ScriptedBatch)
+    def __init__(self, keys: Sequence[BatchKey], batch: ScriptedBatch | None = None) -> None:
+        self.batch = batch or ScriptedBatch()
+        self._sweep = scripted(BatchOrphans, results={"orphans": Orphans(keys=tuple(keys))})
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return [self._orphans, *self.batch.activities()]
-
-    @activity.defn(name="batches.orphans")
-    async def _orphans(self, order: SweepOrder) -> Orphans:
-        return Orphans(keys=self.keys)
+        return [*self._sweep.activities(), *self.batch.activities()]
 
 
 class ScriptedCase(ScriptedBatch):
@@ -260,7 +230,8 @@ class ScriptedCase(ScriptedBatch):
 
     def __init__(self) -> None:
         super().__init__()
-        self._line: dict[int, WaitingBatch] = {}
+        self._waiting: dict[int, WaitingBatch] = {}
+        self.results["note"] = self._note
 
     async def has_closed(self, batches: int) -> bool:
         """Whether so many batches have ended."""
@@ -268,22 +239,17 @@ class ScriptedCase(ScriptedBatch):
 
     async def has_announced(self, event_type: str) -> bool:
         """Whether something was published."""
-        return any(said.event_type == event_type for said in self.announced)
+        return any(order.event_type == event_type for order in self.announced)
 
-    def activities(self) -> list[Callable[..., Any]]:
-        """For the worker."""
-        return [self._note, *super().activities()]
-
-    @activity.defn(name="batches.note")
-    async def _note(self, noted: NoteEvents) -> Line:
+    def _note(self, noted: NoteEvents) -> Line:
         done = {closing.key.batch_id for closing in self.closings}
         for event in noted.events:
             if isinstance(event, JobStarted) and event.batch_id not in done:
-                self._line[event.batch_id] = WaitingBatch(
+                self._waiting[event.batch_id] = WaitingBatch(
                     batch_id=event.batch_id,
                     status=LoaderStatus.WAITING,
                     purpose=Purpose.LOAD,
                     since=datetime(2026, 1, 1, tzinfo=UTC),
                 )
-        waiting = {id: batch for id, batch in self._line.items() if id not in done}
+        waiting = {id: batch for id, batch in self._waiting.items() if id not in done}
         return Line(batches=tuple(waiting[id] for id in sorted(waiting)))

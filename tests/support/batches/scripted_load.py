@@ -80,7 +80,7 @@ class ScriptedLoad(ScriptedActivities):
     @property
     def given_up(self) -> list[GiveUp]:
         """Every attempt to give a document up."""
-        return self.inputs["give_up"]
+        return self.received["give_up"]
 
     async def begin(self, name: str, work: Any) -> None:
         """Record the orders of all steps in one list."""
@@ -88,10 +88,10 @@ class ScriptedLoad(ScriptedActivities):
             self.orders.append(work)
         await super().begin(name, work)
 
-    async def hold(self, name: str) -> None:
+    async def wait(self, name: str) -> None:
         """End as the test says when a held step is cancelled."""
         try:
-            await super().hold(name)
+            await super().wait(name)
         except asyncio.CancelledError:
             if self._fails_when_cancelled is not None:
                 raise self._fails_when_cancelled from None

@@ -107,10 +107,10 @@ class ScriptedImport(ScriptedActivities):
             self.handled.append(work)
         await super().begin(name, work)
 
-    async def hold(self, name: str) -> None:
+    async def wait(self, name: str) -> None:
         """Hold the record of a result once only."""
         try:
-            await super().hold(name)
+            await super().wait(name)
         finally:
             if name == "finish":
                 self.held.discard(name)
