@@ -13,8 +13,14 @@ from temporalio.worker import Worker
 from benchmarks.report import Table
 from contracts.batches import CaseEvent, Timings
 from stack.temporal import temporal_server
-from tests.support.batches import finished, started
-from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
+from tests.support.batches.installation import (
+    BatchInstallation,
+    all_complete,
+    batch_installation,
+    keys_of,
+    tell_shuffled,
+)
+from tests.support.batches.scripted import finished, started
 from tests.support.waiting import eventually
 from workers.connect import connect
 from workflows.batches.case_queue import BatchLifecycle, CaseQueue
@@ -31,11 +37,11 @@ UNPOLLED = Timings(settle=0, poll=24 * 3600, hold=0)
 
 
 @asynccontextmanager
-async def _cases(folder: Path) -> AsyncGenerator[CaseWorld]:
+async def _cases(folder: Path) -> AsyncGenerator[BatchInstallation]:
     async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
         client = await connect(server.address)
         async with (
-            case_world(client, folder, "batches", timings=UNPOLLED) as world,
+            batch_installation(client, folder, "batches", timings=UNPOLLED) as world,
             Worker(
                 client,
                 task_queue="batches",

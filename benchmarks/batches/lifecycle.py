@@ -22,7 +22,7 @@ from contracts.batches import BatchKey, BatchOrder, BatchPlan, Timings, names_of
 from stack.loader_function import install, loader_zip
 from stack.ministack import ministack
 from stack.temporal import temporal_server
-from tests.support.case_world import CaseWorld, case_world
+from tests.support.batches.installation import BatchInstallation, batch_installation
 from workers.connect import connect
 from workers.pipelines.base import activities_of
 from workers.pipelines.batches import BATCHES
@@ -84,7 +84,7 @@ async def compare(folder: Path, rounds: int) -> Table:
 @asynccontextmanager
 async def _opened(
     folder: Path, latency: float
-) -> AsyncGenerator[tuple[CaseWorld, Cloud, BatchPlan]]:
+) -> AsyncGenerator[tuple[BatchInstallation, Cloud, BatchPlan]]:
     folder.mkdir(parents=True)
     async with AsyncExitStack() as stack:
         settings = await stack.enter_async_context(ministack(folder))
@@ -94,7 +94,7 @@ async def _opened(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
         )
         client = await connect(server.address)
-        world = await stack.enter_async_context(case_world(client, folder, "batches"))
+        world = await stack.enter_async_context(batch_installation(client, folder, "batches"))
         for one in (clients.sqs, clients.sns, clients.lambda_, clients.iam):
             _slow_down(one, latency)
         cloud = Cloud.over(clients)
@@ -178,8 +178,8 @@ async def _bare(cloud: Cloud, plan: BatchPlan, key: BatchKey) -> None:
     await cloud.queues.delete_queue(names.dead_letters, owner)
 
 
-async def _by_workflow(world: CaseWorld, key: BatchKey) -> None:
-    from tests.support.batches import ended, finished, started
+async def _by_workflow(world: BatchInstallation, key: BatchKey) -> None:
+    from tests.support.batches.scripted import ended, finished, started
 
     await world.store.note(key.case_id, [started(key), finished(key), ended(key)])
     await world.client.execute_workflow(

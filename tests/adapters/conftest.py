@@ -22,7 +22,7 @@ from stack.postgres import postgres_server
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.support.aws import Cloud, cloud, clouds
-from tests.support.batch_tables import SqlTables
+from tests.support.batches.tables import SqlBatchTables
 from tests.support.sqs import Pair, pair_of_queues
 from workers.connect import connect
 
@@ -122,18 +122,18 @@ async def club(database: Database) -> SampleClub:
 
 
 @pytest.fixture
-def tables(database: Database) -> SqlTables:
+def tables(database: Database) -> SqlBatchTables:
     """Empty tables of batches."""
-    return SqlTables(database)
+    return SqlBatchTables(database)
 
 
 @pytest.fixture
-def batches(tables: SqlTables) -> BatchStore:
+def batches(tables: SqlBatchTables) -> BatchStore:
     return tables.batches
 
 
 @pytest.fixture
-def loads(tables: SqlTables) -> LoadStore:
+def loads(tables: SqlBatchTables) -> LoadStore:
     return tables.loads
 
 

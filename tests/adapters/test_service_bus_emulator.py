@@ -25,11 +25,11 @@ from azure.servicebus.exceptions import (
 )
 
 from stack.service_bus import QueueSettings
-from tests.adapters.service_bus_bench import (
-    Bench,
+from tests.support.service_bus import (
+    EmulatorClients,
     bodies,
     complete,
-    open_bench,
+    open_clients,
     receive,
     receive_one,
 )
@@ -48,8 +48,8 @@ UNUSED = iter(QUEUES[:17])
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench(*QUEUES) as running:
+async def bench() -> AsyncIterator[EmulatorClients]:
+    async with open_clients(*QUEUES) as running:
         yield running
 
 
@@ -59,7 +59,9 @@ def queue() -> str:
     return next(UNUSED).name
 
 
-async def test_everything_a_sender_sets_arrives_as_it_was(bench: Bench, queue: str) -> None:
+async def test_everything_a_sender_sets_arrives_as_it_was(
+    bench: EmulatorClients, queue: str
+) -> None:
     identifier = uuid4()
     message = ServiceBusMessage(
         b"\x00\xffbody",
@@ -110,7 +112,7 @@ async def test_everything_a_sender_sets_arrives_as_it_was(bench: Bench, queue: s
     assert bench.counts(queue) == {}
 
 
-async def test_values_and_sequences_are_bodies_too(bench: Bench, queue: str) -> None:
+async def test_values_and_sequences_are_bodies_too(bench: EmulatorClients, queue: str) -> None:
     sender = bench.sender(queue)
     await sender.send_messages(
         AmqpAnnotatedMessage(value_body={"key": [1, "two"]}, header=AmqpMessageHeader(priority=7))
@@ -123,7 +125,9 @@ async def test_values_and_sequences_are_bodies_too(bench: Bench, queue: str) -> 
     assert list(sequence.body) == [[1, 2], [b"three"]]
 
 
-async def test_a_batch_arrives_in_order_with_numbers_in_sequence(bench: Bench, queue: str) -> None:
+async def test_a_batch_arrives_in_order_with_numbers_in_sequence(
+    bench: EmulatorClients, queue: str
+) -> None:
     sent = [ServiceBusMessage(f"{i}", message_id=f"id-{i}") for i in range(250)]
     await bench.sender(queue).send_messages(sent)
     receiver = bench.receiver(queue)
@@ -136,7 +140,9 @@ async def test_a_batch_arrives_in_order_with_numbers_in_sequence(bench: Bench, q
     assert bench.counts(queue) == {}
 
 
-async def test_messages_larger_than_a_frame_arrive_whole(bench: Bench, queue: str) -> None:
+async def test_messages_larger_than_a_frame_arrive_whole(
+    bench: EmulatorClients, queue: str
+) -> None:
     payloads = [os.urandom(200_000), os.urandom(65_536), b"small"]
     sender = bench.sender(queue)
     for payload in payloads:
@@ -151,14 +157,14 @@ async def test_messages_larger_than_a_frame_arrive_whole(bench: Bench, queue: st
 
 
 async def test_an_empty_queue_keeps_a_receiver_waiting_and_no_longer(
-    bench: Bench, queue: str
+    bench: EmulatorClients, queue: str
 ) -> None:
     start = time.monotonic()
     assert await bench.receiver(queue).receive_messages(5, max_wait_time=0.8) == []
     assert 0.7 < time.monotonic() - start < 3
 
 
-async def test_a_waiting_receiver_gets_what_is_sent(bench: Bench, queue: str) -> None:
+async def test_a_waiting_receiver_gets_what_is_sent(bench: EmulatorClients, queue: str) -> None:
     receiver = bench.receiver(queue)
     waiting = asyncio.create_task(receive_one(receiver))
     await bench.send(queue, "wanted")
@@ -167,7 +173,7 @@ async def test_a_waiting_receiver_gets_what_is_sent(bench: Bench, queue: str) ->
     await receiver.complete_message(message)
 
 
-async def test_an_abandoned_message_is_redelivered_and_counted(bench: Bench, queue: str) -> None:
+async def test_an_abandoned_message_is_delivered_again(bench: EmulatorClients, queue: str) -> None:
     await bench.send(queue, "again")
     receiver = bench.receiver(queue)
     for deliveries in range(3):
@@ -178,7 +184,9 @@ async def test_an_abandoned_message_is_redelivered_and_counted(bench: Bench, que
     assert bench.counts(queue) == {}
 
 
-async def test_a_dead_letter_keeps_its_reason_and_its_properties(bench: Bench, queue: str) -> None:
+async def test_a_dead_letter_keeps_its_reason_and_its_properties(
+    bench: EmulatorClients, queue: str
+) -> None:
     sent = ServiceBusMessage("bad", application_properties={"kept": "yes"})
     await bench.sender(queue).send_messages(sent)
     receiver = bench.receiver(queue)
@@ -199,7 +207,9 @@ async def test_a_dead_letter_keeps_its_reason_and_its_properties(bench: Bench, q
     assert bench.counts(queue) == {}
 
 
-async def test_a_dead_letter_needs_no_reason_and_cannot_die_again(bench: Bench, queue: str) -> None:
+async def test_a_dead_letter_needs_no_reason_and_cannot_die_again(
+    bench: EmulatorClients, queue: str
+) -> None:
     await bench.send(queue, "bad")
     receiver = bench.receiver(queue)
     await receiver.dead_letter_message(await receive_one(receiver))
@@ -210,7 +220,7 @@ async def test_a_dead_letter_needs_no_reason_and_cannot_die_again(bench: Bench, 
         await receiver.dead_letter_message(message, reason="again")
 
 
-async def test_too_many_deliveries_end_in_the_dead_letters(bench: Bench) -> None:
+async def test_too_many_deliveries_end_in_the_dead_letters(bench: EmulatorClients) -> None:
     await bench.send("twice", "poison")
     receiver = bench.receiver("twice")
     for _ in range(2):
@@ -220,7 +230,9 @@ async def test_too_many_deliveries_end_in_the_dead_letters(bench: Bench) -> None
     assert message.dead_letter_reason == "MaxDeliveryCountExceeded"
 
 
-async def test_a_deferred_message_is_received_by_its_number(bench: Bench, queue: str) -> None:
+async def test_a_deferred_message_is_received_by_its_number(
+    bench: EmulatorClients, queue: str
+) -> None:
     await bench.send(queue, "one", "two", "three")
     receiver = bench.receiver(queue)
     for message in await receive(receiver, 3):
@@ -243,7 +255,7 @@ async def test_a_deferred_message_is_received_by_its_number(bench: Bench, queue:
     assert (buried.dead_letter_reason, str(buried)) == ("late", "two")
 
 
-async def test_peeking_takes_nothing(bench: Bench, queue: str) -> None:
+async def test_peeking_takes_nothing(bench: EmulatorClients, queue: str) -> None:
     sender = await bench.send(queue, "a", "b", "c")
     later = datetime.now(UTC) + timedelta(hours=1)
     await sender.schedule_messages(ServiceBusMessage("d"), later)
@@ -262,7 +274,7 @@ async def test_peeking_takes_nothing(bench: Bench, queue: str) -> None:
     assert bench.counts(queue) == {"active": 2, "deferred": 1, "scheduled": 1}
 
 
-async def test_an_expired_lock_gives_the_message_to_the_next_one(bench: Bench) -> None:
+async def test_an_expired_lock_gives_the_message_to_the_next_one(bench: EmulatorClients) -> None:
     await bench.send("short-1", "slow")
     first, second = bench.receiver("short-1"), bench.receiver("short-1")
     held = await receive_one(first)
@@ -276,7 +288,7 @@ async def test_an_expired_lock_gives_the_message_to_the_next_one(bench: Bench) -
     assert bench.counts("short-1") == {}
 
 
-async def test_the_broker_itself_refuses_a_lost_lock(bench: Bench) -> None:
+async def test_the_broker_itself_refuses_a_lost_lock(bench: EmulatorClients) -> None:
     await bench.send("short-2", "slow")
     receiver = bench.receiver("short-2")
     held = await receive_one(receiver)
@@ -291,7 +303,7 @@ async def test_the_broker_itself_refuses_a_lost_lock(bench: Bench) -> None:
     assert bench.counts("short-2") == {}
 
 
-async def test_a_renewed_lock_outlives_its_time(bench: Bench) -> None:
+async def test_a_renewed_lock_outlives_its_time(bench: EmulatorClients) -> None:
     await bench.send("renewed", "manual", "automatic")
     async with AutoLockRenewer() as renewer:
         receiver = bench.receiver("renewed")
@@ -308,7 +320,9 @@ async def test_a_renewed_lock_outlives_its_time(bench: Bench) -> None:
     assert bench.counts("renewed") == {}
 
 
-async def test_scheduled_messages_wait_and_can_be_cancelled(bench: Bench, queue: str) -> None:
+async def test_scheduled_messages_wait_and_can_be_cancelled(
+    bench: EmulatorClients, queue: str
+) -> None:
     sender = bench.sender(queue)
     soon = datetime.now(UTC) + timedelta(seconds=1.5)
     messages = [ServiceBusMessage("kept"), ServiceBusMessage("cancelled")]
@@ -324,7 +338,7 @@ async def test_scheduled_messages_wait_and_can_be_cancelled(bench: Bench, queue:
     assert sorted(bodies(received)) == ["kept", "sent"]
 
 
-async def test_receive_and_delete_needs_no_settlement(bench: Bench, queue: str) -> None:
+async def test_receive_and_delete_needs_no_settlement(bench: EmulatorClients, queue: str) -> None:
     await bench.send(queue, *(f"{i}" for i in range(20)))
     receiver = bench.receiver(queue, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE)
     messages = await receive(receiver, 20)
@@ -332,7 +346,7 @@ async def test_receive_and_delete_needs_no_settlement(bench: Bench, queue: str) 
     assert bench.counts(queue) == {}
 
 
-async def test_expired_messages_are_not_delivered(bench: Bench, queue: str) -> None:
+async def test_expired_messages_are_not_delivered(bench: EmulatorClients, queue: str) -> None:
     sender = bench.sender(queue)
     await sender.send_messages(ServiceBusMessage("gone", time_to_live=timedelta(seconds=1)))
     assert bench.counts(queue) == {"active": 1}
@@ -343,7 +357,9 @@ async def test_expired_messages_are_not_delivered(bench: Bench, queue: str) -> N
     assert str(await receive_one(bench.receiver(queue))) == "stays"
 
 
-async def test_receivers_share_a_queue_without_sharing_messages(bench: Bench, queue: str) -> None:
+async def test_receivers_share_a_queue_without_sharing_messages(
+    bench: EmulatorClients, queue: str
+) -> None:
     receivers = [bench.receiver(queue) for _ in range(3)]
     await asyncio.gather(*(receiver.peek_messages() for receiver in receivers))
     await bench.send(queue, *(f"{i}" for i in range(120)))
@@ -362,7 +378,9 @@ async def test_receivers_share_a_queue_without_sharing_messages(bench: Bench, qu
     assert sorted(everything, key=int) == [f"{i}" for i in range(120)]
 
 
-async def test_what_a_closing_receiver_holds_unseen_is_released(bench: Bench, queue: str) -> None:
+async def test_what_a_closing_receiver_holds_unseen_is_released(
+    bench: EmulatorClients, queue: str
+) -> None:
     await bench.send(queue, *(f"{i}" for i in range(5)))
     async with bench.client.get_queue_receiver(queue, prefetch_count=5) as receiver:
         await receiver.complete_message(await receive_one(receiver))

@@ -36,7 +36,7 @@ from stack.service_bus.performatives import (
     encode_performative,
     frame,
 )
-from tests.adapters.service_bus_bench import Bench, open_bench, receive_one
+from tests.support.service_bus import EmulatorClients, open_clients, receive_one
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,8 +45,8 @@ QUEUES = (*DETACHED, "hostile", "refusing")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench(*map(QueueSettings, QUEUES)) as running:
+async def bench() -> AsyncIterator[EmulatorClients]:
+    async with open_clients(*map(QueueSettings, QUEUES)) as running:
         yield running
 
 
@@ -60,7 +60,7 @@ async def bench() -> AsyncIterator[Bench]:
     ],
 )
 async def test_settlement_continues_through_management_after_a_detach(
-    bench: Bench, decision: str, left: dict[str, int]
+    bench: EmulatorClients, decision: str, left: dict[str, int]
 ) -> None:
     queue = f"detached-{decision}"
     await bench.send(queue, "held")
@@ -83,7 +83,7 @@ async def test_a_client_that_retries_survives_faults() -> None:
 
 
 async def survive(fault: str) -> None:
-    async with open_bench(QueueSettings("q")) as bench:
+    async with open_clients(QueueSettings("q")) as bench:
         sender = await bench.send("q", "before")
         receiver = bench.receiver("q")
         await receiver.complete_message(await receive_one(receiver))
@@ -104,7 +104,7 @@ async def refusal(receiver: ServiceBusReceiver) -> ServiceBusError:
     return error.value
 
 
-async def test_what_is_not_there_or_not_supported_is_refused(bench: Bench) -> None:
+async def test_what_is_not_there_or_not_supported_is_refused(bench: EmulatorClients) -> None:
     unknown, topic, session = await asyncio.gather(
         refusal(bench.receiver("missing")),
         refusal(bench.client.get_subscription_receiver("refusing", "sub")),
@@ -244,7 +244,9 @@ async def converse(emulator: ServiceBusEmulator, data: bytes) -> bytes:
         ),
     ],
 )
-async def test_a_peer_can_only_hurt_itself(bench: Bench, data: bytes, answer: bytes) -> None:
+async def test_a_peer_can_only_hurt_itself(
+    bench: EmulatorClients, data: bytes, answer: bytes
+) -> None:
     assert answer in await converse(bench.emulator, data)
     assert CLOSED_WELL in await converse(bench.emulator, OPENED + CLOSE)
 
@@ -283,7 +285,7 @@ async def test_damaged_conversations_never_break_the_emulator() -> None:
         node.stop()
 
 
-async def test_frames_may_arrive_in_any_pieces(bench: Bench) -> None:
+async def test_frames_may_arrive_in_any_pieces(bench: EmulatorClients) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", bench.emulator.port)
     data = SENDING + body(Detach(handle=0, closed=True)) + CLOSE
     for offset in range(len(data)):
@@ -294,7 +296,7 @@ async def test_frames_may_arrive_in_any_pieces(bench: Bench) -> None:
     await writer.wait_closed()
 
 
-async def test_an_idle_peer_is_kept_alive(bench: Bench) -> None:
+async def test_an_idle_peer_is_kept_alive(bench: EmulatorClients) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", bench.emulator.port)
     writer.write(
         log_in("ANONYMOUS") + AMQP_HEADER + body(Open(container_id="x", idle_time_out=200))

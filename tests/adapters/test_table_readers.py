@@ -10,10 +10,10 @@ import xlsxwriter
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.source import open_table
 from adapters.ports import UnreadableDocument
-from tests.support.compound_files import compound_file, xls
-from tests.support.open_documents import ods
-from tests.support.tables import CELL, read_table, write_table
-from tests.support.workbooks import sheet_xml, styles_xml, write_workbook
+from tests.support.files.compound_files import compound_file, xls
+from tests.support.files.open_documents import ods
+from tests.support.files.tables import CELL, read_table, write_table
+from tests.support.files.workbooks import sheet_xml, styles_xml, write_workbook
 
 
 @pytest.mark.parametrize("extension", [".csv", ".pdf", ""])

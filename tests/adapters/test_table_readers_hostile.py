@@ -17,9 +17,9 @@ from adapters.files import limits
 from adapters.files.tables import legacy
 from adapters.files.tables.source import open_table
 from adapters.ports import UnreadableDocument
-from tests.support.open_documents import ods
-from tests.support.tables import CELL, read_table, write_table
-from tests.support.workbooks import sheet_xml, strings_xml, write_workbook
+from tests.support.files.open_documents import ods
+from tests.support.files.tables import CELL, read_table, write_table
+from tests.support.files.workbooks import sheet_xml, strings_xml, write_workbook
 
 
 @contextmanager

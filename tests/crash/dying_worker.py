@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from adapters.aws.session import AwsClients, AwsSettings, open_aws
-from workers import batch_resources
 from workers.process import run_worker
+from workers.resources import batches as batch_resources
 
 CALLS, LAST = "calls", "last"
 

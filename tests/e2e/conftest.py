@@ -7,17 +7,17 @@ import pytest_asyncio
 
 from stack.postgres import postgres_server
 from tests.support.installation import Installation, running_installation
-from tests.support.pages import Site, running_site
+from tests.support.pages import PagesSetup, running_pages
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site]:
-    async with running_site(tmp_path_factory.mktemp("site")) as running:
+async def shared_site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[PagesSetup]:
+    async with running_pages(tmp_path_factory.mktemp("site")) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def site(shared_site: Site) -> Site:
+async def site(shared_site: PagesSetup) -> PagesSetup:
     """With a club of the test's own: docflow remembers what the people of a club decide."""
     return await shared_site.with_new_club()
 

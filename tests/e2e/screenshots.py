@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
-from tests.support.pages import ROOT, Site, running_site
+from tests.support.pages import ROOT, PagesSetup, running_pages
 
 IMAGES = ROOT / "docs" / "images"
 HEADERS = ("Vorname", "Nachname", "Startgruppe", "E-Mail", "Geburtsdatum", "Land")
@@ -23,7 +23,7 @@ PEOPLE = (
 )
 
 
-def registrations(site: Site) -> Path:
+def registrations(site: PagesSetup) -> Path:
     rows: list[tuple[str, ...]] = [HEADERS]
     for place in range(240):
         first, last, born, country, group = PEOPLE[place % len(PEOPLE)]
@@ -41,7 +41,7 @@ async def main() -> None:
     """Go the whole way once, with a picture of each step."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        async with running_site(Path(folder)) as site, site.visit("ada@example.org") as page:
+        async with running_pages(Path(folder)) as site, site.visit("ada@example.org") as page:
             await site.upload(page, registrations(site))
             await expect(page.get_by_role("heading", name="What do the columns")).to_be_visible()
             await expect(page.locator("#facts")).to_contain_text("240")
@@ -70,7 +70,7 @@ async def main() -> None:
             await take(page, "results")
             await page.goto("/imports/new")
             await take(page, "upload")
-        async with running_site(Path(folder) / "phone") as site, site.visit(width=400) as page:
+        async with running_pages(Path(folder) / "phone") as site, site.visit(width=400) as page:
             await site.upload(page, registrations(site))
             await page.get_by_label("Field for Startgruppe").scroll_into_view_if_needed()
             await take(page, "columns-phone")

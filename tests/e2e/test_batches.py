@@ -36,7 +36,7 @@ from stack.children import child
 from stack.demo.batches import ExternalSystems, failed_documents, left_behind
 from stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
 from stack.sample_documents import SampleDocument, sample_documents
-from tests.support.case_world import shuffled
+from tests.support.batches.installation import shuffled
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext

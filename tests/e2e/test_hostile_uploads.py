@@ -13,11 +13,11 @@ import httpx
 import psutil
 import pytest
 
-from tests.support.compound_files import compound_file, xls
+from tests.support.files.compound_files import compound_file, xls
+from tests.support.files.open_documents import ods
+from tests.support.files.workbooks import sheet_xml, strings_xml, write_workbook
 from tests.support.installation import Installation
-from tests.support.open_documents import ods
 from tests.support.waiting import eventually
-from tests.support.workbooks import sheet_xml, strings_xml, write_workbook
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

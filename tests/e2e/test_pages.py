@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from adapters.database import open_database
 from adapters.database.models.people import event_participants, persons
-from tests.support.pages import Site, people
+from tests.support.pages import PagesSetup, people
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 HEADERS = ("First name", "Last name", "E-Mail", "Startgruppe")
 
 
-def registrations(site: Site, name: str, rows: int = 30) -> Path:
+def registrations(site: PagesSetup, name: str, rows: int = 30) -> Path:
     """People with a column that nobody knows, and two values that nobody knows."""
     groups = ("Senior (18+)", "Ladies", "Oldies")
     return site.file(
@@ -27,7 +27,7 @@ def registrations(site: Site, name: str, rows: int = 30) -> Path:
     )
 
 
-async def participants(site: Site, name: str) -> int:
+async def participants(site: PagesSetup, name: str) -> int:
     """People of a file that take part now."""
     query = (
         select(func.count())
@@ -41,14 +41,14 @@ async def participants(site: Site, name: str) -> int:
         return (await connection.execute(query)).scalar_one()
 
 
-async def to_columns(site: Site, page: Page, name: str) -> str:
+async def to_columns(site: PagesSetup, page: Page, name: str) -> str:
     """Upload registrations and wait for the question what their columns mean."""
     address = await site.upload(page, registrations(site, name))
     await expect(page.get_by_role("heading", name="What do the columns mean?")).to_be_visible()
     return address
 
 
-async def test_the_whole_way_from_the_upload_to_the_undo(site: Site) -> None:
+async def test_the_whole_way_from_the_upload_to_the_undo(site: PagesSetup) -> None:
     async with site.visit() as page:
         address = await to_columns(site, page, "whole")
         group = page.get_by_label("Field for Startgruppe")
@@ -82,7 +82,7 @@ async def test_the_whole_way_from_the_upload_to_the_undo(site: Site) -> None:
         assert await participants(site, "whole") == 0
 
 
-async def test_the_whole_way_with_the_keyboard_alone(site: Site) -> None:
+async def test_the_whole_way_with_the_keyboard_alone(site: PagesSetup) -> None:
     async with site.visit() as page:
         await to_columns(site, page, "keys")
         await page.keyboard.press("Tab")
@@ -111,7 +111,7 @@ async def test_the_whole_way_with_the_keyboard_alone(site: Site) -> None:
         assert await participants(site, "keys") == 30
 
 
-async def test_the_whole_way_without_scripts(site: Site) -> None:
+async def test_the_whole_way_without_scripts(site: PagesSetup) -> None:
     async with site.visit(scripts=False) as page:
         await to_columns(site, page, "plain")
         await page.get_by_label("Field for Startgruppe").select_option("EVENT_CATEGORY_NAME")
@@ -128,7 +128,7 @@ async def test_the_whole_way_without_scripts(site: Site) -> None:
         assert await participants(site, "plain") == 30
 
 
-async def test_a_suggestion_is_chosen_with_one_click(site: Site) -> None:
+async def test_a_suggestion_is_chosen_with_one_click(site: PagesSetup) -> None:
     async with site.visit() as page:
         path = site.file(
             "suggest.csv", [("First name", "Last nam"), *(p[:2] for _, p in people("suggest", 3))]
@@ -140,7 +140,7 @@ async def test_a_suggestion_is_chosen_with_one_click(site: Site) -> None:
         await expect(select).to_be_focused()
 
 
-async def test_missing_fields_are_named_and_choices_stay(site: Site) -> None:
+async def test_missing_fields_are_named_and_choices_stay(site: PagesSetup) -> None:
     async with site.visit() as page:
         path = site.file("missing.csv", [("First name", "Shirt"), ("Ada", "M")])
         await site.upload(page, path)
@@ -152,7 +152,7 @@ async def test_missing_fields_are_named_and_choices_stay(site: Site) -> None:
         await expect(page.get_by_label("Field for Shirt")).to_have_value("TEAM")
 
 
-async def test_the_slower_of_two_tabs_is_notified_and_loses_nothing(site: Site) -> None:
+async def test_the_slower_of_two_tabs_is_notified_and_loses_nothing(site: PagesSetup) -> None:
     async with site.visit("ada@example.org") as ada, site.visit("grace@example.org") as grace:
         address = await to_columns(site, ada, "columns-at-once")
         await grace.goto(address)
@@ -177,7 +177,7 @@ async def test_the_slower_of_two_tabs_is_notified_and_loses_nothing(site: Site) 
         )
 
 
-async def test_two_people_who_decide_about_values_at_once(site: Site) -> None:
+async def test_two_people_who_decide_about_values_at_once(site: PagesSetup) -> None:
     async with site.visit("ada@example.org") as ada, site.visit("grace@example.org") as grace:
         address = await to_columns(site, ada, "values-at-once")
         await ada.get_by_label("Field for Startgruppe").select_option("EVENT_CATEGORY_NAME")
@@ -200,7 +200,7 @@ async def test_two_people_who_decide_about_values_at_once(site: Site) -> None:
         await expect(ada.get_by_text("Saved 2 choices.").first).to_be_visible()
 
 
-async def test_choices_for_a_step_that_is_over_are_named(site: Site) -> None:
+async def test_choices_for_a_step_that_is_over_are_named(site: PagesSetup) -> None:
     async with site.visit("ada@example.org") as ada, site.visit("grace@example.org") as grace:
         address = await to_columns(site, ada, "gone-on")
         await grace.goto(address)
@@ -215,7 +215,7 @@ async def test_choices_for_a_step_that_is_over_are_named(site: Site) -> None:
         await expect(alert).to_contain_text("Startgruppe: event category name")
 
 
-async def test_a_dry_run_shows_what_would_change_and_changes_nothing(site: Site) -> None:
+async def test_a_dry_run_shows_what_would_change_and_changes_nothing(site: PagesSetup) -> None:
     async with site.visit() as page:
         known = [person for _, person in people("dry", 5)]
         await site.upload(page, site.file("known.csv", [HEADERS[:3], *known]))
@@ -234,7 +234,7 @@ async def test_a_dry_run_shows_what_would_change_and_changes_nothing(site: Site)
         assert await participants(site, "dry") == 5
 
 
-async def test_rows_that_are_wrong_are_listed_and_can_be_downloaded(site: Site) -> None:
+async def test_rows_that_are_wrong_are_listed_and_can_be_downloaded(site: PagesSetup) -> None:
     async with site.visit() as page:
         rows = [HEADERS[:3], *(person for _, person in people("wrong", 3)), ("Ada", "L", "no mail")]
         await site.upload(page, site.file("wrong.csv", rows))
@@ -249,7 +249,7 @@ async def test_rows_that_are_wrong_are_listed_and_can_be_downloaded(site: Site) 
         assert (await download.value).suggested_filename == "wrong-errors.xlsx"
 
 
-async def test_an_import_is_reassigned_and_cancelled(site: Site) -> None:
+async def test_an_import_is_reassigned_and_cancelled(site: PagesSetup) -> None:
     async with site.visit() as page:
         await to_columns(site, page, "cancelled")
         await page.get_by_text("Reassign", exact=True).first.click()
@@ -263,7 +263,7 @@ async def test_an_import_is_reassigned_and_cancelled(site: Site) -> None:
         await expect(page.get_by_text("the wrong file")).to_be_visible()
 
 
-async def test_a_file_is_read_from_another_line_on(site: Site) -> None:
+async def test_a_file_is_read_from_another_line_on(site: PagesSetup) -> None:
     async with site.visit() as page:
         rows: Sequence[Sequence[object]] = [
             ("First name", "Last name"),
@@ -278,7 +278,7 @@ async def test_a_file_is_read_from_another_line_on(site: Site) -> None:
         await expect(page.get_by_label("Field for Vorname")).to_have_value("FIRST_NAME")
 
 
-async def test_a_file_that_is_no_spreadsheet_is_refused_in_place(site: Site) -> None:
+async def test_a_file_that_is_no_spreadsheet_is_refused_in_place(site: PagesSetup) -> None:
     async with site.visit(start="/imports/new") as page:
         path = site.folder / "picture.xlsx"
         path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(4000))
@@ -291,7 +291,7 @@ async def test_a_file_that_is_no_spreadsheet_is_refused_in_place(site: Site) -> 
         )
 
 
-async def test_a_file_that_is_too_large_is_refused_before_it_is_sent(site: Site) -> None:
+async def test_a_file_that_is_too_large_is_refused_before_it_is_sent(site: PagesSetup) -> None:
     async with site.visit(start="/imports/new") as page:
         path = site.folder / "large.csv"
         with path.open("wb") as file:
@@ -302,7 +302,7 @@ async def test_a_file_that_is_too_large_is_refused_before_it_is_sent(site: Site)
         await expect(page.get_by_role("alert")).to_contain_text("at most 50 MB")
 
 
-async def test_a_file_is_dropped_onto_the_page(site: Site) -> None:
+async def test_a_file_is_dropped_onto_the_page(site: PagesSetup) -> None:
     async with site.visit(start="/imports/new") as page:
         await page.get_by_label("belong to").select_option("City Marathon")
         dropped = await page.evaluate_handle(

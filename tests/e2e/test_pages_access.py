@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from adapters.database import open_database
 from adapters.database.models.spreadsheets import spreadsheet_imports
-from tests.support.pages import Scheme, Site, overflow, people, violations
+from tests.support.pages import PagesSetup, Scheme, overflow, people, violations
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -19,20 +19,20 @@ GOOD = [person for _, person in people("access", 4)]
 WINDOWS: Sequence[tuple[int, Scheme]] = ((1280, "light"), (1280, "dark"), (400, "light"))
 
 
-async def columns(site: Site, page: Page) -> None:
+async def columns(site: PagesSetup, page: Page) -> None:
     path = site.file("access.csv", [HEADERS, *((*person, "Ladies") for person in GOOD)])
     await site.upload(page, path)
     await expect(page.get_by_role("heading", name="What do the columns mean?")).to_be_visible()
 
 
-async def layout_of_columns(site: Site, page: Page) -> None:
+async def layout_of_columns(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     await page.get_by_text("Not read as it should be?").click()
     await page.get_by_text("Reassign", exact=True).first.click()
     await page.get_by_text("Cancel the import").click()
 
 
-async def conflict(site: Site, page: Page) -> None:
+async def conflict(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     async with site.visit("grace@example.org", start=page.url) as grace:
         await grace.get_by_label("Field for Squat").select_option("TEAM")
@@ -43,7 +43,7 @@ async def conflict(site: Site, page: Page) -> None:
     await expect(page.get_by_role("alert")).to_contain_text("was faster")
 
 
-async def values(site: Site, page: Page) -> None:
+async def values(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     await page.get_by_label("Field for Squat").select_option("EVENT_CATEGORY_NAME")
     await page.get_by_role("button", name="Confirm the columns").click()
@@ -52,7 +52,7 @@ async def values(site: Site, page: Page) -> None:
     await expect(page.get_by_text("Senior (18+)")).to_be_visible()
 
 
-async def done(site: Site, page: Page) -> None:
+async def done(site: PagesSetup, page: Page) -> None:
     path = site.file("done.csv", [HEADERS[:3], *GOOD, ("Ada", "Lovelace", "no mail")])
     await site.upload(page, path)
     await page.get_by_role("button", name="Confirm the columns").click()
@@ -60,43 +60,43 @@ async def done(site: Site, page: Page) -> None:
     await page.get_by_text("Undo this import").click()
 
 
-async def undone(site: Site, page: Page) -> None:
+async def undone(site: PagesSetup, page: Page) -> None:
     await done(site, page)
     await page.get_by_role("button", name="Yes, undo it").click()
     await expect(page.get_by_text("Undone")).to_be_visible()
 
 
-async def failed(site: Site, page: Page) -> None:
+async def failed(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     await show_as(site, page, state="FAILED", reason="the file is damaged", waiting_since=None)
 
 
-async def reading(site: Site, page: Page) -> None:
+async def reading(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     await show_as(site, page, waiting_since=None)
 
 
-async def processing(site: Site, page: Page) -> None:
+async def processing(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     await show_as(site, page, state="PROCESSING", waiting_since=None, total=1000, created=250)
 
 
-async def stuck(site: Site, page: Page) -> None:
+async def stuck(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     await show_as(site, page, reason="the blob store does not answer")
 
 
-async def purged(site: Site, page: Page) -> None:
+async def purged(site: PagesSetup, page: Page) -> None:
     await done(site, page)
     await show_as(site, page, filename="", by="", purged_at=datetime.now(UTC))
 
 
-async def trail(site: Site, page: Page) -> None:
+async def trail(site: PagesSetup, page: Page) -> None:
     await conflict(site, page)
     await page.goto(f"{page.url}/decisions")
 
 
-async def show_as(site: Site, page: Page, **row: object) -> None:
+async def show_as(site: PagesSetup, page: Page, **row: object) -> None:
     """Look at an import in a state that does not last, or takes days to come about."""
     table = spreadsheet_imports
     query = update(table).where(table.c.uuid == page.url.rsplit("/", 1)[1]).values(row)
@@ -108,15 +108,15 @@ async def show_as(site: Site, page: Page, **row: object) -> None:
     await page.goto(page.url)
 
 
-async def open_at(site: Site, page: Page, address: str) -> None:
+async def open_at(site: PagesSetup, page: Page, address: str) -> None:
     await page.goto(address)
 
 
-def at(address: str) -> Callable[[Site, Page], Awaitable[None]]:
+def at(address: str) -> Callable[[PagesSetup, Page], Awaitable[None]]:
     return lambda site, page: open_at(site, page, address)
 
 
-STATES: Sequence[tuple[str, Callable[[Site, Page], Awaitable[None]]]] = (
+STATES: Sequence[tuple[str, Callable[[PagesSetup, Page], Awaitable[None]]]] = (
     ("inbox", at("/")),
     ("imports", at("/imports")),
     ("no imports", at("/imports?state=FAILED")),
@@ -139,7 +139,7 @@ STATES: Sequence[tuple[str, Callable[[Site, Page], Awaitable[None]]]] = (
 
 @pytest.mark.parametrize("state", [pytest.param(show, id=name) for name, show in STATES])
 async def test_every_page_is_for_everybody(
-    site: Site, state: Callable[[Site, Page], Awaitable[None]]
+    site: PagesSetup, state: Callable[[PagesSetup, Page], Awaitable[None]]
 ) -> None:
     async with site.visit() as page:
         await state(site, page)
@@ -150,7 +150,7 @@ async def test_every_page_is_for_everybody(
             assert await overflow(page) == 0, f"{width} px"
 
 
-async def test_a_page_that_is_not_for_everybody_is_noticed(site: Site) -> None:
+async def test_a_page_that_is_not_for_everybody_is_noticed(site: PagesSetup) -> None:
     async with site.visit(start="/imports/new") as page:
         await page.evaluate("document.querySelector('label[for=type]').remove()")
         assert [line.partition(":")[0] for line in await violations(page)] == ["select-name"]
@@ -158,7 +158,7 @@ async def test_a_page_that_is_not_for_everybody_is_noticed(site: Site) -> None:
         assert await overflow(page) > 0
 
 
-async def test_markup_in_a_file_is_shown_as_it_stands(site: Site) -> None:
+async def test_markup_in_a_file_is_shown_as_it_stands(site: PagesSetup) -> None:
     script = "<script>window.broken = true</script>"
     image = "<img src=x onerror='window.broken = true'>"
     async with site.visit() as page:
@@ -172,7 +172,7 @@ async def test_markup_in_a_file_is_shown_as_it_stands(site: Site) -> None:
         assert await page.evaluate("window.broken") is None
 
 
-async def test_access_without_a_token_is_refused(site: Site) -> None:
+async def test_access_without_a_token_is_refused(site: PagesSetup) -> None:
     async with httpx.AsyncClient(base_url=site.address) as anonymous:
         answer = await anonymous.get("/imports?state=FAILED")
         assert answer.status_code == 303
@@ -191,7 +191,7 @@ async def test_access_without_a_token_is_refused(site: Site) -> None:
 @pytest.mark.parametrize(
     "elsewhere", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:1"]
 )
-async def test_signing_in_leads_to_no_other_site(site: Site, elsewhere: str) -> None:
+async def test_signing_in_leads_to_no_other_site(site: PagesSetup, elsewhere: str) -> None:
     token = site.token("ada", ["importer"])
     async with httpx.AsyncClient(base_url=site.address) as client:
         answer = await client.post("/sign-in", data={"token": token, "next": elsewhere})
@@ -201,7 +201,7 @@ async def test_signing_in_leads_to_no_other_site(site: Site, elsewhere: str) -> 
     assert "samesite=strict" in cookie
 
 
-async def test_forms_of_other_sites_do_nothing(site: Site) -> None:
+async def test_forms_of_other_sites_do_nothing(site: PagesSetup) -> None:
     async with site.visit() as page:
         await columns(site, page)
         cookies = {"docflow_session": site.token("ada", ["importer", "operator"])}
@@ -218,7 +218,7 @@ async def test_forms_of_other_sites_do_nothing(site: Site) -> None:
         await expect(page.get_by_role("heading", name="What do the columns mean?")).to_be_visible()
 
 
-async def test_another_clubs_import_is_not_there(site: Site) -> None:
+async def test_another_clubs_import_is_not_there(site: PagesSetup) -> None:
     async with site.visit() as page:
         await columns(site, page)
         stranger = await site.with_new_club()
@@ -229,7 +229,7 @@ async def test_another_clubs_import_is_not_there(site: Site) -> None:
             await expect(other.get_by_role("heading", name="Not found")).to_be_visible()
 
 
-async def test_a_session_that_ends_leaves_the_page_as_it_is(site: Site) -> None:
+async def test_a_session_that_ends_leaves_the_page_as_it_is(site: PagesSetup) -> None:
     async with site.visit() as page:
         await columns(site, page)
         squat = page.get_by_label("Field for Squat")

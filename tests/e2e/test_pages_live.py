@@ -10,8 +10,8 @@ from sqlalchemy import select
 from adapters.database import open_database
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from contracts.imports import TASK_QUEUE, ImportOrder
-from tests.support.imports import import_message
-from tests.support.pages import Site, people
+from tests.support.imports.scripted import import_message
+from tests.support.pages import PagesSetup, people
 from tests.support.waiting import eventually
 from workflows import attributes
 
@@ -21,11 +21,11 @@ HEADERS = ("First name", "Last name", "E-Mail")
 MANY = 40_000
 
 
-def many(site: Site, name: str) -> Path:
+def many(site: PagesSetup, name: str) -> Path:
     return site.file(f"{name}.csv", [HEADERS, *(person for _, person in people(name, MANY))])
 
 
-async def rows_done(site: Site, page: Page) -> int:
+async def rows_done(site: PagesSetup, page: Page) -> int:
     """Rows of an import that are in the database, where they are done in chunks."""
     table = spreadsheet_imports
     uuid = page.url.rsplit("/", 1)[1]
@@ -37,7 +37,7 @@ async def rows_done(site: Site, page: Page) -> int:
         return found.scalar_one()
 
 
-async def test_a_page_continues_by_itself_after_its_worker_was_killed(site: Site) -> None:
+async def test_a_page_continues_by_itself_after_its_worker_was_killed(site: PagesSetup) -> None:
     async with site.visit() as page:
         await site.upload(page, many(site, "killed"))
         await page.get_by_role("button", name="Confirm the columns").click()
@@ -59,7 +59,7 @@ async def test_a_page_continues_by_itself_after_its_worker_was_killed(site: Site
         await expect(page.locator(".figures dd").first).to_have_text(f"{MANY:,}")
 
 
-async def test_an_upload_without_a_worker_waits_and_continues(site: Site) -> None:
+async def test_an_upload_without_a_worker_waits_and_continues(site: PagesSetup) -> None:
     async with site.visit() as page:
         path = site.file("patient.csv", [HEADERS, *(p for _, p in people("patient", 3))])
         await site.worker.kill()
@@ -72,7 +72,7 @@ async def test_an_upload_without_a_worker_waits_and_continues(site: Site) -> Non
         await expect(mapping).to_be_visible(timeout=30_000)
 
 
-async def test_an_unavailable_gateway_is_reported_and_choices_stay(site: Site) -> None:
+async def test_an_unavailable_gateway_is_reported_and_choices_stay(site: PagesSetup) -> None:
     async with site.visit() as page:
         path = site.file("away.csv", [(*HEADERS, "Squat"), *(("A", "B", "", "C"),)])
         await site.upload(page, path)
@@ -90,7 +90,7 @@ async def test_an_unavailable_gateway_is_reported_and_choices_stay(site: Site) -
         await expect(page.get_by_text("Saved 1 choice.").first).to_be_visible()
 
 
-async def test_the_inbox_shows_whatever_waits_in_any_pipeline(site: Site) -> None:
+async def test_the_inbox_shows_whatever_waits_in_any_pipeline(site: PagesSetup) -> None:
     async with site.visit() as page:
         await expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
         message = import_message(blob_name="uploads/missing.csv")
@@ -116,7 +116,7 @@ async def test_the_inbox_shows_whatever_waits_in_any_pipeline(site: Site) -> Non
         await page.wait_for_url(f"**{address}")
 
 
-async def test_a_person_who_is_no_operator_sees_only_their_own_imports(site: Site) -> None:
+async def test_a_person_who_is_no_operator_sees_only_their_own_imports(site: PagesSetup) -> None:
     async with site.visit(roles=["viewer"]) as page:
         await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
         await expect(page.get_by_role("link", name="New import")).to_have_count(0)

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.batches import (
@@ -14,7 +13,6 @@ from contracts.batches import (
     BatchProgress,
     CancelMode,
     CaseOrder,
-    NoteEvents,
     Phase,
     PolledDepth,
     Purpose,
@@ -23,12 +21,11 @@ from contracts.batches import (
     Timings,
     Validation,
     ValidationOutcome,
-    WaitingBatches,
 )
-from tests.support.batches import (
-    BatchWorld,
-    CaseScript,
-    SweeperWorld,
+from tests.support.batches.scripted import (
+    ScriptedBatch,
+    ScriptedCase,
+    ScriptedSweep,
     cancelled,
     denied,
     depth,
@@ -43,7 +40,7 @@ from workflows.batches.case_queue import CaseQueue
 from workflows.batches.sweeper import BatchSweeper
 
 Handle = WorkflowHandle[Any, Any]
-Act = Callable[[Handle, BatchWorld], Awaitable[None]]
+Act = Callable[[Handle, ScriptedBatch], Awaitable[None]]
 QUICK = Timings(settle=1, poll=1, hold=1, end=3600)
 
 
@@ -54,35 +51,35 @@ async def reach(handle: Handle, phase: Phase) -> None:
     await eventually(reached)
 
 
-async def whole_way(handle: Handle, world: BatchWorld) -> None:
+async def whole_way(handle: Handle, world: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
     await reach(handle, Phase.ENDING)
     await handle.signal(BatchLifecycle.take, ended())
 
 
-async def _cancel_while_provisioning(handle: Handle, world: BatchWorld) -> None:
+async def _cancel_while_provisioning(handle: Handle, world: ScriptedBatch) -> None:
     await world.working.wait()
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-async def cancel_partly(handle: Handle, world: BatchWorld) -> None:
+async def cancel_partly(handle: Handle, world: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
 
 
-async def _retry_then_whole_way(handle: Handle, world: BatchWorld) -> None:
+async def _retry_then_whole_way(handle: Handle, world: ScriptedBatch) -> None:
     await reach(handle, Phase.PARKED)
     await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
     await whole_way(handle, world)
 
 
-async def _give_up(handle: Handle, world: BatchWorld) -> None:
+async def _give_up(handle: Handle, world: ScriptedBatch) -> None:
     await reach(handle, Phase.PARKED)
     await handle.signal("fail", BatchAnswer(by="ann"))
 
 
-async def nothing(handle: Handle, world: BatchWorld) -> None:
+async def nothing(handle: Handle, world: ScriptedBatch) -> None:
     return
 
 
@@ -90,7 +87,7 @@ async def nothing(handle: Handle, world: BatchWorld) -> None:
 class Case:
     """One way a batch can go."""
 
-    world: BatchWorld = field(default_factory=BatchWorld)
+    world: ScriptedBatch = field(default_factory=ScriptedBatch)
     act: Act = whole_way
     purpose: Purpose = Purpose.LOAD
     timings: Timings = QUICK
@@ -123,8 +120,8 @@ class Case:
 class CaseCase:
     """One way a case can go; its batches are scripted, its table is in memory."""
 
-    world: CaseScript
-    act: Callable[[Handle, CaseScript], Awaitable[None]]
+    world: ScriptedCase
+    act: Callable[[Handle, ScriptedCase], Awaitable[None]]
 
     workflow = CaseQueue
     workflows = (CaseQueue, BatchLifecycle)
@@ -148,7 +145,7 @@ class CaseCase:
         await self.act(handle, self.world)
 
 
-async def _two_batches(handle: Handle, world: CaseScript) -> None:
+async def _two_batches(handle: Handle, world: ScriptedCase) -> None:
     world.validations = [
         Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
     ]
@@ -157,7 +154,7 @@ async def _two_batches(handle: Handle, world: CaseScript) -> None:
     await eventually(lambda: world.has_closed(2), seconds=90)
 
 
-async def _cancelled_case(handle: Handle, world: CaseScript) -> None:
+async def _cancelled_case(handle: Handle, world: ScriptedCase) -> None:
     key = BatchKey(case_id=1, batch_id=1)
     await handle.execute_update(CaseQueue.take, started(key))
     await eventually(lambda: world.has_announced("LOADER_STARTED"))
@@ -165,28 +162,19 @@ async def _cancelled_case(handle: Handle, world: CaseScript) -> None:
     await eventually(lambda: world.has_closed(1))
 
 
-async def _case_cancelled_by_temporal(handle: Handle, world: CaseScript) -> None:
+async def _case_cancelled_by_temporal(handle: Handle, world: ScriptedCase) -> None:
     await handle.execute_update(CaseQueue.take, started(BatchKey(case_id=1, batch_id=1)))
     await eventually(lambda: world.has_announced("LOADER_STARTED"))
     await handle.cancel()
 
 
-async def _refused_then_two_batches(handle: Handle, world: CaseScript) -> None:
+async def _refused_then_two_batches(handle: Handle, world: ScriptedCase) -> None:
     await handle.signal("take", started(BatchKey(case_id=2, batch_id=1)))
     await _two_batches(handle, world)
 
 
-class _LateTable(CaseScript):
-    """The table of batches is unavailable at first."""
-
-    @activity.defn(name="batches.note")
-    async def _note(self, noted: NoteEvents) -> WaitingBatches:
-        await self._begin("note")
-        return await super()._note(noted)
-
-
-def _unavailable_table() -> CaseScript:
-    world = _LateTable()
+def _unavailable_table() -> ScriptedCase:
+    world = ScriptedCase()
     world.fails["note"] = [denied("no database")]
     return world
 
@@ -195,7 +183,7 @@ def _unavailable_table() -> CaseScript:
 class SweeperCase:
     """One way the sweeper can go."""
 
-    world: SweeperWorld
+    world: ScriptedSweep
     cancel: bool = False
 
     workflow = BatchSweeper
@@ -218,39 +206,38 @@ class SweeperCase:
             await handle.cancel()
 
 
-def held(step: str) -> BatchWorld:
-    world = BatchWorld()
+def held(step: str) -> ScriptedBatch:
+    world = ScriptedBatch()
     world.hold(step)
     return world
 
 
-class _Healing(BatchWorld):
+class _Healing(ScriptedBatch):
     """Each pass over the dead letters leaves one less of them."""
 
-    @activity.defn(name="batches.look")
-    async def _look(self, work: StepInput) -> PolledDepth:
-        await self._begin("look")
+    def look(self, work: StepInput) -> PolledDepth:
+        """What polling finds."""
         return depth(dead=2 - len(self.passes))
 
 
-def failing(step: str) -> BatchWorld:
-    world = BatchWorld()
+def failing(step: str) -> ScriptedBatch:
+    world = ScriptedBatch()
     world.fails[step] = [denied()]
     return world
 
 
-def answering(*outcomes: Validation) -> BatchWorld:
-    return BatchWorld(validations=list(outcomes))
+def answering(*outcomes: Validation) -> ScriptedBatch:
+    return ScriptedBatch(validations=list(outcomes))
 
 
 GO = Validation(outcome=ValidationOutcome.CONTINUE)
 
 CASES: dict[str, Case] = {
-    "happy": Case(BatchWorld(depths=[depth(3), depth(2), depth()])),
+    "happy": Case(ScriptedBatch(depths=[depth(3), depth(2), depth()])),
     "cancelled-while-provisioning": Case(held("create_function"), _cancel_while_provisioning),
-    "cancelled-partly": Case(BatchWorld(depths=[depth(3), depth(1), depth()]), cancel_partly),
+    "cancelled-partly": Case(ScriptedBatch(depths=[depth(3), depth(1), depth()]), cancel_partly),
     "redriven-twice": Case(_Healing()),
-    "dead-letters-kept": Case(BatchWorld(depths=[depth(dead=1)], keeps=True)),
+    "dead-letters-kept": Case(ScriptedBatch(depths=[depth(dead=1)], keeps=True)),
     "orphan-found": Case(answering(Validation(outcome=ValidationOutcome.CONTINUE, orphans=(9,)))),
     "blocked-then-built": Case(
         answering(
@@ -264,28 +251,28 @@ CASES: dict[str, Case] = {
     "parked-then-retried": Case(failing("subscribe"), _retry_then_whole_way),
     "given-up": Case(failing("attach_mapping"), _give_up),
     "redrive-of-kept": Case(
-        BatchWorld(depths=[depth(dead=1), depth(dead=1), depth()]),
+        ScriptedBatch(depths=[depth(dead=1), depth(dead=1), depth()]),
         lambda handle, world: handle.signal(BatchLifecycle.take, ended()),
         Purpose.REDRIVE,
     ),
-    "swept": Case(BatchWorld(), nothing, Purpose.SWEEP),
+    "swept": Case(ScriptedBatch(), nothing, Purpose.SWEEP),
 }
 
 CASE_CASES: dict[str, CaseCase] = {
-    "two-batches": CaseCase(CaseScript(), _two_batches),
-    "cancelled-batch": CaseCase(CaseScript(), _cancelled_case),
-    "cancelled-by-temporal": CaseCase(CaseScript(), _case_cancelled_by_temporal),
-    "event-of-another-case": CaseCase(CaseScript(), _refused_then_two_batches),
+    "two-batches": CaseCase(ScriptedCase(), _two_batches),
+    "cancelled-batch": CaseCase(ScriptedCase(), _cancelled_case),
+    "cancelled-by-temporal": CaseCase(ScriptedCase(), _case_cancelled_by_temporal),
+    "event-of-another-case": CaseCase(ScriptedCase(), _refused_then_two_batches),
     "table-unavailable": CaseCase(_unavailable_table(), _two_batches),
 }
 
 SWEEPER_CASES: dict[str, SweeperCase] = {
     "two-swept": SweeperCase(
-        SweeperWorld((BatchKey(case_id=1, batch_id=1), BatchKey(case_id=2, batch_id=1)))
+        ScriptedSweep((BatchKey(case_id=1, batch_id=1), BatchKey(case_id=2, batch_id=1)))
     ),
-    "nothing-to-sweep": SweeperCase(SweeperWorld(())),
-    "not-swept": SweeperCase(SweeperWorld((BatchKey(case_id=1, batch_id=1),), failing("plan"))),
+    "nothing-to-sweep": SweeperCase(ScriptedSweep(())),
+    "not-swept": SweeperCase(ScriptedSweep((BatchKey(case_id=1, batch_id=1),), failing("plan"))),
     "cancelled": SweeperCase(
-        SweeperWorld((BatchKey(case_id=1, batch_id=1),), held("plan")), cancel=True
+        ScriptedSweep((BatchKey(case_id=1, batch_id=1),), held("plan")), cancel=True
     ),
 }

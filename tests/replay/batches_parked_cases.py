@@ -29,9 +29,9 @@ from tests.replay.batches_cases import (
     reach,
     whole_way,
 )
-from tests.support.batches import (
+from tests.support.batches.scripted import (
     PLAN,
-    BatchWorld,
+    ScriptedBatch,
     again,
     cancelled,
     denied,
@@ -50,7 +50,7 @@ NO_END = QUICK.model_copy(update={"end": 1})
 def _park_and(*acts: Act) -> Act:
     """Do one thing after the other, each when the batch is parked."""
 
-    async def act(handle: Handle, world: BatchWorld) -> None:
+    async def act(handle: Handle, world: ScriptedBatch) -> None:
         for number, then in enumerate(acts):
             if number:
                 await _until_asked_again(handle, world)
@@ -60,7 +60,7 @@ def _park_and(*acts: Act) -> Act:
     return act
 
 
-async def _until_asked_again(handle: Handle, world: BatchWorld) -> None:
+async def _until_asked_again(handle: Handle, world: ScriptedBatch) -> None:
     since = (await handle.query(BatchLifecycle.status)).waiting_since
 
     async def asked() -> bool:
@@ -79,16 +79,16 @@ def _signal(name: str) -> Act:
     return lambda handle, world: handle.signal(name)
 
 
-async def _cancel(handle: Handle, world: BatchWorld) -> None:
+async def _cancel(handle: Handle, world: ScriptedBatch) -> None:
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-async def _cancel_by_temporal(handle: Handle, world: BatchWorld) -> None:
+async def _cancel_by_temporal(handle: Handle, world: ScriptedBatch) -> None:
     await handle.cancel()
 
 
 def _when(phase: Phase, then: Act) -> Act:
-    async def act(handle: Handle, world: BatchWorld) -> None:
+    async def act(handle: Handle, world: ScriptedBatch) -> None:
         await reach(handle, phase)
         await then(handle, world)
 
@@ -96,7 +96,7 @@ def _when(phase: Phase, then: Act) -> Act:
 
 
 def _when_working(then: Act) -> Act:
-    async def act(handle: Handle, world: BatchWorld) -> None:
+    async def act(handle: Handle, world: ScriptedBatch) -> None:
         await world.working.wait()
         await then(handle, world)
 
@@ -106,50 +106,50 @@ def _when_working(then: Act) -> Act:
 def _loaded_and(then: Act) -> Act:
     """Let the batch go to its end, then answer what it asks there."""
 
-    async def act(handle: Handle, world: BatchWorld) -> None:
+    async def act(handle: Handle, world: ScriptedBatch) -> None:
         await whole_way(handle, world)
         await then(handle, world)
 
     return act
 
 
-async def _cancel_then_let_go(handle: Handle, world: BatchWorld) -> None:
+async def _cancel_then_let_go(handle: Handle, world: ScriptedBatch) -> None:
     await handle.cancel()
     await asyncio.sleep(1)
     for event in world.held.values():
         event.set()
 
 
-async def _end_asked_for(handle: Handle, world: BatchWorld) -> None:
+async def _end_asked_for(handle: Handle, world: ScriptedBatch) -> None:
     """Loaded, and parked because the end of the batch does not come."""
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
     await reach(handle, Phase.PARKED)
 
 
-async def _end_retried(handle: Handle, world: BatchWorld) -> None:
+async def _end_retried(handle: Handle, world: ScriptedBatch) -> None:
     await _end_asked_for(handle, world)
     await handle.execute_update("retry", BatchAnswer(by="ann"))
     await handle.signal(BatchLifecycle.take, ended())
 
 
-async def _end_skipped(handle: Handle, world: BatchWorld) -> None:
+async def _end_skipped(handle: Handle, world: ScriptedBatch) -> None:
     await _end_asked_for(handle, world)
     await handle.execute_update("skip", BatchAnswer(by="ann"))
 
 
-async def _end_failed(handle: Handle, world: BatchWorld) -> None:
+async def _end_failed(handle: Handle, world: ScriptedBatch) -> None:
     await _end_asked_for(handle, world)
     await handle.signal("fail", BatchAnswer(by="ann"))
 
 
-async def _cancel_partly_then_fully(handle: Handle, world: BatchWorld) -> None:
+async def _cancel_partly_then_fully(handle: Handle, world: ScriptedBatch) -> None:
     await cancel_partly(handle, world)
     await reach(handle, Phase.DRAINING)
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-async def _asked_for_again(handle: Handle, world: BatchWorld) -> None:
+async def _asked_for_again(handle: Handle, world: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, again())
     await handle.signal(BatchLifecycle.take, started())
@@ -157,24 +157,24 @@ async def _asked_for_again(handle: Handle, world: BatchWorld) -> None:
 
 
 def _then(*acts: Act) -> Act:
-    async def act(handle: Handle, world: BatchWorld) -> None:
+    async def act(handle: Handle, world: ScriptedBatch) -> None:
         for then in acts:
             await then(handle, world)
 
     return act
 
 
-async def _loading_done(handle: Handle, world: BatchWorld) -> None:
+async def _loading_done(handle: Handle, world: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
 
 
-async def _end_reached(handle: Handle, world: BatchWorld) -> None:
+async def _end_reached(handle: Handle, world: ScriptedBatch) -> None:
     await reach(handle, Phase.ENDING)
     await handle.signal(BatchLifecycle.take, ended())
 
 
-async def _wait_for_second_run(handle: Handle, world: BatchWorld) -> None:
+async def _wait_for_second_run(handle: Handle, world: ScriptedBatch) -> None:
     async def continued() -> bool:
         return (await handle.describe()).run_id != handle.first_execution_run_id
 
@@ -182,28 +182,28 @@ async def _wait_for_second_run(handle: Handle, world: BatchWorld) -> None:
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-def _parked_at(*steps: str, **fields: Any) -> BatchWorld:
-    world = BatchWorld(**fields)
+def _parked_at(*steps: str, **fields: Any) -> ScriptedBatch:
+    world = ScriptedBatch(**fields)
     for step in steps:
         world.fails[step] = [denied()]
     return world
 
 
-class _Deaf(BatchWorld):
+class _Deaf(ScriptedBatch):
     """A held step ends as if nothing were when it is cancelled."""
 
-    async def _begin(self, name: str) -> None:
+    async def wait(self, name: str) -> None:
         with contextlib.suppress(asyncio.CancelledError):
-            await super()._begin(name)
+            await super().wait(name)
 
 
-def _deaf(step: str) -> BatchWorld:
+def _deaf(step: str) -> ScriptedBatch:
     world = _Deaf()
     world.hold(step)
     return world
 
 
-def _unrecorded_skip() -> BatchWorld:
+def _unrecorded_skip() -> ScriptedBatch:
     world = answering(Validation(outcome=ValidationOutcome.SKIP_DUPLICATE, reason="complete"))
     world.fails["skip"] = [denied()]
     return world
@@ -234,7 +234,9 @@ CASES: dict[str, Case] = {
     "cancelled-while-torn-down": Case(
         held("delete_queue"), _loaded_and(_when_working(_cancel_then_let_go))
     ),
-    "cancelled-partly-then-fully": Case(BatchWorld(depths=[depth(3)]), _cancel_partly_then_fully),
+    "cancelled-partly-then-fully": Case(
+        ScriptedBatch(depths=[depth(3)]), _cancel_partly_then_fully
+    ),
     "cancelled-unseen": Case(_parked_at("look"), _when(Phase.LOADING, _cancel)),
     "end-missing-then-retried": Case(act=_end_retried, timings=NO_END),
     "end-missing-then-skipped": Case(act=_end_skipped, timings=NO_END),
@@ -266,11 +268,11 @@ CASES: dict[str, Case] = {
         answering(Validation(outcome=ValidationOutcome.REQUEUE_DB_ERROR), GO)
     ),
     "redrive-asked-for": Case(
-        BatchWorld(depths=[depth(dead=1), depth(dead=1), depth(dead=1), depth()]),
+        ScriptedBatch(depths=[depth(dead=1), depth(dead=1), depth(dead=1), depth()]),
         _asked_for_again,
     ),
     "continued-as-new": Case(
-        BatchWorld(), _when(Phase.LOADING, _wait_for_second_run), events_per_run=40
+        ScriptedBatch(), _when(Phase.LOADING, _wait_for_second_run), events_per_run=40
     ),
     "continued": Case(
         act=whole_way,

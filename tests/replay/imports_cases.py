@@ -12,16 +12,16 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.imports import Answer, ImportOrder, Retry
-from tests.support.imports import OUTCOME, World, import_message, permanent
+from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
 Handle = WorkflowHandle[Any, Any]
-Act = Callable[[Handle, World], Awaitable[None]]
+Act = Callable[[Handle, ScriptedImport], Awaitable[None]]
 
 
-async def _nothing(handle: Handle, world: World) -> None:
+async def _nothing(handle: Handle, world: ScriptedImport) -> None:
     return
 
 
@@ -30,54 +30,54 @@ async def _when_parked(handle: Handle) -> None:
         await asyncio.sleep(0.05)
 
 
-async def _retry(handle: Handle, world: World) -> None:
+async def _retry(handle: Handle, world: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.execute_update(DocumentImport.retry, Retry(by="ann"))
 
 
-async def _retry_corrected(handle: Handle, world: World) -> None:
+async def _retry_corrected(handle: Handle, world: ScriptedImport) -> None:
     await _when_parked(handle)
     corrected = world.prepared[0].model_copy(update={"blob_name": "uploads/right.csv"})
     await handle.signal("retry", Retry(message=corrected, by="ann"))
 
 
-async def _skip(handle: Handle, world: World) -> None:
+async def _skip(handle: Handle, world: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.signal("skip")
 
 
-async def _cancel(handle: Handle, world: World) -> None:
+async def _cancel(handle: Handle, world: ScriptedImport) -> None:
     await world.working.wait()
     await handle.execute_update(DocumentImport.cancel, Answer(reason="enough"))
 
 
-async def _cancel_by_signal(handle: Handle, world: World) -> None:
+async def _cancel_by_signal(handle: Handle, world: ScriptedImport) -> None:
     await world.working.wait()
     await handle.signal("cancel", Answer(reason="enough", by="ann"))
 
 
-async def _cancel_by_temporal(handle: Handle, world: World) -> None:
+async def _cancel_by_temporal(handle: Handle, world: ScriptedImport) -> None:
     await world.working.wait()
     await handle.cancel()
 
 
-async def _cancel_parked_by_temporal(handle: Handle, world: World) -> None:
+async def _cancel_parked_by_temporal(handle: Handle, world: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.cancel()
 
 
-async def _retry_twice(handle: Handle, world: World) -> None:
+async def _retry_twice(handle: Handle, world: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.execute_update(DocumentImport.retry, Retry(by="ann"))
     await eventually(lambda: _has_handled(world, 2))
     await _retry(handle, world)
 
 
-async def _has_handled(world: World, times: int) -> bool:
+async def _has_handled(world: ScriptedImport, times: int) -> bool:
     return len(world.handled) >= times
 
 
-async def _retry_as_other_work(handle: Handle, world: World) -> None:
+async def _retry_as_other_work(handle: Handle, world: ScriptedImport) -> None:
     await _when_parked(handle)
     other = world.prepared[0].model_copy(update={"project_id": "p2"})
     await handle.signal("retry", Retry(message=other, by="ann"))
@@ -85,7 +85,7 @@ async def _retry_as_other_work(handle: Handle, world: World) -> None:
 
 
 def _update(name: str, answer: Answer | Retry) -> Act:
-    async def act(handle: Handle, world: World) -> None:
+    async def act(handle: Handle, world: ScriptedImport) -> None:
         await _when_parked(handle)
         await handle.execute_update(name, answer)
 
@@ -93,20 +93,20 @@ def _update(name: str, answer: Answer | Retry) -> Act:
 
 
 def _signal(name: str, *answer: Answer | Retry) -> Act:
-    async def act(handle: Handle, world: World) -> None:
+    async def act(handle: Handle, world: ScriptedImport) -> None:
         await _when_parked(handle)
         await handle.signal(name, *answer)
 
     return act
 
 
-async def _correct(handle: Handle, world: World) -> None:
+async def _correct(handle: Handle, world: ScriptedImport) -> None:
     await _when_parked(handle)
     corrected = world.prepared[0].model_copy(update={"blob_name": "uploads/right.csv"})
     await _update("retry", Retry(message=corrected, by="ann"))(handle, world)
 
 
-class _Deaf(World):
+class _Deaf(ScriptedImport):
     """A step that ends as if nothing were when it is cancelled."""
 
     def __init__(self, name: str, **fields: Any) -> None:
@@ -138,9 +138,9 @@ class _Deaf(World):
 class Case:
     """One way a run can go."""
 
-    world: World
+    world: ScriptedImport
     message: dict[str, Any] = field(default_factory=dict[str, Any])
-    act: Callable[[Handle, World], Awaitable[None]] = _nothing
+    act: Callable[[Handle, ScriptedImport], Awaitable[None]] = _nothing
     park: timedelta = timedelta(days=14)
 
     workflow = DocumentImport
@@ -167,37 +167,39 @@ class Case:
         await self.act(handle, self.world)
 
 
-def _unreadable() -> World:
-    return World(failures=[permanent()])
+def _unreadable() -> ScriptedImport:
+    return ScriptedImport(failures=[permanent()])
 
 
-def _unrecorded() -> World:
-    return World(finish_failures=[permanent("no database")])
+def _unrecorded() -> ScriptedImport:
+    return ScriptedImport(finish_failures=[permanent("no database")])
 
 
 CASES: dict[str, Case] = {
-    "plain": Case(World()),
-    "plain-remote": Case(World(path="remote")),
-    "parked-and-retried": Case(World(failures=[permanent()]), act=_retry),
+    "plain": Case(ScriptedImport()),
+    "plain-remote": Case(ScriptedImport(path="remote")),
+    "parked-and-retried": Case(ScriptedImport(failures=[permanent()]), act=_retry),
     "parked-and-corrected": Case(
-        World(failures=[permanent()], path="remote"), act=_retry_corrected
+        ScriptedImport(failures=[permanent()], path="remote"), act=_retry_corrected
     ),
-    "parked-and-skipped": Case(World(failures=[permanent()]), act=_skip),
-    "parked-too-long": Case(World(failures=[permanent()]), park=timedelta(seconds=1)),
-    "skipped": Case(World(skip="completed already by task t-0")),
-    "cancelled": Case(World(block=True, path="remote"), act=_cancel),
-    "cancelled-local": Case(World(block=True), act=_cancel),
+    "parked-and-skipped": Case(ScriptedImport(failures=[permanent()]), act=_skip),
+    "parked-too-long": Case(ScriptedImport(failures=[permanent()]), park=timedelta(seconds=1)),
+    "skipped": Case(ScriptedImport(skip="completed already by task t-0")),
+    "cancelled": Case(ScriptedImport(block=True, path="remote"), act=_cancel),
+    "cancelled-local": Case(ScriptedImport(block=True), act=_cancel),
     "bulk": Case(
-        World(),
+        ScriptedImport(),
         {"document_type": "schedule_fill_level", "payload": {"level": 2, "value": "Unit 100"}},
     ),
-    "delete": Case(World(), {"document_type": "mto_delete", "service_id": "s1"}),
+    "delete": Case(ScriptedImport(), {"document_type": "mto_delete", "service_id": "s1"}),
     "held-back": Case(
-        World(outcomes=[OUTCOME.model_copy(update={"held_back": "nothing was written"})]),
+        ScriptedImport(outcomes=[OUTCOME.model_copy(update={"held_back": "nothing was written"})]),
         {"all_or_nothing": True},
         act=_retry,
     ),
-    "result-not-recorded": Case(World(finish_failures=[permanent("no database")]), act=_retry),
+    "result-not-recorded": Case(
+        ScriptedImport(finish_failures=[permanent("no database")]), act=_retry
+    ),
     "parked-and-retried-by-signal": Case(_unreadable(), act=_signal("retry")),
     "parked-and-corrected-by-update": Case(_unreadable(), act=_correct),
     "parked-and-skipped-by-update": Case(
@@ -210,18 +212,23 @@ CASES: dict[str, Case] = {
     "parked-and-cancelled": Case(_unreadable(), act=_update("cancel", Answer(by="ann"))),
     "parked-and-cancelled-by-signal": Case(_unreadable(), act=_signal("cancel")),
     "parked-and-cancelled-by-temporal": Case(_unreadable(), act=_cancel_parked_by_temporal),
-    "parked-twice": Case(World(failures=[permanent(), permanent("still")]), act=_retry_twice),
+    "parked-twice": Case(
+        ScriptedImport(failures=[permanent(), permanent("still")]), act=_retry_twice
+    ),
     "retried-as-other-work": Case(_unreadable(), act=_retry_as_other_work),
     "parked-without-status-row": Case(
-        World(failures=[permanent()], finish_failures=[permanent("no database")]), act=_retry
+        ScriptedImport(failures=[permanent()], finish_failures=[permanent("no database")]),
+        act=_retry,
     ),
-    "cancelled-by-signal": Case(World(block=True, path="remote"), act=_cancel_by_signal),
-    "cancelled-by-temporal": Case(World(block=True, path="remote"), act=_cancel_by_temporal),
-    "cancelled-local-by-temporal": Case(World(block=True), act=_cancel_by_temporal),
+    "cancelled-by-signal": Case(ScriptedImport(block=True, path="remote"), act=_cancel_by_signal),
+    "cancelled-by-temporal": Case(
+        ScriptedImport(block=True, path="remote"), act=_cancel_by_temporal
+    ),
+    "cancelled-local-by-temporal": Case(ScriptedImport(block=True), act=_cancel_by_temporal),
     "cancelled-between-steps": Case(_Deaf("imports.prepare"), act=_cancel),
     "cancelled-between-steps-by-temporal": Case(_Deaf("imports.prepare"), act=_cancel_by_temporal),
     "cancelled-after-the-last-step": Case(_Deaf("imports.load_rows", path="remote"), act=_cancel),
-    "cancelled-while-recorded": Case(World(block_finish=True), act=_cancel_by_temporal),
+    "cancelled-while-recorded": Case(ScriptedImport(block_finish=True), act=_cancel_by_temporal),
     "not-recorded-and-skipped": Case(_unrecorded(), act=_signal("skip")),
     "not-recorded-and-failed": Case(_unrecorded(), act=_update("fail", Answer(by="ann"))),
     "not-recorded-for-too-long": Case(_unrecorded(), park=timedelta(seconds=1)),

@@ -7,7 +7,13 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.batches import DocumentEvent, LoadOrder, LoadStep
-from tests.support.document_loads import ATTACHMENTS, PROCESSED, RELATIONS, LoadWorld, unreadable
+from tests.support.batches.scripted_load import (
+    ATTACHMENTS,
+    PROCESSED,
+    RELATIONS,
+    ScriptedLoad,
+    unreadable,
+)
 from workflows import attributes
 from workflows.batches.document_load import DocumentLoad
 
@@ -18,7 +24,7 @@ Handle = WorkflowHandle[Any, Any]
 class Case:
     """One way a load can go."""
 
-    world: LoadWorld = field(default_factory=LoadWorld)
+    world: ScriptedLoad = field(default_factory=ScriptedLoad)
     event: DocumentEvent = PROCESSED
     cancel: bool = False
 
@@ -45,19 +51,19 @@ class Case:
             await handle.cancel()
 
 
-def _failing(step: LoadStep, *, is_final: bool = False) -> LoadWorld:
-    world = LoadWorld(is_final=is_final)
+def _failing(step: LoadStep, *, is_final: bool = False) -> ScriptedLoad:
+    world = ScriptedLoad(is_final=is_final)
     world.fails[step] = [unreadable()]
     return world
 
 
-def _not_given_up() -> LoadWorld:
+def _not_given_up() -> ScriptedLoad:
     world = _failing(LoadStep.EXTRACT)
     world.fails["give_up"] = [unreadable("no database")]
     return world
 
 
-def _held_while_given_up() -> LoadWorld:
+def _held_while_given_up() -> ScriptedLoad:
     world = _failing(LoadStep.EXTRACT)
     world.held.add("give_up")
     return world
@@ -65,16 +71,16 @@ def _held_while_given_up() -> LoadWorld:
 
 CASES: dict[str, Case] = {
     "loaded": Case(),
-    "resumed": Case(LoadWorld(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
-    "duplicate": Case(LoadWorld(duplicate_of="DOC-0")),
+    "resumed": Case(ScriptedLoad(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
+    "duplicate": Case(ScriptedLoad(duplicate_of="DOC-0")),
     "dead-letter": Case(_failing(LoadStep.EXTRACT)),
     "failed-for-good": Case(_failing(LoadStep.EXTRACT, is_final=True)),
-    "cancelled": Case(LoadWorld(held={LoadStep.EXTRACT}), cancel=True),
+    "cancelled": Case(ScriptedLoad(held={LoadStep.EXTRACT}), cancel=True),
     "cancelled-between-steps": Case(
-        LoadWorld(held={LoadStep.DEDUPE}, stubborn={LoadStep.DEDUPE}), cancel=True
+        ScriptedLoad(held={LoadStep.DEDUPE}, stubborn={LoadStep.DEDUPE}), cancel=True
     ),
     "failed-while-cancelled": Case(
-        LoadWorld(held={LoadStep.EXTRACT}, fails_when_cancelled=unreadable()), cancel=True
+        ScriptedLoad(held={LoadStep.EXTRACT}, fails_when_cancelled=unreadable()), cancel=True
     ),
     "given-up-twice": Case(_not_given_up()),
     "cancelled-while-given-up": Case(_held_while_given_up(), cancel=True),

@@ -32,11 +32,11 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
-from tests.support.spreadsheets import (
+from tests.support.spreadsheets.scripted import (
     UNMATCHED,
-    Retaining,
-    SheetWorld,
-    Undoing,
+    ScriptedRetention,
+    ScriptedSpreadsheet,
+    ScriptedUndo,
     damaged,
     spreadsheet_order,
     transient,
@@ -48,7 +48,7 @@ from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 from workflows.spreadsheets.undo import SpreadsheetUndo
 
 Handle = WorkflowHandle[Any, Any]
-Act = Callable[[Handle, SheetWorld], Awaitable[None]]
+Act = Callable[[Handle, ScriptedSpreadsheet], Awaitable[None]]
 ANN = Confirmation(by="ann")
 UUID = uuid.UUID("5eed0000-0000-4000-8000-000000000000")
 IN_NO_TIME = Patience(remind_after=1, remind_every=2, escalate_after=2, abandon_after=4)
@@ -58,7 +58,7 @@ def _uuid(name: str) -> str:
     return str(uuid.uuid5(UUID, name))
 
 
-async def _nothing(handle: Handle, world: SheetWorld) -> None:
+async def _nothing(handle: Handle, world: ScriptedSpreadsheet) -> None:
     return
 
 
@@ -77,7 +77,7 @@ async def when_parked(handle: Handle) -> None:
     await eventually(parked)
 
 
-async def when_called(world: SheetWorld, step: str) -> None:
+async def when_called(world: ScriptedSpreadsheet, step: str) -> None:
     async def called() -> bool:
         return step in world.calls
 
@@ -103,13 +103,13 @@ async def _answer_values(handle: Handle) -> None:
     await handle.execute_update("confirm_cell_mappings", ANN)
 
 
-async def _by_updates(handle: Handle, world: SheetWorld) -> None:
+async def _by_updates(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await _answer_columns(handle)
     await handle.execute_update("confirm_column_mappings", ANN)
     await _answer_values(handle)
 
 
-async def _by_signals(handle: Handle, world: SheetWorld) -> None:
+async def _by_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.signal("confirm_column_mappings")
     decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
@@ -119,30 +119,30 @@ async def _by_signals(handle: Handle, world: SheetWorld) -> None:
     await handle.result()
 
 
-async def _start(handle: Handle, world: SheetWorld) -> None:
+async def _start(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("start", ANN)
     await _answer_values(handle)
 
 
-async def _another_layout(handle: Handle, world: SheetWorld) -> None:
+async def _another_layout(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     change = LayoutChange(by="ann", layout=Layout(sheet="Second"))
     await handle.execute_update("change_layout", change)
     await handle.execute_update("start", ANN)
 
 
-async def _cancel_pause(handle: Handle, world: SheetWorld) -> None:
+async def _cancel_pause(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("cancel", Answer(by="ann", reason="wrong file"))
 
 
-async def _cancel_rows(handle: Handle, world: SheetWorld) -> None:
+async def _cancel_rows(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when_called(world, "process")
     await handle.execute_update("cancel", Answer(by="ann"))
 
 
-async def retry(handle: Handle, world: SheetWorld) -> None:
+async def retry(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when_parked(handle)
     await handle.execute_update("retry", Answer(by="ann"))
 
@@ -151,7 +151,7 @@ async def retry(handle: Handle, world: SheetWorld) -> None:
 class Case:
     """One way an import can go."""
 
-    world: SheetWorld
+    world: ScriptedSpreadsheet
     order: dict[str, Any] = field(default_factory=dict[str, Any])
     act: Act = _nothing
     progress: SpreadsheetProgress | None = None
@@ -183,23 +183,27 @@ STRAIGHT = {"auto_start": True}
 
 
 CASES: dict[str, Case] = {
-    "straight-through": Case(SheetWorld(), STRAIGHT),
+    "straight-through": Case(ScriptedSpreadsheet(), STRAIGHT),
     "answered-by-updates": Case(
-        SheetWorld(columns=UNMATCHED, values=("U18", "Old boys")), act=_by_updates
+        ScriptedSpreadsheet(columns=UNMATCHED, values=("U18", "Old boys")), act=_by_updates
     ),
-    "answered-by-signals": Case(SheetWorld(columns=UNMATCHED), act=_by_signals),
-    "started-with-late-values": Case(SheetWorld(late=[("U18",), ()]), act=_start),
-    "another-layout": Case(SheetWorld(), act=_another_layout),
-    "cancelled-while-waiting": Case(SheetWorld(columns=UNMATCHED), act=_cancel_pause),
-    "cancelled-while-processing": Case(SheetWorld(held={"process"}), STRAIGHT, _cancel_rows),
-    "damaged-at-the-top": Case(SheetWorld(failures={"analyse": [damaged()]})),
-    "damaged-below": Case(SheetWorld(failures={"stage": [damaged()]})),
+    "answered-by-signals": Case(ScriptedSpreadsheet(columns=UNMATCHED), act=_by_signals),
+    "started-with-late-values": Case(ScriptedSpreadsheet(late=[("U18",), ()]), act=_start),
+    "another-layout": Case(ScriptedSpreadsheet(), act=_another_layout),
+    "cancelled-while-waiting": Case(ScriptedSpreadsheet(columns=UNMATCHED), act=_cancel_pause),
+    "cancelled-while-processing": Case(
+        ScriptedSpreadsheet(held={"process"}), STRAIGHT, _cancel_rows
+    ),
+    "damaged-at-the-top": Case(ScriptedSpreadsheet(failures={"analyse": [damaged()]})),
+    "damaged-below": Case(ScriptedSpreadsheet(failures={"stage": [damaged()]})),
     "parked-and-retried": Case(
-        SheetWorld(failures={"process": [transient()]}, errors=1), STRAIGHT, retry
+        ScriptedSpreadsheet(failures={"process": [transient()]}, errors=1), STRAIGHT, retry
     ),
-    "end-not-recorded": Case(SheetWorld(failures={"finish": [transient()]}), STRAIGHT, retry),
-    "reminded-and-abandoned": Case(SheetWorld(), {"patience": IN_NO_TIME}),
-    "dry-run": Case(SheetWorld(), {"auto_start": True, "dry_run": True}),
+    "end-not-recorded": Case(
+        ScriptedSpreadsheet(failures={"finish": [transient()]}), STRAIGHT, retry
+    ),
+    "reminded-and-abandoned": Case(ScriptedSpreadsheet(), {"patience": IN_NO_TIME}),
+    "dry-run": Case(ScriptedSpreadsheet(), {"auto_start": True, "dry_run": True}),
 }
 
 
@@ -215,7 +219,7 @@ async def _when_undo_parked(handle: Handle) -> None:
 class UndoCase:
     """One way an undo can go."""
 
-    world: Undoing
+    world: ScriptedUndo
     retry: bool = False
     act: Callable[[Handle], Awaitable[None]] | None = None
     passes: timedelta | None = None
@@ -258,27 +262,29 @@ async def _nothing_more(handle: Handle) -> None:
 
 
 UNDO_CASES: dict[str, UndoCase] = {
-    "plain": UndoCase(Undoing()),
-    "parked-and-retried": UndoCase(Undoing([transient()]), retry=True),
+    "plain": UndoCase(ScriptedUndo()),
+    "parked-and-retried": UndoCase(ScriptedUndo([transient()]), retry=True),
     "parked-and-retried-by-update": UndoCase(
-        Undoing([transient()]),
+        ScriptedUndo([transient()]),
         act=lambda handle: handle.execute_update("retry", Answer(by="ann")),
     ),
-    "parked-and-cancelled": UndoCase(Undoing([transient()]), act=lambda handle: handle.cancel()),
+    "parked-and-cancelled": UndoCase(
+        ScriptedUndo([transient()]), act=lambda handle: handle.cancel()
+    ),
     "parked-too-long": UndoCase(
-        Undoing([transient()]), act=_nothing_more, passes=timedelta(days=31)
+        ScriptedUndo([transient()]), act=_nothing_more, passes=timedelta(days=31)
     ),
     "refused": UndoCase(
-        Undoing([ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)])
+        ScriptedUndo([ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)])
     ),
 }
 
 
-async def _has_begun(world: Retaining) -> bool:
+async def _has_begun(world: ScriptedRetention) -> bool:
     return bool(world.nows)
 
 
-class _Held(Retaining):
+class _Held(ScriptedRetention):
     """A purge that takes until it is cancelled."""
 
     @activity.defn(name="spreadsheets.purge")
@@ -292,7 +298,7 @@ class _Held(Retaining):
 class RetentionCase:
     """One way a run of retention can go."""
 
-    world: Retaining
+    world: ScriptedRetention
     cancel: bool = False
 
     workflow = SpreadsheetRetention
@@ -319,8 +325,8 @@ class RetentionCase:
 
 RETENTION_CASES: dict[str, RetentionCase] = {
     "cancelled": RetentionCase(_Held([_uuid("1")]), cancel=True),
-    "nothing-due": RetentionCase(Retaining([])),
+    "nothing-due": RetentionCase(ScriptedRetention([])),
     "three-pages": RetentionCase(
-        Retaining([_uuid(str(n)) for n in range(5)], waiting={_uuid("1")})
+        ScriptedRetention([_uuid(str(n)) for n in range(5)], waiting={_uuid("1")})
     ),
 }

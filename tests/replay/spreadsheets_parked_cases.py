@@ -34,7 +34,14 @@ from tests.replay.spreadsheets_cases import (
     when_called,
     when_parked,
 )
-from tests.support.spreadsheets import FIELDS, MATCHED, UNMATCHED, SheetWorld, damaged, transient
+from tests.support.spreadsheets.scripted import (
+    FIELDS,
+    MATCHED,
+    UNMATCHED,
+    ScriptedSpreadsheet,
+    damaged,
+    transient,
+)
 from tests.support.waiting import eventually
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
@@ -42,34 +49,34 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _signal_when_parked(name: str) -> Act:
-    async def act(handle: Handle, world: SheetWorld) -> None:
+    async def act(handle: Handle, world: ScriptedSpreadsheet) -> None:
         await when_parked(handle)
         await handle.signal(name)
 
     return act
 
 
-async def _cancel_parked(handle: Handle, world: SheetWorld) -> None:
+async def _cancel_parked(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when_parked(handle)
     await handle.execute_update("cancel", Answer(by="ann", reason="wrong file"))
 
 
-async def _cancel_parked_by_temporal(handle: Handle, world: SheetWorld) -> None:
+async def _cancel_parked_by_temporal(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when_parked(handle)
     await handle.cancel()
 
 
-async def _cancel_waiting_by_temporal(handle: Handle, world: SheetWorld) -> None:
+async def _cancel_waiting_by_temporal(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.cancel()
 
 
-async def _cancel_rows_by_temporal(handle: Handle, world: SheetWorld) -> None:
+async def _cancel_rows_by_temporal(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when_called(world, "process")
     await handle.cancel()
 
 
-async def _cancel_rows_by_signal(handle: Handle, world: SheetWorld) -> None:
+async def _cancel_rows_by_signal(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when_called(world, "process")
     await handle.signal("cancel")
 
@@ -81,7 +88,7 @@ async def _until_cancelled(handle: Handle, refused: str | None = None) -> None:
     await handle.execute_update("cancel", Answer(by="ann"))
 
 
-async def _refused_signals(handle: Handle, world: SheetWorld) -> None:
+async def _refused_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.signal("start", Confirmation(by="ann", expected_version=9))
     await handle.signal("confirm_cell_mappings")
@@ -90,7 +97,7 @@ async def _refused_signals(handle: Handle, world: SheetWorld) -> None:
     await _until_cancelled(handle, "confirm_column_mappings")
 
 
-async def _answer_that_fails(handle: Handle, world: SheetWorld) -> None:
+async def _answer_that_fails(handle: Handle, world: ScriptedSpreadsheet) -> None:
     """An answer whose step fails: the caller gets the failure, and the import still waits."""
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     try:
@@ -106,7 +113,7 @@ async def _when_refused(handle: Handle) -> None:
     await eventually(refused)
 
 
-async def _layout_that_fails(handle: Handle, world: SheetWorld) -> None:
+async def _layout_that_fails(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     change = LayoutChange(by="ann", layout=Layout(sheet="Second"))
     await handle.signal("change_layout", change)
@@ -115,7 +122,7 @@ async def _layout_that_fails(handle: Handle, world: SheetWorld) -> None:
     await handle.execute_update("start", ANN)
 
 
-async def _values_by_signals(handle: Handle, world: SheetWorld) -> None:
+async def _values_by_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.signal("confirm_column_mappings")
     await when(handle, SpreadsheetState.CELL_MAPPING)
@@ -127,18 +134,18 @@ async def _values_by_signals(handle: Handle, world: SheetWorld) -> None:
     await handle.signal("confirm_cell_mappings")
 
 
-async def _reassign(handle: Handle, world: SheetWorld) -> None:
+async def _reassign(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("reassign", Reassignment(to="bea", by="ann", notify="b@c.org"))
     await handle.execute_update("start", ANN)
 
 
-async def _only_start(handle: Handle, world: SheetWorld) -> None:
+async def _only_start(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("start", ANN)
 
 
-async def _two_at_once(handle: Handle, world: SheetWorld) -> None:
+async def _two_at_once(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
     answer = ColumnDecisions(by="ann", decisions=decisions, expected_version=1)
@@ -150,14 +157,14 @@ async def _two_at_once(handle: Handle, world: SheetWorld) -> None:
     await handle.execute_update("start", ANN)
 
 
-async def _reassign_often(handle: Handle, world: SheetWorld) -> None:
+async def _reassign_often(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     for name in ("bea", "cleo", "dora"):
         await handle.execute_update("reassign", Reassignment(to=name, by="ann"))
     await handle.execute_update("cancel", Answer(by="ann"))
 
 
-class _Late(SheetWorld):
+class _Late(ScriptedSpreadsheet):
     """A step fails, not at first."""
 
     def __init__(self, step: str, failure: Exception, after: int, **fields: Any) -> None:
@@ -170,8 +177,8 @@ class _Late(SheetWorld):
         await super()._called(name)
 
 
-def _stuck(step: str) -> SheetWorld:
-    return SheetWorld(failures={step: [transient()]})
+def _stuck(step: str) -> ScriptedSpreadsheet:
+    return ScriptedSpreadsheet(failures={step: [transient()]})
 
 
 CASES: dict[str, Case] = {
@@ -189,7 +196,7 @@ CASES: dict[str, Case] = {
     "parked-at-the-top": Case(_stuck("analyse"), STRAIGHT, retry),
     "parked-at-the-rows": Case(_stuck("stage"), STRAIGHT, retry),
     "parked-at-the-report": Case(
-        SheetWorld(failures={"write_report": [transient()]}, errors=1), STRAIGHT, retry
+        ScriptedSpreadsheet(failures={"write_report": [transient()]}, errors=1), STRAIGHT, retry
     ),
     "parked-without-status-row": Case(
         _Late("record", transient(), after=4, failures={"process": [transient()]}),
@@ -197,13 +204,13 @@ CASES: dict[str, Case] = {
         retry,
     ),
     "cancelled-while-waiting-by-temporal": Case(
-        SheetWorld(columns=UNMATCHED), act=_cancel_waiting_by_temporal
+        ScriptedSpreadsheet(columns=UNMATCHED), act=_cancel_waiting_by_temporal
     ),
     "cancelled-while-processing-by-temporal": Case(
-        SheetWorld(held={"process"}), STRAIGHT, _cancel_rows_by_temporal
+        ScriptedSpreadsheet(held={"process"}), STRAIGHT, _cancel_rows_by_temporal
     ),
     "cancelled-while-processing-by-signal": Case(
-        SheetWorld(held={"process"}), STRAIGHT, _cancel_rows_by_signal
+        ScriptedSpreadsheet(held={"process"}), STRAIGHT, _cancel_rows_by_signal
     ),
     "end-not-recorded-by-signal": Case(_stuck("finish"), STRAIGHT, _signal_when_parked("retry")),
     "end-not-recorded-for-too-long": Case(
@@ -212,18 +219,22 @@ CASES: dict[str, Case] = {
     "end-not-recorded-and-cancelled-by-temporal": Case(
         _stuck("finish"), STRAIGHT, _cancel_parked_by_temporal
     ),
-    "signals-refused": Case(SheetWorld(columns=UNMATCHED), act=_refused_signals),
+    "signals-refused": Case(ScriptedSpreadsheet(columns=UNMATCHED), act=_refused_signals),
     "answer-not-saved": Case(_stuck("save_columns"), act=_answer_that_fails),
     "layout-unreadable": Case(_Late("analyse", damaged(), after=1), act=_layout_that_fails),
-    "values-by-signals": Case(SheetWorld(values=("U18", "Old boys")), act=_values_by_signals),
-    "reassigned-by-update": Case(SheetWorld(), act=_reassign),
-    "two-answers-at-once": Case(SheetWorld(columns=UNMATCHED), act=_two_at_once),
-    "reminder-not-sent": Case(
-        SheetWorld(failures={"notify": [transient()]}), {"patience": IN_NO_TIME}
+    "values-by-signals": Case(
+        ScriptedSpreadsheet(values=("U18", "Old boys")), act=_values_by_signals
     ),
-    "continued-as-new": Case(SheetWorld(columns=UNMATCHED), act=_reassign_often, events_per_run=30),
+    "reassigned-by-update": Case(ScriptedSpreadsheet(), act=_reassign),
+    "two-answers-at-once": Case(ScriptedSpreadsheet(columns=UNMATCHED), act=_two_at_once),
+    "reminder-not-sent": Case(
+        ScriptedSpreadsheet(failures={"notify": [transient()]}), {"patience": IN_NO_TIME}
+    ),
+    "continued-as-new": Case(
+        ScriptedSpreadsheet(columns=UNMATCHED), act=_reassign_often, events_per_run=30
+    ),
     "continued": Case(
-        SheetWorld(),
+        ScriptedSpreadsheet(),
         act=_only_start,
         progress=SpreadsheetProgress(
             state=SpreadsheetState.COLUMN_MAPPING,

@@ -31,7 +31,7 @@ Scheme = Literal["light", "dark"]
 
 
 @dataclass(frozen=True)
-class Site:
+class PagesSetup:
     """What the pages stand on.
 
     Attributes:
@@ -55,7 +55,7 @@ class Site:
     browser: Browser
     _others: Iterator[int] = field(default_factory=lambda: count(1), repr=False)
 
-    async def with_new_club(self) -> "Site":
+    async def with_new_club(self) -> "PagesSetup":
         """The same, for people of another club."""
         async with open_database(self.settings["DATABASE_URL"]) as database:
             club = await sample_club(database, self.club.organisation_id + next(self._others))
@@ -145,7 +145,7 @@ def _complaint(kind: str, text: str) -> Sequence[str]:
 
 
 @asynccontextmanager
-async def running_site(folder: Path) -> AsyncGenerator[Site]:
+async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
     """Start everything; it ends with the block."""
     # Machines differ, and waiting long costs nothing where it is not needed.
     expect.set_options(timeout=15_000)
@@ -186,7 +186,7 @@ async def running_site(folder: Path) -> AsyncGenerator[Site]:
         for part in (worker, gateway):
             stack.push_async_callback(part.stop)
         await asyncio.gather(worker.start(), gateway.start())
-        yield Site(
+        yield PagesSetup(
             folder,
             f"http://127.0.0.1:{port}",
             worker,

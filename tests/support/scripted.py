@@ -1,57 +1,121 @@
-"""Stands for any port."""
+"""Activities that answer as a test says, under the names and types of the real ones."""
 
+import asyncio
+import inspect
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_type_hints
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 
-class Scripted:
-    """Answers what it is told to, in order, the last one for ever; remembers what it was asked.
+class ScriptedActivities:
+    """Stands for every activity of some classes, and records what it is asked.
 
-    An answer that is an exception is raised. A call without an answer returns None. Methods whose
-    answer was given by `lists` are async iterators.
+    Activities are named by the last word of their name: `look` is `batches.look`. A call is
+    recorded, raises the next failure of that name, waits while the name is held, and returns its
+    result.
+
+    Args:
+        classes: Classes whose methods are the activities.
+        results: Result by name. A function is called with the activity's input, and may be a
+            coroutine function. A name without a result returns None if the activity does; any
+            other fails the run, and says which result is missing.
+        fails: What the next calls raise, by name, in order.
+        held: Names whose calls do not end before they are cancelled, or the name is taken away.
     """
 
-    def __init__(self, **answers: Any) -> None:
-        self.asked: list[tuple[Any, ...]] = []
-        """Every call: name, then arguments."""
-        self._answers: dict[str, list[Any]] = defaultdict(list)
-        self._lists: dict[str, list[Any]] = {}
-        for name, answer in answers.items():
-            self.answer(name, answer)
+    def __init__(
+        self,
+        *classes: type,
+        results: Mapping[str, Any] | None = None,
+        fails: Mapping[str, Iterable[BaseException]] | None = None,
+        held: Iterable[str] = (),
+    ) -> None:
+        self.classes = classes
+        self.results: dict[str, Any] = dict(results or {})
+        self.fails: dict[str, list[BaseException]] = defaultdict(list)
+        for name, failures in (fails or {}).items():
+            self.fails[name] = list(failures)
+        self.held: Any = set(held)
+        self.calls: list[str] = []
+        """Names, in order; every attempt counts."""
+        self.received: dict[str, list[Any]] = defaultdict(list)
+        """Input of every attempt, by name."""
+        self.working = asyncio.Event()
+        """Set when a held activity has begun."""
 
-    def answer(self, name: str, *answers: Any) -> None:
-        """Set what a call answers from now on."""
-        self._answers[name] = list(answers)
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [self._scripted(method) for each in self.classes for method in _activities_of(each)]
 
-    def lists(self, name: str, *items: Any) -> None:
-        """Set what a call iterates over from now on."""
-        self._lists[name] = list(items)
+    def made(self, name: str) -> int:
+        """How often an activity was called."""
+        return self.calls.count(name)
 
-    def made(self, name: str) -> list[tuple[Any, ...]]:
-        """Arguments of every call of that name."""
-        return [arguments for asked, *arguments in self.asked if asked == name]
+    def is_held(self, name: str) -> bool:
+        """Whether a call of an activity has to wait."""
+        return name in self.held
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return self._iterate(name) if name in self._lists else self._call(name)
+    async def begin(self, name: str, work: Any) -> None:
+        """Record a call; fail or wait as the test says."""
+        self.calls.append(name)
+        self.received[name].append(work)
+        if self.fails.get(name):
+            raise self.fails[name].pop(0)
+        if self.is_held(name):
+            self.working.set()
+            await self.wait(name)
 
-    def _call(self, name: str) -> Any:
-        async def call(*arguments: Any) -> Any:
-            self.asked.append((name, *arguments))
-            answers = self._answers[name]
-            answer = None if not answers else answers.pop(0) if len(answers) > 1 else answers[0]
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+    async def wait(self, name: str) -> None:
+        """Wait, with heartbeats, until an activity is no longer held."""
+        while self.is_held(name):
+            if not activity.info().is_local:
+                activity.heartbeat()
+            await asyncio.sleep(0.05)
 
-        return call
+    def _scripted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        full_name = activity._Definition.must_from_callable(real).name
+        assert full_name is not None, f"{real.__qualname__} takes any name"
+        name = full_name.rpartition(".")[2]
+        hints = get_type_hints(real)
+        expected = hints.get("return", type(None))
 
-    def _iterate(self, name: str) -> Any:
-        async def iterate(*arguments: Any) -> AsyncIterator[Any]:
-            self.asked.append((name, *arguments))
-            for item in self._lists[name]:
-                yield item
+        async def answer(work: Any) -> Any:
+            await self.begin(name, work)
+            if name not in self.results and expected is not type(None):
+                text = f"the test gives no result for {full_name}: add it to `results`"
+                raise ApplicationError(text, non_retryable=True)
+            result = self.results.get(name)
+            if callable(result):
+                result = result(work)
+            return await result if inspect.isawaitable(result) else result
 
-        return iterate
+        # The worker decodes the input by these.
+        (parameter,) = list(inspect.signature(real).parameters)[1:]
+        answer.__annotations__ = {"work": hints[parameter], "return": expected}
+        return activity.defn(name=full_name)(answer)
+
+
+def scripted(
+    *classes: type,
+    results: Mapping[str, Any] | None = None,
+    fails: Mapping[str, Iterable[BaseException]] | None = None,
+    held: Iterable[str] = (),
+) -> ScriptedActivities:
+    """The activities of some classes, scripted; arguments are those of `ScriptedActivities`."""
+    return ScriptedActivities(*classes, results=results, fails=fails, held=held)
+
+
+def next_of(answers: list[Any]) -> Any:
+    """The first of some answers, which is taken off; the last one stays."""
+    return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def _activities_of(each: type) -> list[Callable[..., Any]]:
+    return [
+        method
+        for _, method in inspect.getmembers(each, inspect.isfunction)
+        if activity._Definition.from_callable(method)
+    ]

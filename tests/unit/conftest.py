@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.database import upgrade
-from tests.support.sheet_world import SheetWorld, sheet_world
+from tests.support.spreadsheets.activities import SpreadsheetSetup, open_spreadsheet_setup
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +20,9 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def club(migrated: Path, tmp_path: Path) -> AsyncGenerator[SheetWorld]:
+async def club(migrated: Path, tmp_path: Path) -> AsyncGenerator[SpreadsheetSetup]:
     """A club with an event, and nobody registered yet."""
     path = tmp_path / "docflow.db"
     shutil.copy(migrated, path)
-    async with sheet_world(f"sqlite:///{path}", tmp_path) as world:
+    async with open_spreadsheet_setup(f"sqlite:///{path}", tmp_path) as world:
         yield world

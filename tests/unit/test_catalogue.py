@@ -14,7 +14,7 @@ from temporalio import activity, workflow
 
 from contracts.imports import Handler
 from domain.spreadsheets.types import SheetTypes
-from tests.support.batches import PLAN
+from tests.support.batches.scripted import PLAN
 from workers import catalogue
 from workers.pipelines.base import Pipeline, activities_of, load, recognise
 from workers.pipelines.batches import BATCHES

@@ -28,7 +28,7 @@ from contracts.imports import IMPORT_MESSAGE, DocumentType, Retry
 from contracts.spreadsheets import RowCounts
 from domain.imports.tables import TABLES
 from domain.spreadsheets.types import SheetTypes
-from tests.support.sheet_world import SheetWorld, table
+from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workers.cli.app import app
 from workers.settings.batches import read_timings
 
@@ -297,7 +297,7 @@ def test_settings_in_the_readme_are_those_of_the_reference() -> None:
     assert [name for name in named if f"| `{name}` |" not in REFERENCE] == []
 
 
-async def test_the_example_of_an_import_type_imports(club: SheetWorld) -> None:
+async def test_the_example_of_an_import_type_imports(club: SpreadsheetSetup) -> None:
     (source,) = _blocks((ROOT / "docs" / "spreadsheets.md").read_text(), "python")
     module: dict[str, Any] = {}
     exec(source, module)

@@ -24,7 +24,7 @@ from contracts.errors import (
     UNREADABLE_DOCUMENT,
 )
 from domain.errors import InvalidDocument, Refused
-from tests.support.activities import environment
+from tests.support.imports.activities import environment
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.heartbeat import LONGEST_PAUSE, Heartbeater
 from contracts.base import Contract
-from tests.support.activities import environment
+from tests.support.imports.activities import environment
 
 
 class Progress(Contract):

@@ -18,8 +18,8 @@ from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import TUNING, temporal_binary
-from tests.support.batch_runs import Batches
-from tests.support.sheet_runs import Spreadsheets
+from tests.support.batches.runs import BatchRuns
+from tests.support.spreadsheets.runs import SpreadsheetRuns
 from workers.plugin import docflow_plugin
 from workflows import attributes
 
@@ -111,11 +111,11 @@ def run_worker(server: Server, worker_options: dict[str, Any]):
 
 
 @pytest.fixture
-def spreadsheets(server: Server, run_worker: Any) -> Spreadsheets:
-    return Spreadsheets(server, run_worker)
+def spreadsheets(server: Server, run_worker: Any) -> SpreadsheetRuns:
+    return SpreadsheetRuns(server, run_worker)
 
 
 @pytest.fixture
-def batches(server: Server, run_worker: Any) -> Batches:
+def batches(server: Server, run_worker: Any) -> BatchRuns:
     """Runs of batches, in both ways."""
-    return Batches(server, run_worker)
+    return BatchRuns(server, run_worker)

@@ -14,7 +14,15 @@ from contracts.batches import (
     Timings,
 )
 from tests.support.aws import Cloud
-from tests.support.case_event_bridges import TOGETHER, Book, body, bridging, cases, drain, working
+from tests.support.batches.case_event_bridges import (
+    TOGETHER,
+    RecordedEvents,
+    body,
+    bridging,
+    cases,
+    drain,
+    working,
+)
 from tests.support.sqs import Pair
 from tests.support.waiting import eventually
 from workers.bridges.sqs import Polling
@@ -29,7 +37,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_every_event_is_accepted_once_and_in_the_order_of_its_case(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
-    book, ids = Book(), cases(4)
+    book, ids = RecordedEvents(), cases(4)
     sent = [(case_id, batch_id) for batch_id in range(1, 13) for case_id in ids]
     async with working(client, book):
         await queues.send([body("JOB_STARTED", *pair) for pair in sent])
@@ -53,7 +61,7 @@ async def test_every_event_is_accepted_once_and_in_the_order_of_its_case(
 async def test_every_kind_of_event_is_accepted_with_its_content(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
-    book, [case_id] = Book(), cases(1)
+    book, [case_id] = RecordedEvents(), cases(1)
     envelope = json.dumps({"Type": "Notification", "Message": body("JOB_STARTED", case_id, 2)})
     async with working(client, book):
         await queues.send([body(kind, case_id) for kind in EVENT_TYPES])
@@ -80,7 +88,7 @@ async def test_a_redelivered_message_is_accepted_once(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     """The bridge died after Temporal had accepted, and before the message was deleted."""
-    book, [case_id] = Book(), cases(1)
+    book, [case_id] = RecordedEvents(), cases(1)
     await queues.send([body("JOB_STARTED", case_id)])
     got = await queues.client.receive_message(QueueUrl=queues.url, VisibilityTimeout=1)
     [message] = got["Messages"]
@@ -101,7 +109,7 @@ async def test_a_redelivered_message_is_accepted_once(
 async def test_a_case_that_has_ended_begins_again(
     client: Client, rejected: MemoryRejectedMessages
 ) -> None:
-    book, [case_id] = Book(), cases(1)
+    book, [case_id] = RecordedEvents(), cases(1)
     intake = CaseEventIntake(client, rejected, queue="case-events")
     raw = body("JOB_FINISHED", case_id).encode()
     async with working(client, book):
@@ -168,7 +176,7 @@ async def test_an_invalid_event_is_dead_lettered_and_starts_nothing(
 async def test_rejected_messages_never_hold_up_events(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
-    book, ids = Book(), cases(20)
+    book, ids = RecordedEvents(), cases(20)
     bodies = [text for case_id in ids for text in (hostile(case_id), body("JOB_STARTED", case_id))]
     async with working(client, book):
         await queues.send(bodies)
@@ -180,7 +188,7 @@ async def test_rejected_messages_never_hold_up_events(
 async def test_nothing_is_set_aside_unrecorded(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
-    book, [case_id] = Book(), cases(1)
+    book, [case_id] = RecordedEvents(), cases(1)
     rejected.away = True
     await queues.send(["not JSON", body("JOB_STARTED", case_id)])
     async with working(client, book), bridging(client, queues, rejected):

@@ -17,9 +17,9 @@ from contracts.batches import (
 )
 from stack.children import free_port
 from stack.temporal import temporal_server
-from tests.support.case_event_bridges import (
-    Book,
-    StuckBook,
+from tests.support.batches.case_event_bridges import (
+    BlockedEvents,
+    RecordedEvents,
     body,
     bridging,
     cases,
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_without_a_worker_events_stay_in_hand_until_there_is_one(
     queues: Pair, rejected: MemoryRejectedMessages, tmp_path: Path
 ) -> None:
-    book, ids = Book(), cases(3)
+    book, ids = RecordedEvents(), cases(3)
     bodies = [body("JOB_STARTED", case_id, batch) for batch in (1, 2) for case_id in ids]
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         client = await connect(server.address)
@@ -65,7 +65,7 @@ async def test_without_a_worker_events_stay_in_hand_until_there_is_one(
 async def test_an_outage_of_temporal_loses_and_doubles_nothing(
     queues: Pair, rejected: MemoryRejectedMessages, tmp_path: Path
 ) -> None:
-    book, ids, port = Book(), cases(5), free_port()
+    book, ids, port = RecordedEvents(), cases(5), free_port()
     batches = range(1, 7)
     bodies = [body("JOB_STARTED", case_id, batch) for batch in batches for case_id in ids]
     async with asyncio.timeout(120), AsyncExitStack() as stack:
@@ -97,7 +97,7 @@ async def test_an_outage_of_temporal_loses_and_doubles_nothing(
 async def test_a_case_that_does_not_answer_holds_up_no_other(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
-    book, [stuck, *others] = Book(), cases(6)
+    book, [stuck, *others] = RecordedEvents(), cases(6)
     # Nobody works on the queue that its run waits in.
     await client.start_workflow(
         CaseQueue.run, CaseOrder(case_id=stuck), id=f"case/{stuck}", task_queue="nobody"
@@ -150,7 +150,7 @@ async def test_a_case_with_a_full_inbox_gives_events_back(
         task_queue=TASK_QUEUE,
     )
     intake = CaseEventIntake(client, rejected, queue="case-events")
-    async with working(client, StuckBook()):
+    async with working(client, BlockedEvents()):
         verdict = await intake.accept(body("JOB_STARTED", case_id).encode(), 0, "m")
     assert isinstance(verdict, Abandon)
     assert "too many events" in verdict.reason

@@ -24,12 +24,12 @@ from contracts.batches import (
     Relation,
     RelationKind,
 )
-from tests.support.batch_tables import (
+from tests.support.batches.tables import (
     FIRST,
     PLAIN,
     SECOND,
     THIRD,
-    SqlTables,
+    SqlBatchTables,
     document,
     load,
     source,
@@ -44,7 +44,7 @@ FILES = [Attached("x.txt", source("x"))]
 
 
 async def test_every_step_leaves_its_checkpoint_and_is_done_once(
-    tables: SqlTables, loads: LoadStore
+    tables: SqlBatchTables, loads: LoadStore
 ) -> None:
     event = document("a")
     assert (await loads.facts(event)).state is None
@@ -114,7 +114,7 @@ async def test_loads_of_the_same_moment_agree_who_was_first(loads: LoadStore) ->
     assert set(firsts) == {None, winner}
 
 
-async def test_a_failed_document_keeps_no_bytes(tables: SqlTables, loads: LoadStore) -> None:
+async def test_a_failed_document_keeps_no_bytes(tables: SqlBatchTables, loads: LoadStore) -> None:
     assert await loads.save_source(document("a"), source("f")) is None
     for _ in range(2):
         await loads.fail(document("a"), "it cannot be read")
@@ -129,7 +129,7 @@ async def test_a_failed_document_keeps_no_bytes(tables: SqlTables, loads: LoadSt
 @pytest.mark.parametrize("event", [RELATED, ATTACHED], ids=lambda event: event.event_type)
 @pytest.mark.parametrize("fails_first", [False, True])
 async def test_what_failed_beside_a_document_is_reported_until_it_is_loaded(
-    tables: SqlTables,
+    tables: SqlBatchTables,
     loads: LoadStore,
     event: DocumentRelations | DocumentAttachments,
     fails_first: bool,
@@ -145,7 +145,7 @@ async def test_what_failed_beside_a_document_is_reported_until_it_is_loaded(
 
 
 async def test_what_failed_beside_a_duplicate_leaves_it_one(
-    tables: SqlTables, loads: LoadStore
+    tables: SqlBatchTables, loads: LoadStore
 ) -> None:
     await load(loads, document("0"), source("f"))
     await load(loads, document("a"), source("f"))
@@ -155,7 +155,7 @@ async def test_what_failed_beside_a_duplicate_leaves_it_one(
 
 
 async def test_one_thing_that_is_there_does_not_excuse_another(
-    tables: SqlTables, loads: LoadStore
+    tables: SqlBatchTables, loads: LoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     await loads.fail(ATTACHED, "in/x is not there")
@@ -170,7 +170,9 @@ async def _bring(loads: LoadStore, event: DocumentRelations | DocumentAttachment
         await loads.save_attachments(event, FILES)
 
 
-async def test_a_document_of_a_later_batch_begins_anew(tables: SqlTables, loads: LoadStore) -> None:
+async def test_a_document_of_a_later_batch_begins_anew(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
     await load(loads, document("a"), source("a"), replace(PLAIN, text="old"))
     later = document("a", SECOND)
     facts = await loads.facts(later)
@@ -182,7 +184,7 @@ async def test_a_document_of_a_later_batch_begins_anew(tables: SqlTables, loads:
     assert await tables.batches.counts(SECOND) == DocumentCounts(loaded=1)
 
 
-async def test_the_same_tag_is_written_in_one_way(tables: SqlTables, loads: LoadStore) -> None:
+async def test_the_same_tag_is_written_in_one_way(tables: SqlBatchTables, loads: LoadStore) -> None:
     for id, tags in (("a", ["Site  Diary", "urgent"]), ("b", ["site diary", "URGENT ", "URGENT"])):
         await loads.save_source(document(id), source(id))
         await loads.save_tags(document(id), tags)
@@ -196,7 +198,7 @@ async def test_the_same_tag_is_written_in_one_way(tables: SqlTables, loads: Load
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
-    tables: SqlTables, loads: LoadStore, order: Sequence[str]
+    tables: SqlBatchTables, loads: LoadStore, order: Sequence[str]
 ) -> None:
     threads = {"a": ["<1@x>"], "b": ["<2@x>", "<1@x>"]}
     for id in order:
@@ -204,7 +206,9 @@ async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
     assert await tables.relations() == [("b", "a", RelationKind.REPLY)]
 
 
-async def test_mails_of_the_same_moment_are_related(tables: SqlTables, loads: LoadStore) -> None:
+async def test_mails_of_the_same_moment_are_related(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
     ids = [f"<{number}@x>" for number in range(6)]
 
     async def bring(number: int) -> None:
@@ -220,7 +224,7 @@ async def test_mails_of_the_same_moment_are_related(tables: SqlTables, loads: Lo
 
 
 async def test_relations_and_attachments_of_their_own_messages_are_added(
-    tables: SqlTables, loads: LoadStore
+    tables: SqlBatchTables, loads: LoadStore
 ) -> None:
     await load(loads, document("a"), source("a"))
     for _ in range(2):
@@ -233,7 +237,7 @@ async def test_relations_and_attachments_of_their_own_messages_are_added(
 
 
 async def test_what_a_batch_no_longer_needs_is_forgotten(
-    tables: SqlTables, loads: LoadStore
+    tables: SqlBatchTables, loads: LoadStore
 ) -> None:
     for event in (document("a"), document("b", SECOND)):
         await load(loads, event.model_copy(update={"tags": ("x",)}), source(event.document_id))
@@ -256,7 +260,7 @@ async def test_the_metadata_of_a_document_is_kept(database: Database) -> None:
         metadata={"producer": "x\x00"},
         notes=["a picture was not read"],
     )
-    tables = SqlTables(database)
+    tables = SqlBatchTables(database)
     await load(tables.loads, document("a"), source("a"), extracted)
     names = ("title", "author", "created_at", "pages", "truncated", "notes", "metadata")
     async with database.reading() as connection:
@@ -274,7 +278,7 @@ async def test_the_metadata_of_a_document_is_kept(database: Database) -> None:
 
 async def test_twenty_megabytes_of_text_are_loaded(database: Database) -> None:
     long = "lorem ipsum " * (20_000_000 // 12)
-    tables = SqlTables(database)
+    tables = SqlBatchTables(database)
     await load(tables.loads, document("a"), source("a"), replace(PLAIN, text=long))
     assert await tables.text("a") == long
 
@@ -286,7 +290,12 @@ async def test_names_as_long_as_they_may_be_fit_into_every_key(database: Databas
         # Four bytes each, which no index can compress.
         return "".join(chr(dice.randint(0x20000, 0x2A6D0)) for _ in range(characters))
 
-    tables, ids, blob, message = SqlTables(database), [name(200), name(200)], name(1024), name(500)
+    tables, ids, blob, message = (
+        SqlBatchTables(database),
+        [name(200), name(200)],
+        name(1024),
+        name(500),
+    )
     for id, thread in zip(ids, ([message], [name(500), message]), strict=True):
         event = document("a").model_copy(update={"document_id": id, "tags": (name(100),)})
         mail = Extracted("message/rfc822", "", thread=thread)
@@ -316,6 +325,6 @@ async def test_writers_of_the_same_documents_and_tags_do_not_wait_for_each_other
         await store.save_attachments(event, [])
 
     await asyncio.gather(*(bring(number % 8) for number in range(24)))
-    tables = SqlTables(database)
+    tables = SqlBatchTables(database)
     assert len(await tables.tags()) == 8 * len(names)
     assert len(await tables.relations()) == 8 * 8

@@ -10,7 +10,7 @@ from adapters.ports import Denied
 from contracts.batches import Resource
 from stack.loader_function import TIMEOUT_SECONDS
 from tests.support.aws import clouds
-from tests.support.batch_site import Batch, Site, open_site
+from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -20,24 +20,26 @@ BUILT = sorted([Resource.FUNCTION, Resource.MAPPING, Resource.CONCURRENCY])
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
 async def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Site]:
-    async with open_site(request.param, tmp_path_factory.mktemp(request.param)) as opened:
+) -> AsyncIterator[FunctionSetup]:
+    async with open_function_setup(request.param, tmp_path_factory.mktemp(request.param)) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def batch(site: Site) -> AsyncIterator[Batch]:
+async def batch(site: FunctionSetup) -> AsyncIterator[FunctionBatch]:
     async with site.batch() as batch:
         yield batch
 
 
-async def test_the_source_determines_what_queue_and_role_must_fit(site: Site) -> None:
+async def test_the_source_determines_what_queue_and_role_must_fit(site: FunctionSetup) -> None:
     source = await site.functions.source(site.plan)
     assert source.timeout == TIMEOUT_SECONDS
     assert source.role and "/" not in source.role and ":" not in source.role
 
 
-async def test_everything_made_twice_is_there_once(site: Site, batch: Batch) -> None:
+async def test_everything_made_twice_is_there_once(
+    site: FunctionSetup, batch: FunctionBatch
+) -> None:
     assert not await site.functions.exists(batch.names.function)
     for _ in range(2):
         await batch.build()
@@ -45,7 +47,7 @@ async def test_everything_made_twice_is_there_once(site: Site, batch: Batch) -> 
     assert await batch.kinds() == BUILT
 
 
-async def test_found_resources_carry_their_owner_and_age(batch: Batch) -> None:
+async def test_found_resources_carry_their_owner_and_age(batch: FunctionBatch) -> None:
     before = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=2)
     await batch.build()
     found = {resource.resource: resource for resource in await batch.found()}
@@ -57,7 +59,7 @@ async def test_found_resources_carry_their_owner_and_age(batch: Batch) -> None:
     assert {found[kind].owner for kind in (Resource.MAPPING, Resource.CONCURRENCY)} == {None}
 
 
-async def test_everything_removed_twice_is_gone(site: Site, batch: Batch) -> None:
+async def test_everything_removed_twice_is_gone(site: FunctionSetup, batch: FunctionBatch) -> None:
     await batch.build()
     assert [await batch.detach(), await batch.detach()] == [True, False]
     assert await batch.kinds() == sorted([Resource.FUNCTION, Resource.CONCURRENCY])
@@ -66,14 +68,14 @@ async def test_everything_removed_twice_is_gone(site: Site, batch: Batch) -> Non
     assert await batch.found() == []
 
 
-async def test_only_the_owner_can_delete_a_function(batch: Batch) -> None:
+async def test_only_the_owner_can_delete_a_function(batch: FunctionBatch) -> None:
     await batch.clone()
     with pytest.raises(Denied):
         await batch.site.functions.delete(batch.names.function, "batch/7/30")
     assert await batch.kinds() == [Resource.FUNCTION]
 
 
-async def test_a_batch_leaves_others_alone(site: Site, batch: Batch) -> None:
+async def test_a_batch_leaves_others_alone(site: FunctionSetup, batch: FunctionBatch) -> None:
     await batch.build()
     async with site.batch() as other:
         await other.build()
@@ -82,12 +84,16 @@ async def test_a_batch_leaves_others_alone(site: Site, batch: Batch) -> None:
     assert await batch.kinds() == BUILT
 
 
-async def test_nothing_of_another_installation_is_found(site: Site, batch: Batch) -> None:
+async def test_nothing_of_another_installation_is_found(
+    site: FunctionSetup, batch: FunctionBatch
+) -> None:
     await batch.build()
     assert [found async for found in site.functions.found("docflow")] == []
 
 
-async def test_a_function_of_another_run_is_neither_adopted_nor_changed(batch: Batch) -> None:
+async def test_a_function_of_another_run_is_left_alone(
+    batch: FunctionBatch,
+) -> None:
     await batch.clone()
     functions = batch.site.functions
     with pytest.raises(Denied, match=batch.names.function):
@@ -96,7 +102,9 @@ async def test_a_function_of_another_run_is_neither_adopted_nor_changed(batch: B
     assert function.owner == batch.owner
 
 
-async def test_nothing_is_fed_or_reserved_without_a_function(site: Site, batch: Batch) -> None:
+async def test_nothing_is_fed_or_reserved_without_a_function(
+    site: FunctionSetup, batch: FunctionBatch
+) -> None:
     with pytest.raises(Denied):
         await site.functions.attach(batch.names, batch.plan)
     with pytest.raises(Denied):

@@ -12,7 +12,7 @@ from adapters.ports import Denied
 from contracts.batches import BatchPlan, Resource
 from domain.batches.resources import WORKFLOW_TAG
 from tests.support.aws import Cloud, clouds
-from tests.support.batch_site import Batch, Site, open_site
+from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class Account:
     """What lies behind the ports."""
 
-    site: Site
+    site: FunctionSetup
     cloud: Cloud
 
     async def function(self, name: str) -> Any:
         return await self.cloud.clients.lambda_.get_function(FunctionName=name)
 
-    async def mappings(self, batch: Batch) -> list[Any]:
+    async def mappings(self, batch: FunctionBatch) -> list[Any]:
         listed = await self.cloud.clients.lambda_.list_event_source_mappings()
         arn = f":{batch.names.function}"
         return [one for one in listed["EventSourceMappings"] if one["FunctionArn"].endswith(arn)]
@@ -37,13 +37,13 @@ class Account:
 async def account(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Account]:
-    async with open_site(request.param, tmp_path_factory.mktemp(request.param)) as site:
+    async with open_function_setup(request.param, tmp_path_factory.mktemp(request.param)) as site:
         assert site.cloud is not None
         yield Account(site, site.cloud)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def batch(account: Account) -> AsyncIterator[Batch]:
+async def batch(account: Account) -> AsyncIterator[FunctionBatch]:
     async with account.site.batch() as batch:
         yield batch
 
@@ -62,7 +62,7 @@ async def test_a_clone_is_its_source_with_the_batch_in_its_environment(account: 
         clone = await account.function(batch.names.function)
     same = {"Role", "Timeout", "MemorySize", "PackageType", "Architectures", "TracingConfig"}
     if account.cloud.name == "moto":
-        # It takes a container image to clone here, see `open_site`.
+        # It takes a container image to clone here, see `open_function_setup`.
         same.add("ImageConfigResponse")
         assert clone["Code"]["ImageUri"] == source["Code"]["ResolvedImageUri"]
     else:
@@ -80,7 +80,7 @@ async def test_a_clone_is_its_source_with_the_batch_in_its_environment(account: 
 
 
 async def test_a_mapping_takes_few_at_once_and_hears_of_partial_failures(
-    account: Account, batch: Batch
+    account: Account, batch: FunctionBatch
 ) -> None:
     await batch.build()
     [mapping] = await account.mappings(batch)
@@ -93,7 +93,7 @@ async def test_a_mapping_takes_few_at_once_and_hears_of_partial_failures(
 
 @pytest.mark.parametrize("change", [{"BatchSize": 1}, {"Enabled": False}], ids=str)
 async def test_a_changed_mapping_is_restored(
-    account: Account, batch: Batch, change: dict[str, Any]
+    account: Account, batch: FunctionBatch, change: dict[str, Any]
 ) -> None:
     await batch.build()
     [mapping] = await account.mappings(batch)
@@ -105,7 +105,7 @@ async def test_a_changed_mapping_is_restored(
     assert (again["State"], again["BatchSize"]) == ("Enabled", batch.plan.batch_size)
 
 
-async def test_of_two_mappings_one_stays(account: Account, batch: Batch) -> None:
+async def test_of_two_mappings_one_stays(account: Account, batch: FunctionBatch) -> None:
     await batch.build()
     [mapping] = await account.mappings(batch)
     client = account.cloud.clients.lambda_
@@ -124,7 +124,7 @@ async def test_of_two_mappings_one_stays(account: Account, batch: Batch) -> None
 
 
 async def test_a_mapping_that_outlived_its_function_is_found_and_removed(
-    account: Account, batch: Batch
+    account: Account, batch: FunctionBatch
 ) -> None:
     await batch.build()
     await batch.delete()
@@ -133,7 +133,7 @@ async def test_a_mapping_that_outlived_its_function_is_found_and_removed(
     assert await account.mappings(batch) == []
 
 
-async def test_an_untagged_function_is_left_alone(account: Account, batch: Batch) -> None:
+async def test_an_untagged_function_is_left_alone(account: Account, batch: FunctionBatch) -> None:
     await batch.clone()
     client = account.cloud.clients.lambda_
     arn = (await account.function(batch.names.function))["Configuration"]["FunctionArn"]

@@ -12,11 +12,11 @@ from adapters.aws.session import AwsClients
 from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
 from contracts.batches import Resource
 from tests.support.aws_answers import Answers, answers
-from tests.support.batch_site import Batch, Site, open_site, ready
+from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup, ready
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Call = Callable[[Batch], Awaitable[Any]]
+Call = Callable[[FunctionBatch], Awaitable[Any]]
 
 LAMBDA_CODES: list[tuple[str, int, type[PortError]]] = [
     ("TooManyRequestsException", 429, Throttled),
@@ -41,52 +41,52 @@ LOST = [
 ]
 
 
-async def nothing(_: Batch) -> None:
+async def nothing(_: FunctionBatch) -> None:
     """The batch needs no more than its queue."""
 
 
-async def cloned(batch: Batch) -> None:
+async def cloned(batch: FunctionBatch) -> None:
     await batch.clone()
 
 
-async def built(batch: Batch) -> None:
+async def built(batch: FunctionBatch) -> None:
     await batch.build()
 
 
-async def granted(batch: Batch) -> None:
+async def granted(batch: FunctionBatch) -> None:
     await batch.grant()
 
 
-async def source(batch: Batch) -> None:
+async def source(batch: FunctionBatch) -> None:
     await batch.site.functions.source(batch.plan)
 
 
-async def exists(batch: Batch) -> None:
+async def exists(batch: FunctionBatch) -> None:
     await batch.site.functions.exists(batch.names.function)
 
 
-async def clone(batch: Batch) -> None:
+async def clone(batch: FunctionBatch) -> None:
     await batch.site.functions.clone(batch.names, batch.plan, batch.key, batch.owner)
 
 
-async def attach(batch: Batch) -> None:
+async def attach(batch: FunctionBatch) -> None:
     await batch.site.functions.attach(batch.names, batch.plan)
 
 
-async def detach(batch: Batch) -> None:
+async def detach(batch: FunctionBatch) -> None:
     await batch.site.functions.detach(batch.names)
 
 
-async def revoke(batch: Batch) -> None:
+async def revoke(batch: FunctionBatch) -> None:
     role = (await batch.site.functions.source(batch.plan)).role
     await batch.site.grants.revoke(batch.names, role)
 
 
-async def parts(batch: Batch) -> list[Resource]:
+async def parts(batch: FunctionBatch) -> list[Resource]:
     return await batch.kinds()
 
 
-async def policies(batch: Batch) -> list[Resource]:
+async def policies(batch: FunctionBatch) -> list[Resource]:
     role = (await batch.site.functions.source(batch.plan)).role
     found = batch.site.grants.found(batch.plan.prefix, role)
     return [each.resource async for each in found if each.key == batch.key]
@@ -99,7 +99,7 @@ class Step:
     call: Call
     needs: Call = nothing
     leaves: Sequence[Resource] = ()
-    left: Callable[[Batch], Awaitable[list[Resource]]] = parts
+    left: Callable[[FunctionBatch], Awaitable[list[Resource]]] = parts
 
 
 FUNCTION, MAPPING, CONCURRENCY = Resource.FUNCTION, Resource.MAPPING, Resource.CONCURRENCY
@@ -108,31 +108,31 @@ STEPS = {
     "exists": Step(exists),
     "clone": Step(clone, leaves=[FUNCTION]),
     "attach": Step(attach, cloned, [FUNCTION, MAPPING]),
-    "reserve": Step(Batch.reserve, cloned, [FUNCTION, CONCURRENCY]),
+    "reserve": Step(FunctionBatch.reserve, cloned, [FUNCTION, CONCURRENCY]),
     "detach": Step(detach, built, [FUNCTION, CONCURRENCY]),
-    "delete": Step(Batch.delete, cloned),
-    "found": Step(Batch.found, built, [FUNCTION, MAPPING, CONCURRENCY]),
+    "delete": Step(FunctionBatch.delete, cloned),
+    "found": Step(FunctionBatch.found, built, [FUNCTION, MAPPING, CONCURRENCY]),
 }
 GRANTS = {
-    "grant": Step(Batch.grant, leaves=[Resource.PERMISSIONS], left=policies),
+    "grant": Step(FunctionBatch.grant, leaves=[Resource.PERMISSIONS], left=policies),
     "revoke": Step(revoke, granted, left=policies),
     "found": Step(policies, granted, [Resource.PERMISSIONS], policies),
 }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    async with open_site("moto", tmp_path_factory.mktemp("moto")) as opened:
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FunctionSetup]:
+    async with open_function_setup("moto", tmp_path_factory.mktemp("moto")) as opened:
         yield opened
 
 
 @pytest.fixture
-def clients(site: Site) -> AwsClients:
+def clients(site: FunctionSetup) -> AwsClients:
     assert site.cloud is not None
     return site.cloud.clients
 
 
-async def operations_of(site: Site, client: Any, step: Step) -> list[str]:
+async def operations_of(site: FunctionSetup, client: Any, step: Step) -> list[str]:
     """The calls that a step makes, found by letting it work."""
     async with site.batch() as batch:
         await step.needs(batch)
@@ -143,7 +143,7 @@ async def operations_of(site: Site, client: Any, step: Step) -> list[str]:
 
 
 async def check(
-    site: Site, client: Any, step: Step, spoil: Callable[[Answers, str], None], kind: type
+    site: FunctionSetup, client: Any, step: Step, spoil: Callable[[Answers, str], None], kind: type
 ) -> None:
     """Let each call of a step fail once: the step says so, and does its work when called again."""
     operations = await operations_of(site, client, step)
@@ -163,7 +163,12 @@ async def check(
 @pytest.mark.parametrize(("code", "status", "kind"), LAMBDA_CODES, ids=str)
 @pytest.mark.parametrize("step", STEPS)
 async def test_functions_survive_an_error_at_every_call(
-    site: Site, clients: AwsClients, step: str, code: str, status: int, kind: type[PortError]
+    site: FunctionSetup,
+    clients: AwsClients,
+    step: str,
+    code: str,
+    status: int,
+    kind: type[PortError],
 ) -> None:
     await check(
         site,
@@ -177,7 +182,7 @@ async def test_functions_survive_an_error_at_every_call(
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", STEPS)
 async def test_functions_survive_silence_at_every_call(
-    site: Site, clients: AwsClients, step: str, error: Exception
+    site: FunctionSetup, clients: AwsClients, step: str, error: Exception
 ) -> None:
     await check(
         site,
@@ -191,7 +196,12 @@ async def test_functions_survive_silence_at_every_call(
 @pytest.mark.parametrize(("code", "status", "kind"), IAM_CODES, ids=str)
 @pytest.mark.parametrize("step", GRANTS)
 async def test_grants_survive_an_error_at_every_call(
-    site: Site, clients: AwsClients, step: str, code: str, status: int, kind: type[PortError]
+    site: FunctionSetup,
+    clients: AwsClients,
+    step: str,
+    code: str,
+    status: int,
+    kind: type[PortError],
 ) -> None:
     await check(
         site,
@@ -205,7 +215,7 @@ async def test_grants_survive_an_error_at_every_call(
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", GRANTS)
 async def test_grants_survive_silence_at_every_call(
-    site: Site, clients: AwsClients, step: str, error: Exception
+    site: FunctionSetup, clients: AwsClients, step: str, error: Exception
 ) -> None:
     await check(
         site,

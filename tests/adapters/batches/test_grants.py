@@ -13,7 +13,7 @@ from adapters.ports import Denied
 from contracts.batches import BatchKey, BatchPlan, Resource, names_of
 from tests.support.aws import clouds
 from tests.support.aws_answers import answers
-from tests.support.batch_site import Batch, Site, open_site
+from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup
 
 PLAN = BatchPlan(
     prefix="docflow",
@@ -29,35 +29,39 @@ DATABASE_USER = "arn:aws:rds-db:eu-central-1:123456789012:dbuser:prx-0123456789/
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
 async def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Site]:
-    async with open_site(request.param, tmp_path_factory.mktemp(request.param)) as opened:
+) -> AsyncIterator[FunctionSetup]:
+    async with open_function_setup(request.param, tmp_path_factory.mktemp(request.param)) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def batch(site: Site) -> AsyncIterator[Batch]:
+async def batch(site: FunctionSetup) -> AsyncIterator[FunctionBatch]:
     async with site.batch() as batch:
         yield batch
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def role(site: Site) -> str:
+async def role(site: FunctionSetup) -> str:
     return (await site.functions.source(site.plan)).role
 
 
-async def found(site: Site, role: str) -> list[tuple[Resource, str]]:
+async def found(site: FunctionSetup, role: str) -> list[tuple[Resource, str]]:
     return [(one.resource, one.name) async for one in site.grants.found(site.plan.prefix, role)]
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_policy_put_twice_is_there_once(site: Site, batch: Batch, role: str) -> None:
+async def test_a_policy_put_twice_is_there_once(
+    site: FunctionSetup, batch: FunctionBatch, role: str
+) -> None:
     for _ in range(2):
         await site.grants.grant(batch.names, batch.plan, role)
     assert await found(site, role) == [(Resource.PERMISSIONS, batch.names.policy)]
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_policy_removed_twice_is_gone(site: Site, batch: Batch, role: str) -> None:
+async def test_a_policy_removed_twice_is_gone(
+    site: FunctionSetup, batch: FunctionBatch, role: str
+) -> None:
     await site.grants.grant(batch.names, batch.plan, role)
     taken = [await site.grants.revoke(batch.names, role) for _ in range(2)]
     assert taken == [True, False]
@@ -65,7 +69,9 @@ async def test_a_policy_removed_twice_is_gone(site: Site, batch: Batch, role: st
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_batch_takes_nothing_from_another(site: Site, batch: Batch, role: str) -> None:
+async def test_a_batch_takes_nothing_from_another(
+    site: FunctionSetup, batch: FunctionBatch, role: str
+) -> None:
     async with site.batch() as other:
         for each in (batch, other):
             await site.grants.grant(each.names, each.plan, role)
@@ -78,7 +84,9 @@ async def test_a_batch_takes_nothing_from_another(site: Site, batch: Batch, role
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_iam_has_the_policy_as_it_was_meant(site: Site, batch: Batch, role: str) -> None:
+async def test_iam_has_the_policy_as_it_was_meant(
+    site: FunctionSetup, batch: FunctionBatch, role: str
+) -> None:
     plan = batch.plan.model_copy(update={"grants": (SECRET, DATABASE_USER)})
     await site.grants.grant(batch.names, plan, role)
     if site.cloud is not None:

@@ -18,7 +18,7 @@ from stack.children import free_port
 from stack.loader_function import install
 from stack.ministack import ministack
 from stack.temporal import temporal_server
-from tests.support.batch_site import ready
+from tests.support.batches.functions import ready
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -18,17 +18,17 @@ from contracts.batches import (
     Resource,
 )
 from tests.support.aws import clouds
-from tests.support.queue_bench import (
+from tests.support.batches.queues import (
     KEY,
     OTHER,
     VISIBILITY,
-    AwsBench,
-    Bench,
-    Benches,
-    MemoryBench,
+    AwsQueueSetup,
+    MemoryQueueSetup,
+    QueueSetup,
+    QueueSetups,
     Settings,
     document,
-    open_benches,
+    open_queue_setups,
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -37,17 +37,19 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
 async def benches(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Benches]:
-    async with open_benches(request.param, tmp_path_factory.mktemp(request.param)) as opened:
+) -> AsyncIterator[QueueSetups]:
+    async with open_queue_setups(request.param, tmp_path_factory.mktemp(request.param)) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def bench(benches: Benches) -> Bench:
+async def bench(benches: QueueSetups) -> QueueSetup:
     return await benches()
 
 
-async def test_everything_made_twice_exists_once_and_follows_the_plan(bench: Bench) -> None:
+async def test_everything_made_twice_exists_once_and_follows_the_plan(
+    bench: QueueSetup,
+) -> None:
     for _ in range(2):
         names = await bench.build(max_receives=5, retention=7200)
     found = await bench.found_queues()
@@ -60,7 +62,7 @@ async def test_everything_made_twice_exists_once_and_follows_the_plan(bench: Ben
 
 
 async def test_a_queue_with_other_attributes_is_changed_to_the_plan(
-    bench: Bench,
+    bench: QueueSetup,
 ) -> None:
     await bench.build(retention=3600, max_receives=9)
     names = await bench.build(retention=7200, max_receives=2)
@@ -69,7 +71,7 @@ async def test_a_queue_with_other_attributes_is_changed_to_the_plan(
     )
 
 
-async def test_a_queue_without_an_owner_becomes_ours(bench: Bench) -> None:
+async def test_a_queue_without_an_owner_becomes_ours(bench: QueueSetup) -> None:
     names = await bench.build(retention=3600)
     await bench.untag(names.queue)
     assert [one.owner for one in await bench.found_queues()] == [None, KEY.workflow_id]
@@ -77,7 +79,7 @@ async def test_a_queue_without_an_owner_becomes_ours(bench: Bench) -> None:
     assert {one.owner for one in await bench.found_queues()} == {KEY.workflow_id}
 
 
-async def test_a_queue_of_another_owner_stays_as_it_is(bench: Bench) -> None:
+async def test_a_queue_of_another_owner_stays_as_it_is(bench: QueueSetup) -> None:
     names, plan = bench.names(), bench.plan.model_copy(update={"retention": 3600})
     await bench.queues.ensure_queue(names, plan, "somebody", VISIBILITY)
     with pytest.raises(Denied, match=f"a queue {names.queue} exists and belongs to somebody"):
@@ -89,12 +91,12 @@ async def test_a_queue_of_another_owner_stays_as_it_is(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("step", ["set_redrive_policy", "allow_topic"])
-async def test_what_is_not_there_cannot_be_set(bench: Bench, step: str) -> None:
+async def test_what_is_not_there_cannot_be_set(bench: QueueSetup, step: str) -> None:
     with pytest.raises(Denied):
         await getattr(bench.queues, step)(bench.names(), bench.plan)
 
 
-async def test_found_resources_carry_their_owner_and_age(bench: Bench) -> None:
+async def test_found_resources_carry_their_owner_and_age(bench: QueueSetup) -> None:
     before = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=2)
     names, others = await bench.build(), await bench.build(OTHER)
     await bench.send(names.queue, "{}")
@@ -117,7 +119,7 @@ async def test_found_resources_carry_their_owner_and_age(bench: Bench) -> None:
     assert longer == shorter == []
 
 
-async def test_messages_are_counted_in_every_state(bench: Bench) -> None:
+async def test_messages_are_counted_in_every_state(bench: QueueSetup) -> None:
     names = await bench.build()
     assert await bench.queues.depth(names.queue) == QueueDepth()
     for number in range(3):
@@ -128,7 +130,7 @@ async def test_messages_are_counted_in_every_state(bench: Bench) -> None:
     await bench.holds(names.queue, visible=2, delayed=1, in_flight=1)
 
 
-async def test_a_queue_deleted_twice_is_gone(bench: Bench) -> None:
+async def test_a_queue_deleted_twice_is_gone(bench: QueueSetup) -> None:
     names = await bench.build()
     assert [await bench.queues.delete_queue(names.queue, KEY.workflow_id) for _ in range(2)] == [
         True,
@@ -139,7 +141,7 @@ async def test_a_queue_deleted_twice_is_gone(bench: Bench) -> None:
     assert [one.name for one in await bench.found_queues()] == [names.dead_letters]
 
 
-async def test_a_message_received_too_often_becomes_a_dead_letter(bench: Bench) -> None:
+async def test_a_message_received_too_often_becomes_a_dead_letter(bench: QueueSetup) -> None:
     names = await bench.build(max_receives=2)
     await bench.send(names.queue, "poison")
     await bench.fail(names.queue, times=2)
@@ -147,12 +149,12 @@ async def test_a_message_received_too_often_becomes_a_dead_letter(bench: Bench) 
     assert await bench.arrives(names.dead_letters) == ["poison"]
 
 
-async def test_nothing_proves_nothing(bench: Bench) -> None:
+async def test_nothing_proves_nothing(bench: QueueSetup) -> None:
     names = await bench.build()
     assert not await bench.queues.has_proof(names.queue, "1")
 
 
-async def test_a_canary_is_proof_and_leaves_no_trace(bench: Bench) -> None:
+async def test_a_canary_is_proof_and_leaves_no_trace(bench: QueueSetup) -> None:
     names = await bench.build()
     await bench.send(names.queue, json.dumps(document(CANARY, messageId="1")))
     assert await bench.queues.has_proof(names.queue, "1")
@@ -162,38 +164,38 @@ async def test_a_canary_is_proof_and_leaves_no_trace(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "body", [json.dumps(document("DOCUMENT_PROCESSED")), "no json", "[]", '"BATCH_CANARY"']
 )
-async def test_any_message_is_proof_and_stays(bench: Bench, body: str) -> None:
+async def test_any_message_is_proof_and_stays(bench: QueueSetup, body: str) -> None:
     names = await bench.build()
     await bench.send(names.queue, body)
     assert await bench.queues.has_proof(names.queue, "1")
     assert await bench.arrives(names.queue) == [body]
 
 
-async def test_there_is_no_proof_in_a_queue_that_is_gone(bench: Bench) -> None:
+async def test_there_is_no_proof_in_a_queue_that_is_gone(bench: QueueSetup) -> None:
     with pytest.raises(Denied):
         await bench.queues.has_proof(bench.names().queue, "1")
 
 
-async def test_dead_letters_are_kept_unchanged(bench: Bench) -> None:
+async def test_dead_letters_are_kept_unchanged(bench: QueueSetup) -> None:
     names = await bench.build()
     body = '{"eventType": "ünknown", "caseId": "\\u0000"}'
     await bench.queues.dead_letter(names, body, "no \x00 such \ud800 event", "load/7/3/a")
     assert await bench.arrives(names.dead_letters) == [body]
 
 
-async def test_a_dead_letter_without_room_for_its_reason_is_kept(bench: Bench) -> None:
+async def test_a_dead_letter_without_room_for_its_reason_is_kept(bench: QueueSetup) -> None:
     names = await bench.build()
     body = "x" * MESSAGE_BYTES
     await bench.queues.dead_letter(names, body, "too long to be true", "load/7/3/a")
     assert await bench.arrives(names.dead_letters) == [body]
 
 
-async def test_a_dead_letter_needs_a_queue(bench: Bench) -> None:
+async def test_a_dead_letter_needs_a_queue(bench: QueueSetup) -> None:
     with pytest.raises(Denied):
         await bench.queues.dead_letter(bench.names(), "{}", "broken", "load/7/3/a")
 
 
-async def test_dead_letters_are_moved_back_once_each(bench: Bench) -> None:
+async def test_dead_letters_are_moved_back_once_each(bench: QueueSetup) -> None:
     names = await bench.build()
     bodies = [json.dumps(document("DOCUMENT_PROCESSED", documentId=str(n))) for n in range(12)]
     for body in bodies:
@@ -211,7 +213,7 @@ async def test_dead_letters_are_moved_back_once_each(bench: Bench) -> None:
     await bench.holds(names.dead_letters)
 
 
-async def test_a_second_pass_has_nothing_to_move(bench: Bench) -> None:
+async def test_a_second_pass_has_nothing_to_move(bench: QueueSetup) -> None:
     names = await bench.build()
     await bench.queues.dead_letter(names, "{}", "broken", "load/7/3/a")
     await bench.queues.redrive(names)
@@ -221,13 +223,15 @@ async def test_a_second_pass_has_nothing_to_move(bench: Bench) -> None:
     await bench.holds(names.queue)
 
 
-async def test_there_are_no_dead_letters_where_there_is_no_queue_for_them(bench: Bench) -> None:
+async def test_there_are_no_dead_letters_where_there_is_no_queue_for_them(
+    bench: QueueSetup,
+) -> None:
     names = await bench.build()
     await bench.queues.delete_queue(names.dead_letters, KEY.workflow_id)
     assert await bench.queues.redrive(names) == Redriven(moved=0)
 
 
-async def test_dead_letters_stay_when_there_is_nowhere_to_move_them(bench: Bench) -> None:
+async def test_dead_letters_stay_when_there_is_nowhere_to_move_them(bench: QueueSetup) -> None:
     names = await bench.build()
     await bench.queues.dead_letter(names, "{}", "broken", "load/7/3/a")
     await bench.queues.delete_queue(names.queue, KEY.workflow_id)
@@ -236,9 +240,9 @@ async def test_dead_letters_stay_when_there_is_nowhere_to_move_them(bench: Bench
     assert await bench.arrives(names.dead_letters) == ["{}"]
 
 
-async def test_a_name_rests_for_a_minute(bench: Bench) -> None:
+async def test_a_name_rests_for_a_minute(bench: QueueSetup) -> None:
     # The emulators give it free at once; what AWS says to that is put into its mouth elsewhere.
-    if isinstance(bench, MemoryBench):
+    if isinstance(bench, MemoryQueueSetup):
         now = [datetime(2026, 1, 1, tzinfo=UTC)]
         bench.cloud.name_rest = timedelta(seconds=60)
         bench.cloud.clock = lambda: now[0]
@@ -250,21 +254,21 @@ async def test_a_name_rests_for_a_minute(bench: Bench) -> None:
     with pytest.raises(NotYet) as told:
         await bench.build()
     assert 59 < told.value.retry_after < 62
-    if isinstance(bench, MemoryBench):
+    if isinstance(bench, MemoryQueueSetup):
         now[0] += timedelta(seconds=told.value.retry_after)
         await bench.build()
 
 
 async def test_a_dead_letter_and_its_copy_carry_the_reason(
-    bench: Bench,
+    bench: QueueSetup,
 ) -> None:
     names = await bench.build()
     await bench.queues.dead_letter(names, "{}", "a\x01b", "load/7/3/a")
-    if isinstance(bench, MemoryBench):
+    if isinstance(bench, MemoryQueueSetup):
         (letter,) = bench.cloud.dead_lettered
         assert (letter.reason, letter.deduplication) == ("a\x01b", "load/7/3/a")
         return
-    assert isinstance(bench, AwsBench)
+    assert isinstance(bench, AwsQueueSetup)
     await bench.queues.redrive(names)
     got = await bench.clients.sqs.receive_message(
         QueueUrl=await bench.url(names.queue),

@@ -24,14 +24,14 @@ from adapters.aws.session import AwsClients, AwsSettings, open_aws
 from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
 from contracts.batches import Redriven
 from tests.support.aws_answers import Answers, answers
-from tests.support.batch_site import ready
-from tests.support.queue_bench import (
-    AwsBench,
-    Bench,
-    Benches,
-    open_benches,
+from tests.support.batches.functions import ready
+from tests.support.batches.queue_steps import LETTERS, STEPS, Step
+from tests.support.batches.queues import (
+    AwsQueueSetup,
+    QueueSetup,
+    QueueSetups,
+    open_queue_setups,
 )
-from tests.support.queue_steps import LETTERS, STEPS, Step
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -57,8 +57,8 @@ LOST = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def benches(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Benches]:
-    async with open_benches("moto", tmp_path_factory.mktemp("moto")) as opened:
+async def benches(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[QueueSetups]:
+    async with open_queue_setups("moto", tmp_path_factory.mktemp("moto")) as opened:
         yield opened
 
 
@@ -80,9 +80,9 @@ class Said:
 
 
 @contextmanager
-def taped(bench: Bench) -> Iterator[list[Said]]:
+def taped(bench: QueueSetup) -> Iterator[list[Said]]:
     """Listen to the calls of both clients."""
-    assert isinstance(bench, AwsBench)
+    assert isinstance(bench, AwsQueueSetup)
     tape: list[Said] = []
     with ExitStack() as stack:
         for service, client in services(bench.clients):
@@ -99,7 +99,7 @@ def services(clients: AwsClients) -> list[tuple[str, Any]]:
     return [("sqs", clients.sqs), ("sns", clients.sns)]
 
 
-async def tape_of(benches: Benches, step: Step) -> tuple[Bench, list[Said]]:
+async def tape_of(benches: QueueSetups, step: Step) -> tuple[QueueSetup, list[Said]]:
     """The calls that a step makes, found by letting it work, and where it did."""
     bench = await benches()
     await step.needs(bench)
@@ -110,9 +110,9 @@ async def tape_of(benches: Benches, step: Step) -> tuple[Bench, list[Said]]:
 
 
 @contextmanager
-def replayed(bench: Bench, tape: Sequence[Said]) -> Iterator[dict[str, Answers]]:
+def replayed(bench: QueueSetup, tape: Sequence[Said]) -> Iterator[dict[str, Answers]]:
     """Answer from a tape, with nobody behind it."""
-    assert isinstance(bench, AwsBench)
+    assert isinstance(bench, AwsQueueSetup)
     with ExitStack() as stack:
         yield {
             name: stack.enter_context(answers(client, alone=True))
@@ -132,7 +132,7 @@ def play(standing: dict[str, Answers], tape: Sequence[Said]) -> None:
 
 
 async def outcomes(
-    bench: Bench, step: Step, tape: Sequence[Said], spoil: Callable[[Answers, str], None]
+    bench: QueueSetup, step: Step, tape: Sequence[Said], spoil: Callable[[Answers, str], None]
 ) -> AsyncIterator[tuple[str, Any]]:
     """Let each call of a step fail in turn, the others being answered as they were once."""
     for failing, said in enumerate(tape):
@@ -150,7 +150,7 @@ async def outcomes(
 
 
 @pytest.mark.parametrize("name", STEPS)
-async def test_every_error_at_any_call_is_classified(benches: Benches, name: str) -> None:
+async def test_every_error_at_any_call_is_classified(benches: QueueSetups, name: str) -> None:
     step = STEPS[name]
     bench, tape = await tape_of(benches, step)
     for code, status, kind in CODES:
@@ -163,7 +163,7 @@ async def test_every_error_at_any_call_is_classified(benches: Benches, name: str
 
 
 @pytest.mark.parametrize("name", STEPS)
-async def test_a_timeout_at_any_call_is_reported(benches: Benches, name: str) -> None:
+async def test_a_timeout_at_any_call_is_reported(benches: QueueSetups, name: str) -> None:
     step = STEPS[name]
     bench, tape = await tape_of(benches, step)
     for error in LOST:
@@ -187,7 +187,7 @@ FINE_WHEN_GONE = {
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "NotFound"])
 @pytest.mark.parametrize("name", STEPS)
 async def test_what_is_gone_is_refused_unless_the_step_can_do_without(
-    benches: Benches, name: str, code: str
+    benches: QueueSetups, name: str, code: str
 ) -> None:
     step = STEPS[name]
     bench, tape = await tape_of(benches, step)
@@ -206,9 +206,9 @@ async def test_what_is_gone_is_refused_unless_the_step_can_do_without(
 
 
 @contextmanager
-def broken(bench: Bench, operation: str, before: int, *, done: bool) -> Iterator[None]:
+def broken(bench: QueueSetup, operation: str, before: int, *, done: bool) -> Iterator[None]:
     """Let one call find nobody, or, when it is done all the same, lose its answer."""
-    assert isinstance(bench, AwsBench)
+    assert isinstance(bench, AwsQueueSetup)
     left = before
 
     def lose(model: Any, **_: Any) -> None:
@@ -229,7 +229,7 @@ def broken(bench: Bench, operation: str, before: int, *, done: bool) -> Iterator
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "answer lost"])
 @pytest.mark.parametrize("name", STEPS)
 async def test_a_second_attempt_does_the_work_wherever_the_first_one_broke(
-    benches: Benches, name: str, done: bool
+    benches: QueueSetups, name: str, done: bool
 ) -> None:
     step = STEPS[name]
     _, tape = await tape_of(benches, step)
@@ -244,9 +244,9 @@ async def test_a_second_attempt_does_the_work_wherever_the_first_one_broke(
         assert await step.left(bench) == step.leaves, operation
 
 
-async def test_throttling_that_passes_is_ridden_out_by_the_client(benches: Benches) -> None:
+async def test_throttling_that_passes_is_ridden_out_by_the_client(benches: QueueSetups) -> None:
     bench = await benches()
-    assert isinstance(bench, AwsBench)
+    assert isinstance(bench, AwsQueueSetup)
     names = await bench.build()
     settings = AwsSettings("eu-central-1", bench.clients.sqs.meta.endpoint_url, "test", "test")
     async with open_aws(settings) as clients:

@@ -18,8 +18,8 @@ from contracts.batches import (
     Timings,
     WaitingBatch,
 )
-from tests.support.batch_tables import CASE, FIRST, SECOND, THIRD, document, load, source
-from tests.support.batches import again, cancelled, ended, finished, started
+from tests.support.batches.scripted import again, cancelled, ended, finished, started
+from tests.support.batches.tables import CASE, FIRST, SECOND, THIRD, document, load, source
 
 ENDED = (LoaderStatus.FAILED, LoaderStatus.SKIPPED, LoaderStatus.INCOMPLETE)
 

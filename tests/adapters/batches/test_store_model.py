@@ -33,10 +33,10 @@ from contracts.batches import (
     RelationKind,
     Timings,
 )
-from tests.support.batch_tables import SqlTables, source
-from tests.support.batches_model import BatchModel
+from tests.support.batches.load_model import LoadModel
+from tests.support.batches.model import BatchModel
+from tests.support.batches.tables import SqlBatchTables, source
 from tests.support.chaos import examples
-from tests.support.documents_model import LoadModel
 
 BATCHES = (1, 2, 3)
 DOCUMENTS = ("a", "b", "c")
@@ -70,7 +70,7 @@ class ModelTables:
         )
 
 
-Tables = SqlTables | ModelTables
+Tables = SqlBatchTables | ModelTables
 Call = Callable[[Tables, int], Awaitable[Any]]
 """Something that is done to the tables of a case; what it answers."""
 Told = tuple[Call, bool]
@@ -206,7 +206,7 @@ def _load(draw: st.DrawFn) -> Told:
     async def load(tables: Tables, case: int) -> list[object]:
         event = _event(kind, case, batch, name)
         answers: list[object] = []
-        times = 2 if twice and isinstance(tables, SqlTables) else 1
+        times = 2 if twice and isinstance(tables, SqlBatchTables) else 1
         for step in STEPS[event.event_type][:most]:
             answers += [[await _take(tables, event, step, content) for _ in range(times)][-1]]
             if (await tables.loads.facts(event)).duplicate_of is not None:
@@ -248,9 +248,9 @@ def runner() -> Generator[asyncio.Runner]:
 
 
 @pytest.fixture
-def sql(database_url: str, runner: asyncio.Runner) -> Generator[SqlTables]:
+def sql(database_url: str, runner: asyncio.Runner) -> Generator[SqlBatchTables]:
     database = open_database(database_url)
-    yield SqlTables(database)
+    yield SqlBatchTables(database)
     runner.run(database.close())
 
 
@@ -268,7 +268,7 @@ SETTINGS = settings(
 
 
 async def _agree(
-    sql: SqlTables,
+    sql: SqlBatchTables,
     case: int,
     life: Sequence[Told],
     look: Callable[[Tables, int], Awaitable[object]],
@@ -284,7 +284,7 @@ async def _agree(
 @SETTINGS
 @given(life=st.lists(st.one_of(_note(), _note(), _claim(), _close(), _small()), max_size=12))
 def check_cases(
-    sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int], life: list[Told]
+    sql: SqlBatchTables, runner: asyncio.Runner, cases: Iterator[int], life: list[Told]
 ) -> None:
     runner.run(_agree(sql, next(cases), life, _batches))
 
@@ -292,20 +292,20 @@ def check_cases(
 @SETTINGS
 @given(life=st.lists(st.one_of(_load(), _load(), _load(), _truncate()), max_size=10))
 def check_documents(
-    sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int], life: list[Told]
+    sql: SqlBatchTables, runner: asyncio.Runner, cases: Iterator[int], life: list[Told]
 ) -> None:
     runner.run(_agree(sql, next(cases), life, _documents))
 
 
 @pytest.mark.chaos
 def test_cases_follow_the_model(
-    sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
+    sql: SqlBatchTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_cases(sql, runner, cases)
 
 
 @pytest.mark.chaos
 def test_documents_follow_the_model(
-    sql: SqlTables, runner: asyncio.Runner, cases: Iterator[int]
+    sql: SqlBatchTables, runner: asyncio.Runner, cases: Iterator[int]
 ) -> None:
     check_documents(sql, runner, cases)

@@ -12,7 +12,7 @@ from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_rejects
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import LoadMark, TaskKey
-from tests.support.database import chunk, count, reject, stored
+from tests.support.imports.store import chunk, count, reject, stored
 
 KEY = TaskKey("p1", "t1")
 NEXT = TaskKey("p1", "t2")

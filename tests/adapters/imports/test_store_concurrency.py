@@ -21,7 +21,7 @@ from adapters.ports import Unavailable
 from contracts.imports import Closing, Counts, ImportState, Strategy
 from domain.imports.chunks import TaskKey
 from domain.tabular.rows import RejectedRow
-from tests.support.database import chunk, message, plan, stored
+from tests.support.imports.store import chunk, message, plan, stored
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity"
 KEY = TaskKey("p1", "t1")

@@ -11,8 +11,8 @@ from adapters.database.imports.store import SqlImportStore
 from adapters.ports import ImportStore
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import LoadMark, TaskKey
-from tests.support.activities import MemoryStore
-from tests.support.database import chunk, reject
+from tests.support.imports.activities import MemoryStore
+from tests.support.imports.store import chunk, reject
 
 KEY = TaskKey("p1", "t1")
 NEXT = TaskKey("p1", "t2")

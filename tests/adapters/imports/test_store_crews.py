@@ -16,7 +16,7 @@ from adapters.database.models.tables import crew_members
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import TaskKey
 from domain.imports.crew_assignments import Assignments
-from tests.support.database import chunk, stored
+from tests.support.imports.store import chunk, stored
 
 COLUMNS = "project_id employee_no valid_from crew valid_to"
 YEAR = {n: date(n, 1, 1) for n in range(2020, 2031)}

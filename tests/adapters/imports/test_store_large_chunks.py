@@ -12,7 +12,7 @@ from adapters.database import Database
 from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import TaskKey
-from tests.support.database import chunk, stored
+from tests.support.imports.store import chunk, stored
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity"
 MANY = 3_000

@@ -16,7 +16,7 @@ from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Counts, Strategy
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from tests.support.chaos import examples
-from tests.support.database import stored
+from tests.support.imports.store import stored
 
 KEY = ("project_id", "service_id", "drawing", "commodity_code", "size", "sequence")
 VALUES = ("spool", "unit")

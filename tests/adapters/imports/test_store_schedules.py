@@ -13,7 +13,7 @@ from contracts.blobs import BlobRef
 from contracts.imports import BulkMessage, Counts, Strategy
 from domain.imports.chunks import TaskKey
 from domain.imports.schedule_items import ScheduleProject
-from tests.support.database import chunk, count, message, stored
+from tests.support.imports.store import chunk, count, message, stored
 
 ACTIVITY = "project_id primavera_project_id task_code name status"
 RELATION = (

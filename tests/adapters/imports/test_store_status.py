@@ -20,7 +20,7 @@ from contracts.imports import (
     Strategy,
 )
 from domain.imports.chunks import LoadMark, TaskKey
-from tests.support.database import chunk, count, message, plan, reject
+from tests.support.imports.store import chunk, count, message, plan, reject
 
 KEY = TaskKey("p1", "t1")
 OUTCOME = HandlerOutcome(

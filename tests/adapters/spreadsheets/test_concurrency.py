@@ -13,9 +13,9 @@ from adapters.ports import Unavailable
 from contracts.spreadsheets import RowCounts
 from domain.spreadsheets.records import SheetMark
 from stack.sample_club import SampleClub, sample_club
-from tests.support.sheet_store import (
+from tests.support.spreadsheets.store import (
     Runner,
-    Sheet,
+    StoredSpreadsheet,
     opened,
     people,
     results,
@@ -32,7 +32,7 @@ async def test_imports_of_one_organisation_take_turns(
         imports = [await opened(stores[n % 2], club) for n in range(6)]
         runners = [Runner(f"email:{n:03}", "x") for n in range(300)]
 
-        async def bring_in(sheet: Sheet, offset: int) -> RowCounts:
+        async def bring_in(sheet: StoredSpreadsheet, offset: int) -> RowCounts:
             turned = runners[offset:] + runners[:offset]
             for number in range(3):
                 mine = turned[number * 100 : number * 100 + 100]

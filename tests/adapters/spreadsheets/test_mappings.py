@@ -25,7 +25,7 @@ from contracts.spreadsheets import (
 )
 from domain.spreadsheets.records import Entity, EntityScope, FoundValue, Preview
 from stack.sample_club import SampleClub, sample_club
-from tests.support.sheet_store import NOW, Sheet, opened, table
+from tests.support.spreadsheets.store import NOW, StoredSpreadsheet, opened, table
 
 FIELD = "EVENT_CATEGORY_NAME"
 COLUMNS = (
@@ -49,7 +49,9 @@ def chosen(target: str, header: str = "Größe", **more: Any) -> ColumnMapping:
     return ColumnMapping(**{**given, "status": MappingStatus.MANUAL_MATCHED, **more})
 
 
-def save(sheet: Sheet, version: int, *columns: ColumnMapping, **more: Any) -> SaveColumns:
+def save(
+    sheet: StoredSpreadsheet, version: int, *columns: ColumnMapping, **more: Any
+) -> SaveColumns:
     return SaveColumns(
         uuid=sheet.uuid,
         organisation_id=1,
@@ -60,7 +62,9 @@ def save(sheet: Sheet, version: int, *columns: ColumnMapping, **more: Any) -> Sa
     )
 
 
-async def analysed(sheets: SqlSpreadsheetStore, club: SampleClub, version: int = 0) -> Sheet:
+async def analysed(
+    sheets: SqlSpreadsheetStore, club: SampleClub, version: int = 0
+) -> StoredSpreadsheet:
     sheet = await opened(sheets, club)
     facts = (FieldFacts(name="EMAIL", required=True),)
     analysis = Analysis(layout=Layout(header_line=3), columns=COLUMNS, fields=facts)
@@ -170,13 +174,15 @@ def value(text: str, rows: int = 1, target: Entity | None = None, **more: Any) -
     return FoundValue(FIELD, text, rows, target.id, target.name, 1.0)
 
 
-def decide(sheet: Sheet, version: int, *decisions: CellDecision, **more: Any) -> DecideCells:
+def decide(
+    sheet: StoredSpreadsheet, version: int, *decisions: CellDecision, **more: Any
+) -> DecideCells:
     return DecideCells(
         order=sheet.order, version=version, decisions=decisions, by="anna", at=NOW, **more
     )
 
 
-async def all_mappings(sheets: SqlSpreadsheetStore, sheet: Sheet) -> dict[str, Any]:
+async def all_mappings(sheets: SqlSpreadsheetStore, sheet: StoredSpreadsheet) -> dict[str, Any]:
     return {
         mapping.value: mapping async for page in sheets.mappings(sheet.uuid) for mapping in page
     }

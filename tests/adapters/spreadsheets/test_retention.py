@@ -18,10 +18,10 @@ from contracts.spreadsheets import (
 )
 from domain.spreadsheets.records import FoundValue, ParkedRow, Preview
 from stack.sample_club import SampleClub
-from tests.support.sheet_store import (
+from tests.support.spreadsheets.store import (
     NOW,
     Runner,
-    Sheet,
+    StoredSpreadsheet,
     opened,
     people,
     record,
@@ -35,7 +35,7 @@ REPORT = BlobRef(name="spreadsheets/report.xlsx", size=10)
 STAGED = BlobRef(name="spreadsheets/rows", size=20)
 
 
-async def filled(sheets: SqlSpreadsheetStore, club: SampleClub, state: str) -> Sheet:
+async def filled(sheets: SqlSpreadsheetStore, club: SampleClub, state: str) -> StoredSpreadsheet:
     """An import with something in every table."""
     sheet = await opened(sheets, club)
     column = ColumnMapping(id=1, index=0, header="Ahrens, private")

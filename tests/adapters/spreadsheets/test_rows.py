@@ -14,7 +14,7 @@ from contracts.problems import Problem
 from contracts.spreadsheets import CellSummary, RowCounts, SpreadsheetState
 from domain.spreadsheets.records import FoundValue, ParkedRow, SheetMark, TargetRows
 from stack.sample_club import SampleClub
-from tests.support.sheet_store import (
+from tests.support.spreadsheets.store import (
     Runner,
     everything,
     opened,

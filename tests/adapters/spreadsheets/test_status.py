@@ -18,7 +18,7 @@ from contracts.spreadsheets import (
 )
 from domain.spreadsheets.records import SheetMark
 from stack.sample_club import SampleClub
-from tests.support.sheet_store import NOW, Runner, opened, order, record, table
+from tests.support.spreadsheets.store import NOW, Runner, opened, order, record, table
 
 MINUTE = timedelta(minutes=1)
 REPORT = BlobRef(name="spreadsheets/report.xlsx", size=10)

@@ -16,7 +16,7 @@ from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetVi
 from contracts.spreadsheets import UndoCounts, UndoState
 from domain.spreadsheets.records import EntityScope
 from stack.sample_club import SampleClub
-from tests.support.sheet_store import (
+from tests.support.spreadsheets.store import (
     NOW,
     Runner,
     everything,

@@ -29,8 +29,8 @@ from contracts.batches import (
     WaitingBatches,
     names_of,
 )
-from tests.support.activities import environment
-from tests.support.batches import PLAN, again, cancelled, finished, started
+from tests.support.batches.scripted import PLAN, again, cancelled, finished, started
+from tests.support.imports.activities import environment
 
 CASE = 7
 FIRST, SECOND = (BatchKey(case_id=CASE, batch_id=id) for id in (1, 2))

@@ -6,7 +6,7 @@ import pytest
 
 from activities.batches.calls import POLL_SECONDS, to_its_end
 from adapters.ports import Denied, NotYet
-from tests.support.activities import environment
+from tests.support.imports.activities import environment
 
 
 class Busy:

@@ -22,8 +22,14 @@ from contracts.blobs import BlobRef
 from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
 from stack.sample_documents import sample_documents
 from stack.sample_files import Letter, mail, pdf
-from tests.support.hostile_documents import WRITTEN_AT
-from tests.support.loading_world import KEY, NAMES, LoadingWorld, failure_of, loading_world
+from tests.support.batches.document_loading import (
+    KEY,
+    NAMES,
+    DocumentLoading,
+    document_loading,
+    failure_of,
+)
+from tests.support.files.hostile_documents import WRITTEN_AT
 
 REPLY = Letter(
     message_id="reply@site.example",
@@ -42,12 +48,12 @@ PLAN = pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]])
 
 
 @pytest.fixture
-async def world(migrated: Path, tmp_path: Path) -> AsyncIterator[LoadingWorld]:
-    async with loading_world(migrated, tmp_path) as world:
+async def world(migrated: Path, tmp_path: Path) -> AsyncIterator[DocumentLoading]:
+    async with document_loading(migrated, tmp_path) as world:
         yield world
 
 
-async def test_a_mail_is_loaded_with_all_its_parts(world: LoadingWorld) -> None:
+async def test_a_mail_is_loaded_with_all_its_parts(world: DocumentLoading) -> None:
     event = await world.send("M-1", mail(REPLY), "reply.eml", tags=("Urgent",))
     outcomes = await world.load(event)
     assert not any(outcome.resumed for outcome in outcomes.values())
@@ -71,7 +77,7 @@ async def test_a_mail_is_loaded_with_all_its_parts(world: LoadingWorld) -> None:
 
 @pytest.mark.parametrize("first", [QUESTION, REPLY])
 async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
-    world: LoadingWorld, first: Letter
+    world: DocumentLoading, first: Letter
 ) -> None:
     second = REPLY if first is QUESTION else QUESTION
     for letter in (first, second):
@@ -81,19 +87,19 @@ async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
     ]
 
 
-async def test_a_step_that_is_done_is_not_done_again(world: LoadingWorld) -> None:
+async def test_a_step_that_is_done_is_not_done_again(world: DocumentLoading) -> None:
     event = await world.send("M-1", mail(REPLY))
     first = await world.load(event)
     before = await _everything(world)
     # Neither the document nor what was found in it is looked at again.
-    empty = LoadingWorld(world.folder, world.database, world.texts)
+    empty = DocumentLoading(world.folder, world.database, world.texts)
     second = await empty.load(event)
     assert all(outcome.resumed for outcome in second.values())
     assert second[LoadStep.DEDUPE].source == first[LoadStep.DEDUPE].source
     assert await _everything(world) == before
 
 
-async def _everything(world: LoadingWorld) -> list[Any]:
+async def _everything(world: DocumentLoading) -> list[Any]:
     return [
         await world.rows("documents", "document_id", "state", "sha256"),
         await world.rows("document_texts", "document_id", "text"),
@@ -104,7 +110,7 @@ async def _everything(world: LoadingWorld) -> list[Any]:
 
 @pytest.mark.parametrize("last", [1, 2, 3])
 async def test_what_was_found_is_kept_as_a_whole_or_found_again(
-    world: LoadingWorld, monkeypatch: pytest.MonkeyPatch, last: int
+    world: DocumentLoading, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     uploads: list[str] = []
     upload = world.blobs.upload
@@ -129,7 +135,7 @@ async def test_what_was_found_is_kept_as_a_whole_or_found_again(
     assert await world.rows("documents", "state") == [("loaded",)]
 
 
-async def test_of_the_same_bytes_only_the_first_are_kept(world: LoadingWorld) -> None:
+async def test_of_the_same_bytes_only_the_first_are_kept(world: DocumentLoading) -> None:
     await world.load(await world.send("D-1", PLAN))
     outcomes = await world.load(await world.send("D-2", PLAN))
     assert [outcome.duplicate_of for outcome in outcomes.values()] == ["D-1"]
@@ -141,7 +147,7 @@ async def test_of_the_same_bytes_only_the_first_are_kept(world: LoadingWorld) ->
     assert (again.duplicate_of, again.resumed) == ("D-1", True)
 
 
-async def test_relations_of_a_message(world: LoadingWorld) -> None:
+async def test_relations_of_a_message(world: DocumentLoading) -> None:
     event = DocumentRelations(
         case_id=KEY.case_id,
         batch_id=KEY.batch_id,
@@ -166,7 +172,7 @@ def _attachments(*names: str) -> DocumentAttachments:
     )
 
 
-async def test_attachments_of_a_message_are_resolved(world: LoadingWorld) -> None:
+async def test_attachments_of_a_message_are_resolved(world: DocumentLoading) -> None:
     await world.put("in/1.jpg", b"one")
     await world.put("in/2.jpg", b"second")
     await world.load(_attachments("in/1.jpg", "in/2.jpg", "in/1.jpg"))
@@ -176,7 +182,7 @@ async def test_attachments_of_a_message_are_resolved(world: LoadingWorld) -> Non
     ]
 
 
-async def test_an_attachment_that_is_not_there_is_named(world: LoadingWorld) -> None:
+async def test_an_attachment_that_is_not_there_is_named(world: DocumentLoading) -> None:
     await world.put("in/1.jpg", b"one")
     with pytest.raises(ApplicationError) as raised:
         await world.load(_attachments("in/1.jpg", "in/2.jpg"))
@@ -187,7 +193,7 @@ async def test_an_attachment_that_is_not_there_is_named(world: LoadingWorld) -> 
     assert await world.rows("attachments", "blob_name") == []
 
 
-async def test_a_document_that_is_not_there_is_named(world: LoadingWorld) -> None:
+async def test_a_document_that_is_not_there_is_named(world: DocumentLoading) -> None:
     event = await world.send("D-1", PLAN)
     await world.blobs.delete(event.blob_name)
     with pytest.raises(ApplicationError) as raised:
@@ -196,14 +202,14 @@ async def test_a_document_that_is_not_there_is_named(world: LoadingWorld) -> Non
     assert "in/D-1 is not in the blob store" in raised.value.message
 
 
-async def test_an_unreadable_document_is_reported_with_the_reason(world: LoadingWorld) -> None:
+async def test_an_unreadable_document_is_reported_with_the_reason(world: DocumentLoading) -> None:
     with pytest.raises(ApplicationError) as raised:
         await world.load(await world.send("D-1", PLAN[:500]))
     assert failure_of(raised.value)[0] == UNREADABLE_DOCUMENT
     assert raised.value.non_retryable
 
 
-async def test_a_file_that_is_replaced_meanwhile_is_refused(world: LoadingWorld) -> None:
+async def test_a_file_that_is_replaced_meanwhile_is_refused(world: DocumentLoading) -> None:
     event = await world.send("D-1", PLAN)
     source = (await world.take(LoadStep.DEDUPE, event)).source
     await world.put(event.blob_name, b"something else")
@@ -214,7 +220,7 @@ async def test_a_file_that_is_replaced_meanwhile_is_refused(world: LoadingWorld)
 
 
 @pytest.mark.parametrize("step", [LoadStep.TAGS, LoadStep.ATTACHMENTS])
-async def test_findings_of_other_bytes_are_not_used(world: LoadingWorld, step: LoadStep) -> None:
+async def test_findings_of_other_bytes_are_not_used(world: DocumentLoading, step: LoadStep) -> None:
     event = await world.send("M-1", mail(REPLY))
     source = (await world.take(LoadStep.DEDUPE, event)).source
     assert source is not None
@@ -229,7 +235,7 @@ async def test_findings_of_other_bytes_are_not_used(world: LoadingWorld, step: L
         assert "send the document under a new id" in raised.value.message
 
 
-async def test_a_step_of_another_event_is_refused(world: LoadingWorld) -> None:
+async def test_a_step_of_another_event_is_refused(world: DocumentLoading) -> None:
     relations = DocumentRelations.model_validate(
         {**KEY.model_dump(), "document_id": "D-1", "relations": [{"related_id": "D-2"}]}
     )
@@ -240,7 +246,7 @@ async def test_a_step_of_another_event_is_refused(world: LoadingWorld) -> None:
         await world.take(LoadStep.RELATIONS, _attachments("in/1.jpg"))
 
 
-async def test_a_document_that_is_given_up_becomes_a_dead_letter(world: LoadingWorld) -> None:
+async def test_a_document_that_is_given_up_becomes_a_dead_letter(world: DocumentLoading) -> None:
     event = await world.send("D-1", PLAN, "plan.pdf", tags=("A",))
     for _ in range(2):
         assert not (await world.give_up(event)).final
@@ -249,7 +255,7 @@ async def test_a_document_that_is_given_up_becomes_a_dead_letter(world: LoadingW
     assert await world.rows("documents", "state") == []
 
 
-async def test_on_the_final_pass_it_is_recorded_as_failed(world: LoadingWorld) -> None:
+async def test_on_the_final_pass_it_is_recorded_as_failed(world: DocumentLoading) -> None:
     event = await world.send("D-1", PLAN)
     await world.batches.start_pass(KEY, 2, final=True)
     for _ in range(2):
@@ -261,7 +267,7 @@ async def test_on_the_final_pass_it_is_recorded_as_failed(world: LoadingWorld) -
 
 
 async def test_without_a_queue_for_dead_letters_it_is_recorded_as_well(
-    world: LoadingWorld,
+    world: DocumentLoading,
 ) -> None:
     world.cloud.fail("dead_letter", Denied("there is no such queue"))
     assert (await world.give_up(await world.send("D-1", PLAN))).final
@@ -272,7 +278,7 @@ async def test_without_a_queue_for_dead_letters_it_is_recorded_as_well(
     "document_id", [".", "..", "a b", "ä" * 200, "sha256-x", "what?*", "x" * 101, ".hidden"]
 )
 async def test_every_document_id_has_a_folder_of_its_own(
-    world: LoadingWorld, document_id: str
+    world: DocumentLoading, document_id: str
 ) -> None:
     event = DocumentProcessed(case_id=7, batch_id=3, document_id=document_id, blob_name="in/any")
     folder = folder_of(event)
@@ -282,7 +288,7 @@ async def test_every_document_id_has_a_folder_of_its_own(
     assert folder_of(other) != folder
 
 
-async def test_forty_sample_documents(world: LoadingWorld, tmp_path: Path) -> None:
+async def test_forty_sample_documents(world: DocumentLoading, tmp_path: Path) -> None:
     documents = sample_documents(tmp_path / "samples")
     for document in documents:
         await world.put(f"in/{document.document_id}", document.path.read_bytes())

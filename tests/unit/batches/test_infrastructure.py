@@ -22,9 +22,9 @@ from contracts.batches import (
     SweepOrder,
     names_of,
 )
-from tests.support.activities import environment
-from tests.support.batches import KEY, MAKING, PLAN, REMOVING
-from tests.support.scripted import Scripted
+from tests.support.batches.scripted import KEY, MAKING, PLAN, REMOVING
+from tests.support.imports.activities import environment
+from tests.support.scripted_port import ScriptedPort
 
 NAMES = names_of(PLAN.prefix, KEY)
 NEIGHBOUR = BatchKey(case_id=KEY.case_id, batch_id=30)
@@ -54,7 +54,7 @@ class Site:
         cloud = self.cloud
         sweeping = BatchOrphans(
             *(cloud.queues, cloud.topic, cloud.functions, cloud.grants),
-            Scripted(is_open=False),
+            ScriptedPort(is_open=False),
             self.plan,
         )
         return await environment().run(sweeping.orphans, SweepOrder(grace=0))

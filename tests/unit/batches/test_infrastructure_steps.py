@@ -16,8 +16,8 @@ from adapters.ports import Denied, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, QueueDepth, ResourceState, StepDone, StepInput
 from contracts.batches import names_of as names_in
 from contracts.errors import NOT_YET, PERMANENT
-from tests.support.activities import environment
-from tests.support.scripted import Scripted
+from tests.support.imports.activities import environment
+from tests.support.scripted_port import ScriptedPort
 from tests.support.waiting import eventually
 
 KEY = BatchKey(case_id=7, batch_id=3)
@@ -38,14 +38,14 @@ QUICK = Pace(first=0.001, longest=0.008, again=0.08)
 class Cloud:
     """The four ports of a cloud."""
 
-    queues: Scripted = field(default_factory=lambda: Scripted(delete_queue=True))
-    topic: Scripted = field(default_factory=lambda: Scripted(unsubscribe=True))
-    functions: Scripted = field(
-        default_factory=lambda: Scripted(
+    queues: ScriptedPort = field(default_factory=lambda: ScriptedPort(delete_queue=True))
+    topic: ScriptedPort = field(default_factory=lambda: ScriptedPort(unsubscribe=True))
+    functions: ScriptedPort = field(
+        default_factory=lambda: ScriptedPort(
             source=SourceFunction(timeout=100, role="loader"), detach=True, delete=True
         )
     )
-    grants: Scripted = field(default_factory=lambda: Scripted(revoke=True))
+    grants: ScriptedPort = field(default_factory=lambda: ScriptedPort(revoke=True))
 
     @property
     def changes(self) -> list[tuple[Any, ...]]:
@@ -167,7 +167,7 @@ async def test_what_the_cloud_refuses_is_not_asked_again(cloud: Cloud) -> None:
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
 
 
-class Slow(Scripted):
+class Slow(ScriptedPort):
     """Queues that take their time to be made."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from contracts.batches import (
     RelationKind,
     Timings,
 )
-from tests.support.batch_messages import DOCUMENT, STARTED, enveloped, raw_of, refused
+from tests.support.batches.messages import DOCUMENT, STARTED, enveloped, raw_of, refused
 from workers.services.batches.messages import read_case_event, read_document_event
 from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
 

@@ -26,7 +26,7 @@ from contracts.batches import (
     RelationKind,
     Timings,
 )
-from tests.support.batch_messages import (
+from tests.support.batches.messages import (
     DOCUMENT,
     READERS,
     STARTED,

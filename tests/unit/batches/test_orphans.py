@@ -9,8 +9,8 @@ from activities.batches.orphans import BatchOrphans
 from adapters.ports import SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Orphans, QueueDepth, Resource, SweepOrder
 from domain.batches.resources import FoundResource
-from tests.support.activities import environment
-from tests.support.scripted import Scripted
+from tests.support.imports.activities import environment
+from tests.support.scripted_port import ScriptedPort
 
 PLAN = BatchPlan(
     prefix="p", topic_arn="arn:aws:sns:eu-central-1:000000000000:t", source_function="source"
@@ -33,7 +33,7 @@ class Cloud:
 
     def __init__(self, plan: BatchPlan = PLAN) -> None:
         self.plan = plan
-        self.ports = {name: Scripted() for name in set(PORTS.values())}
+        self.ports = {name: ScriptedPort() for name in set(PORTS.values())}
         self.ports["functions"].answer("source", SourceFunction(timeout=3, role="loader"))
         self.found: dict[str, list[FoundResource]] = {name: [] for name in self.ports}
         self.open: set[str] = set()

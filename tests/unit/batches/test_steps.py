@@ -34,8 +34,8 @@ from contracts.batches import (
     names_of,
 )
 from contracts.errors import NOT_YET, PERMANENT, TRANSIENT
-from tests.support.activities import environment
-from tests.support.scripted import Scripted
+from tests.support.imports.activities import environment
+from tests.support.scripted_port import ScriptedPort
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PLAN = BatchPlan(
@@ -47,7 +47,7 @@ NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)
 
 async def plan(facts: BatchFacts | None, key: BatchKey = KEY, prefix: str = "p") -> BatchPlan:
     defaults = PLAN.model_copy(update={"prefix": prefix})
-    return await environment().run(BatchPlans(Scripted(facts=facts), defaults).plan, key)
+    return await environment().run(BatchPlans(ScriptedPort(facts=facts), defaults).plan, key)
 
 
 @pytest.mark.parametrize("facts", [None, BatchFacts(LoaderStatus.WAITING)])
@@ -78,7 +78,7 @@ def waiting(batch_id: int, status: LoaderStatus = LoaderStatus.WAITING) -> Waiti
     return WaitingBatch(batch_id=batch_id, status=status, purpose=Purpose.LOAD, since=NOW)
 
 
-class Runs(Scripted):
+class Runs(ScriptedPort):
     """Runs of some ids are open."""
 
     def __init__(self, *ids: str) -> None:
@@ -93,7 +93,7 @@ class Runs(Scripted):
 async def test_recording_writes_events_and_returns_which_batches_have_a_run() -> None:
     processing = LoaderStatus.PROCESSING
     line = WaitingBatches(batches=(waiting(1, processing), waiting(2, processing), waiting(4)))
-    store, runs = Scripted(note=line), Runs("batch/7/2", "batch/7/4", "batch/7/9")
+    store, runs = ScriptedPort(note=line), Runs("batch/7/2", "batch/7/4", "batch/7/9")
     events = (JobStarted(case_id=7, batch_id=4),)
     notes = NoteEvents(case_id=7, events=events, running=9)
     noted = await environment().run(CaseBacklog(store, runs).record_events, notes)
@@ -115,23 +115,23 @@ async def test_the_run_that_is_asked_after_is_asked_once(
     line = WaitingBatches(batches=(waiting(1, LoaderStatus.PROCESSING),))
     runs = Runs("batch/7/1")
     notes = NoteEvents(case_id=7, running=running)
-    noted = await environment().run(CaseBacklog(Scripted(note=line), runs).record_events, notes)
+    noted = await environment().run(CaseBacklog(ScriptedPort(note=line), runs).record_events, notes)
     assert (noted.running_open, noted.batches[0].open_run) == (is_open, True)
     assert len(runs.asked) == len({1, running} - {None})
 
 
 async def test_noting_without_temporal_fails_although_the_events_are_written() -> None:
     line = WaitingBatches(batches=(waiting(1, LoaderStatus.PROCESSING),))
-    notes = CaseBacklog(Scripted(note=line), Scripted(is_open=Unavailable("away")))
+    notes = CaseBacklog(ScriptedPort(note=line), ScriptedPort(is_open=Unavailable("away")))
     with pytest.raises(ApplicationError) as caught:
         await environment().run(notes.record_events, NoteEvents(case_id=7))
     assert (caught.value.type, caught.value.non_retryable) == (TRANSIENT, False)
 
 
 async def test_a_skip_reaches_the_tables() -> None:
-    store = Scripted()
+    store = ScriptedPort()
     skipped = SkipBatch(key=KEY, reason="stuck")
-    await environment().run(CaseBacklog(store, Scripted()).skip, skipped)
+    await environment().run(CaseBacklog(store, ScriptedPort()).skip, skipped)
     assert store.asked == [("skip", KEY, "stuck")]
 
 
@@ -158,25 +158,28 @@ class Journey:
 async def test_a_message_that_moves_during_the_search_is_found(moves_after: int) -> None:
     journey = Journey(moves_after=moves_after)
     work = StepInput(key=KEY, plan=PLAN)
-    seen = await environment().run(BatchDrain(journey, journey, Scripted()).look, work)
+    seen = await environment().run(BatchDrain(journey, journey, ScriptedPort()).look, work)
     assert seen.queue.total + seen.loads + seen.dead_letters.total > 0
 
 
 async def test_queues_that_are_gone_hold_nothing() -> None:
-    draining = BatchDrain(Scripted(), Scripted(open_loads=4), Scripted())
+    draining = BatchDrain(ScriptedPort(), ScriptedPort(open_loads=4), ScriptedPort())
     before = datetime.now(UTC)
     seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
     assert (seen.queue, seen.dead_letters, seen.loads) == (QueueDepth(), QueueDepth(), 4)
     assert before <= seen.at <= datetime.now(UTC)
 
 
-async def redrive(queues: Scripted, store: Scripted) -> Redriven:
+async def redrive(queues: ScriptedPort, store: ScriptedPort) -> Redriven:
     order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True)
-    return await environment().run(BatchDrain(queues, Scripted(), store).redrive, order)
+    return await environment().run(BatchDrain(queues, ScriptedPort(), store).redrive, order)
 
 
 async def test_a_pass_is_noted_before_the_first_dead_letter_moves() -> None:
-    queues, store = Scripted(redrive=Redriven(moved=5)), Scripted(start_pass=Unavailable("away"))
+    queues, store = (
+        ScriptedPort(redrive=Redriven(moved=5)),
+        ScriptedPort(start_pass=Unavailable("away")),
+    )
     with pytest.raises(ApplicationError):
         await redrive(queues, store)
     assert queues.asked == []
@@ -188,25 +191,25 @@ async def test_a_pass_is_noted_before_the_first_dead_letter_moves() -> None:
 
 async def test_a_move_that_is_under_way_is_waited_for() -> None:
     with pytest.raises(ApplicationError) as caught:
-        await redrive(Scripted(redrive=NotYet("a move is under way", 10)), Scripted())
+        await redrive(ScriptedPort(redrive=NotYet("a move is under way", 10)), ScriptedPort())
     assert caught.value.type == NOT_YET
 
 
 async def test_loads_are_asked_to_stop() -> None:
-    runs = Scripted(cancel_loads=3)
-    await environment().run(BatchDrain(Scripted(), runs, Scripted()).cancel_loads, KEY)
+    runs = ScriptedPort(cancel_loads=3)
+    await environment().run(BatchDrain(ScriptedPort(), runs, ScriptedPort()).cancel_loads, KEY)
     assert runs.asked == [("cancel_loads", KEY)]
 
 
-async def announce(topic: Scripted, event: str, **info: Any) -> None:
+async def announce(topic: ScriptedPort, event: str, **info: Any) -> None:
     order = Announce(key=KEY, plan=PLAN, event_type=event, status="CANCELLED")
     env = environment(workflow_id="batch/7/3", **info)
-    await env.run(BatchCompletion(Scripted(), topic).announce, order)
+    await env.run(BatchCompletion(ScriptedPort(), topic).announce, order)
 
 
 @pytest.mark.parametrize("event", Announcement)
 async def test_an_announcement_is_the_same_at_every_attempt_of_a_run(event: Announcement) -> None:
-    topic = Scripted()
+    topic = ScriptedPort()
     for run, attempt in (("first", 1), ("first", 2), ("second", 1)):
         await announce(topic, event, workflow_run_id=run, attempt=attempt)
     assert topic.made("publish") == [
@@ -225,21 +228,21 @@ async def test_an_announcement_is_the_same_at_every_attempt_of_a_run(event: Anno
 
 
 async def test_what_is_no_announcement_is_not_published() -> None:
-    topic = Scripted()
+    topic = ScriptedPort()
     with pytest.raises(ApplicationError, match="known are LOADER_STARTED, BATCH_END") as caught:
         await announce(topic, "JOB_STARTED")
     assert (caught.value.type, topic.asked) == (PERMANENT, [])
 
 
 async def test_the_end_is_recorded_and_counted() -> None:
-    store = Scripted(counts=DocumentCounts(loaded=38, failed=2))
+    store = ScriptedPort(counts=DocumentCounts(loaded=38, failed=2))
     closing = Closing(key=KEY, status=LoaderStatus.COMPLETE, dead_letters=1)
-    counts = await environment().run(BatchCompletion(store, Scripted()).close, closing)
+    counts = await environment().run(BatchCompletion(store, ScriptedPort()).close, closing)
     assert counts == DocumentCounts(loaded=38, failed=2)
     assert store.made("close") == [[closing]]
 
 
 async def test_temporary_rows_are_removed() -> None:
-    store = Scripted(truncate=12)
-    await environment().run(BatchCompletion(store, Scripted()).truncate, KEY)
+    store = ScriptedPort(truncate=12)
+    await environment().run(BatchCompletion(store, ScriptedPort()).truncate, KEY)
     assert store.asked == [("truncate", KEY)]

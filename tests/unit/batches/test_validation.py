@@ -19,8 +19,8 @@ from contracts.batches import (
     names_of,
 )
 from contracts.errors import PERMANENT, THROTTLING, TRANSIENT
-from tests.support.activities import environment
-from tests.support.scripted import Scripted
+from tests.support.imports.activities import environment
+from tests.support.scripted_port import ScriptedPort
 
 KEY = BatchKey(case_id=7, batch_id=3)
 LONG_AGO = datetime(2025, 3, 4, tzinfo=UTC)
@@ -30,8 +30,8 @@ class World:
     """One case: what its tables say, what exists, which runs are open."""
 
     def __init__(self, status: LoaderStatus = LoaderStatus.WAITING, **facts: Any) -> None:
-        self.store = Scripted(facts=BatchFacts(status=status, **facts), claim=True)
-        self.runs = Scripted(is_open=False)
+        self.store = ScriptedPort(facts=BatchFacts(status=status, **facts), claim=True)
+        self.runs = ScriptedPort(is_open=False)
         self.built: set[int] = set()
         self.looks: list[BatchKey] = []
 
@@ -181,10 +181,10 @@ async def test_an_unavailable_temporal_blocks_every_claim(error: Exception, kind
 
 async def test_the_lock_is_the_function_or_without_one_the_queue() -> None:
     names = names_of("p", KEY)
-    functions = Scripted(exists=True)
+    functions = ScriptedPort(exists=True)
     assert await function_lock(functions, "p")(KEY)
     assert functions.asked == [("exists", names.function)]
-    queues = Scripted()
+    queues = ScriptedPort()
     queues.answer("depth", QueueDepth(), None)
     assert await queue_lock(queues, "p")(KEY)
     assert not await queue_lock(queues, "p")(KEY)

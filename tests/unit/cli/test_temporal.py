@@ -22,7 +22,7 @@ from contracts.imports import (
     Retry,
 )
 from stack.temporal import temporal_binary
-from tests.support.imports import OUTCOME, World, import_message, permanent
+from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
 from workers.pipelines.imports import IMPORTS
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
@@ -63,7 +63,7 @@ async def start(
 
 
 @asynccontextmanager
-async def running(client: Client, world: World) -> AsyncIterator[str]:
+async def running(client: Client, world: ScriptedImport) -> AsyncIterator[str]:
     """An import on a worker of its own; yields its workflow id."""
     task_queue, message = uuid.uuid4().hex, import_message()
     activities = world.activities()
@@ -87,7 +87,7 @@ async def test_a_run_that_is_not_there(runs: ImportRuns) -> None:
 
 
 async def test_a_completed_run(client: Client, runs: ImportRuns) -> None:
-    async with running(client, World()) as workflow_id:
+    async with running(client, ScriptedImport()) as workflow_id:
         result = await runs.result(workflow_id)
     assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)
     view = await runs.look(workflow_id)
@@ -102,7 +102,9 @@ async def test_a_completed_run(client: Client, runs: ImportRuns) -> None:
 async def test_a_parked_run_is_seen_explained_and_answered(
     client: Client, runs: ImportRuns
 ) -> None:
-    async with running(client, World(failures=[permanent("the disk is full")])) as workflow_id:
+    async with running(
+        client, ScriptedImport(failures=[permanent("the disk is full")])
+    ) as workflow_id:
         await until_parked(runs, workflow_id)
         status = await runs.status(workflow_id)
         assert status is not None and status.reason == "the disk is full"
@@ -114,7 +116,7 @@ async def test_a_parked_run_is_seen_explained_and_answered(
 
 
 async def test_a_failed_run_has_its_result(client: Client, runs: ImportRuns) -> None:
-    async with running(client, World(failures=[permanent()])) as workflow_id:
+    async with running(client, ScriptedImport(failures=[permanent()])) as workflow_id:
         await until_parked(runs, workflow_id)
         await runs.answer(workflow_id, "fail", Answer(reason="withdrawn", by="ada"))
         result = await runs.result(workflow_id)
@@ -124,7 +126,7 @@ async def test_a_failed_run_has_its_result(client: Client, runs: ImportRuns) -> 
 
 
 async def test_what_is_not_parked_refuses_answers(client: Client, runs: ImportRuns) -> None:
-    world = World(path="remote", block=True)
+    world = ScriptedImport(path="remote", block=True)
     async with running(client, world) as workflow_id:
         await world.working.wait()
         with pytest.raises(ServiceError, match="skip was refused: this run is not parked"):
@@ -148,7 +150,7 @@ async def test_an_answer_that_no_worker_takes_is_not_waited_for(
 
 async def test_workers_are_counted(client: Client, runs: ImportRuns) -> None:
     assert await runs.workers() == 0
-    world = World()
+    world = ScriptedImport()
     message = import_message()
     async with Worker(
         client, task_queue=TASK_QUEUE, workflows=[DocumentImport], activities=world.activities()
@@ -158,7 +160,7 @@ async def test_workers_are_counted(client: Client, runs: ImportRuns) -> None:
 
 
 async def test_imports_are_counted_by_state(client: Client, runs: ImportRuns) -> None:
-    async with running(client, World(skip="done before")) as workflow_id:
+    async with running(client, ScriptedImport(skip="done before")) as workflow_id:
         await runs.result(workflow_id)
         async with asyncio.timeout(20):
             while (seen := await runs.pipeline(IMPORTS)).counts[ImportState.SKIPPED] != 1:
@@ -167,7 +169,9 @@ async def test_imports_are_counted_by_state(client: Client, runs: ImportRuns) ->
 
 
 async def test_parked_runs_are_listed(client: Client, runs: ImportRuns) -> None:
-    async with running(client, World(failures=[permanent("the disk is full")])) as workflow_id:
+    async with running(
+        client, ScriptedImport(failures=[permanent("the disk is full")])
+    ) as workflow_id:
         async with asyncio.timeout(20):
             while not (parked := await runs.parked(IMPORTS, 10)):
                 await asyncio.sleep(0.05)

@@ -21,7 +21,7 @@ from adapters.files import limits
 from adapters.files.texts.pool import FileTexts
 from adapters.ports import Extracted
 from stack.sample_files import Letter, mail, outlook_message, pdf, word
-from tests.support.hostile_documents import word_main, word_with
+from tests.support.files.hostile_documents import word_main, word_with
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

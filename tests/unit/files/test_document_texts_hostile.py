@@ -14,8 +14,8 @@ from adapters.files.texts.pool import FileTexts
 from adapters.files.texts.protocol import Bounds
 from adapters.ports import Extracted, UnreadableDocument
 from stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
-from tests.support import hostile_documents as hostile
-from tests.support.compound_files import xls
+from tests.support.files import hostile_documents as hostile
+from tests.support.files.compound_files import xls
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

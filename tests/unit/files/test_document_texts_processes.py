@@ -14,7 +14,7 @@ import pytest
 from adapters.files.texts.pool import FileTexts
 from adapters.ports import Extracted, Unavailable
 from stack.sample_files import pdf
-from tests.support.hostile_documents import WRITTEN_AT, pdf_of_many_pages
+from tests.support.files.hostile_documents import WRITTEN_AT, pdf_of_many_pages
 from tests.support.waiting import eventually
 
 _ROOT = Path(__file__).parents[3]

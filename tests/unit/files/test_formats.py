@@ -11,7 +11,7 @@ from adapters.files.compound import COMPOUND_HEAD
 from adapters.files.formats import Format, format_of
 from adapters.ports import UnreadableDocument
 from stack.compound_file import compound_file
-from tests.support.compound_files import xls
+from tests.support.files.compound_files import xls
 
 _END = 0xFFFFFFFE
 

@@ -17,7 +17,7 @@ from adapters.files.schedules.source import open_schedule
 from adapters.ports import UnreadableDocument
 from contracts.problems import Problem
 from tests.support.chaos import examples
-from tests.support.schedules import read_project
+from tests.support.imports.schedule_reading import read_project
 
 ROOT = (
     '<APIBusinessObjects xmlns="http://xmlns.oracle.com/Primavera/P6/V22.12/API/BusinessObjects"'

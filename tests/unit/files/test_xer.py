@@ -14,7 +14,7 @@ from adapters.files.schedules.xer import open_xer
 from adapters.ports import UnreadableDocument
 from contracts.problems import Problem
 from tests.support.chaos import examples
-from tests.support.schedules import read_project
+from tests.support.imports.schedule_reading import read_project
 
 HEAD = "ERMHDR\t22.12\t2025-04-01"
 PROJECT = "%T\tPROJECT\n%F\tproj_id\tproj_short_name\tlast_recalc_date\n%R\t1\tP1\t2025-04-01 00:00"

@@ -14,7 +14,7 @@ from adapters.files.tables.xlsx.strings import SharedStrings
 from adapters.files.tables.xlsx.values import Format
 from adapters.ports import UnreadableDocument
 from tests.support.chaos import examples
-from tests.support.workbooks import sheet_xml, strings_xml
+from tests.support.files.workbooks import sheet_xml, strings_xml
 
 STRINGS = ("code", "Ärmel & Co", "", "a_x000D_b", "=1+1")
 

@@ -15,7 +15,7 @@ from adapters.files.tables.xlsx.values import (
     text,
 )
 from adapters.ports import UnreadableDocument
-from tests.support.workbooks import strings_xml
+from tests.support.files.workbooks import strings_xml
 
 
 @pytest.mark.parametrize(

@@ -26,30 +26,30 @@ from contracts.imports import (
     Preparation,
 )
 from domain.imports.chunks import LoadMark
-from tests.support.activities import KEY, World, environment, message_of, work_of
+from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of, work_of
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> ActivityPorts:
+    return ActivityPorts(tmp_path)
 
 
 def equipment(**fields: Any) -> ImportMessage:
     return message_of("equipment", **{"blob_name": "in/file", **fields})
 
 
-async def prepare(world: World, message: ImportMessage) -> Preparation:
+async def prepare(world: ActivityPorts, message: ImportMessage) -> Preparation:
     lifecycle = ImportLifecycle(world.store, world.blobs, small_document_bytes=10)
     return await environment().run(lifecycle.prepare, ImportOrder(message=message))
 
 
-async def finish(world: World, closing: Closing) -> HandlerOutcome:
+async def finish(world: ActivityPorts, closing: Closing) -> HandlerOutcome:
     lifecycle = ImportLifecycle(world.store, world.blobs)
     return await environment().run(lifecycle.finish, closing)
 
 
 @pytest.mark.parametrize(("size", "path"), [(10, "local"), (11, "remote")])
-async def test_the_path_follows_the_size(world: World, size: int, path: str) -> None:
+async def test_the_path_follows_the_size(world: ActivityPorts, size: int, path: str) -> None:
     source = await world.put("in/file", b"x" * size)
     plan = (await prepare(world, equipment())).plan
     assert plan is not None
@@ -71,7 +71,7 @@ async def test_the_path_follows_the_size(world: World, size: int, path: str) -> 
     ids=lambda value: getattr(value, "document_type", None),
 )
 async def test_only_downloaded_documents_are_deleted_by_the_run(
-    world: World, message: ImportMessage, source: str | None
+    world: ActivityPorts, message: ImportMessage, source: str | None
 ) -> None:
     await world.put("a.xer", b"x" * 100)
     plan = (await prepare(world, message)).plan
@@ -81,7 +81,7 @@ async def test_only_downloaded_documents_are_deleted_by_the_run(
     assert not plan.delete_source
 
 
-async def test_a_missing_document_is_named_and_the_import_is_open(world: World) -> None:
+async def test_a_missing_document_is_named_and_the_import_is_open(world: ActivityPorts) -> None:
     with pytest.raises(ApplicationError, match="in/file is not in the blob store") as caught:
         await prepare(world, equipment())
     assert (caught.value.type, caught.value.non_retryable) == (MISSING_BLOB, True)
@@ -90,14 +90,16 @@ async def test_a_missing_document_is_named_and_the_import_is_open(world: World) 
 
 @pytest.mark.parametrize("state", [ImportState.COMPLETED, ImportState.FAILED])
 async def test_an_import_that_is_done_is_skipped_although_its_document_is_gone(
-    world: World, state: ImportState
+    world: ActivityPorts, state: ImportState
 ) -> None:
     world.store.tasks["T1"] = (state, None)
     preparation = await prepare(world, equipment())
     assert preparation == Preparation(skip=f"this import is {state.value} already", state=state)
 
 
-async def test_another_task_with_the_same_guard_is_skipped_and_recorded(world: World) -> None:
+async def test_another_task_with_the_same_guard_is_skipped_and_recorded(
+    world: ActivityPorts,
+) -> None:
     world.store.tasks["T0"] = (ImportState.COMPLETED, None)
     world.store.guards["K1"] = "T0"
     preparation = await prepare(world, equipment(idempotency_key="K1"))
@@ -106,7 +108,7 @@ async def test_another_task_with_the_same_guard_is_skipped_and_recorded(world: W
     assert world.store.tasks["T1"] == (ImportState.SKIPPED, reason)
 
 
-async def test_preparing_again_after_a_crash_keeps_the_progress(world: World) -> None:
+async def test_preparing_again_after_a_crash_keeps_the_progress(world: ActivityPorts) -> None:
     await world.put("in/file", b"Code\n")
     mark = LoadMark(cursor=5000, header=("this work", "Code"))
     world.store.marks[KEY] = mark
@@ -124,7 +126,7 @@ async def test_preparing_again_after_a_crash_keeps_the_progress(world: World) ->
     ],
 )
 async def test_the_document_is_deleted_when_its_import_has_completed(
-    world: World, state: ImportState, replaced: bool, left: bool
+    world: ActivityPorts, state: ImportState, replaced: bool, left: bool
 ) -> None:
     await world.put("in/file", b"Code\n")
     plan = (await prepare(world, equipment())).plan
@@ -145,13 +147,13 @@ async def test_the_document_is_deleted_when_its_import_has_completed(
 UPLOAD = {"temp_blob_name": "tmp/a", "target_blob_name": "kept/a", "original_filename": "A.xer"}
 
 
-async def upload(world: World, source: BlobRef | None, **fields: Any) -> HandlerOutcome:
+async def upload(world: ActivityPorts, source: BlobRef | None, **fields: Any) -> HandlerOutcome:
     activities = UploadImports(world.store, world.blobs, world.scratch)
     work = work_of(message_of("schedule_upload", **{**UPLOAD, **fields}), source)
     return await environment().run(activities.store_upload, work)
 
 
-async def test_an_upload_moves_verified_and_registered(world: World) -> None:
+async def test_an_upload_moves_verified_and_registered(world: ActivityPorts) -> None:
     source = await world.put("tmp/a", b"ERMHDR")
     outcome = await upload(world, source)
     assert outcome.counts == Counts(created=1)
@@ -162,14 +164,16 @@ async def test_an_upload_moves_verified_and_registered(world: World) -> None:
         await world.blobs.stat("tmp/a")
 
 
-async def test_an_upload_run_again_after_its_last_step_changes_nothing(world: World) -> None:
+async def test_an_upload_run_again_after_its_last_step_changes_nothing(
+    world: ActivityPorts,
+) -> None:
     source = await world.put("tmp/a", b"ERMHDR")
     await upload(world, source)
     assert (await upload(world, source)).counts == Counts(unchanged=1)
     assert len(world.store.uploads) == 1
 
 
-async def test_a_target_that_is_not_the_upload_is_not_mistaken_for_it(world: World) -> None:
+async def test_a_target_that_is_not_the_upload_is_not_mistaken_for_it(world: ActivityPorts) -> None:
     source = await world.put("tmp/a", b"ERMHDR")
     await world.blobs.delete("tmp/a")
     await world.put("kept/a", b"an older file")
@@ -178,7 +182,9 @@ async def test_a_target_that_is_not_the_upload_is_not_mistaken_for_it(world: Wor
     assert world.store.uploads == []
 
 
-async def test_a_copy_that_differs_is_tried_again_and_the_original_stays(world: World) -> None:
+async def test_a_copy_that_differs_is_tried_again_and_the_original_stays(
+    world: ActivityPorts,
+) -> None:
     source = await world.put("tmp/a", b"ERMHDR")
 
     async def broken(source: str, target: str) -> BlobRef:
@@ -192,14 +198,14 @@ async def test_a_copy_that_differs_is_tried_again_and_the_original_stays(world: 
     assert world.store.uploads == []
 
 
-async def test_a_direct_upload_is_registered_where_it_is(world: World) -> None:
+async def test_a_direct_upload_is_registered_where_it_is(world: ActivityPorts) -> None:
     await world.put("kept/a", b"ERMHDR")
     await upload(world, None, direct_upload=True)
     assert world.store.uploads[0][0].name == "kept/a"
     await world.blobs.stat("kept/a")
 
 
-async def test_deletes_are_counted_and_may_run_twice(world: World) -> None:
+async def test_deletes_are_counted_and_may_run_twice(world: ActivityPorts) -> None:
     world.store.tables["mto_lines"] = {("P1", "S1", "D"): {}, ("P1", "S2", "D"): {}}
     activities = DeleteImports(world.store)
     work = work_of(message_of("mto_delete", service_id="S1"))
@@ -210,7 +216,7 @@ async def test_deletes_are_counted_and_may_run_twice(world: World) -> None:
     assert list(world.store.tables["mto_lines"]) == [("P1", "S2", "D")]
 
 
-async def test_a_message_of_another_kind_is_refused(world: World) -> None:
+async def test_a_message_of_another_kind_is_refused(world: ActivityPorts) -> None:
     work = work_of(equipment())
     for run in (
         DeleteImports(world.store).delete_service,
@@ -221,7 +227,7 @@ async def test_a_message_of_another_kind_is_refused(world: World) -> None:
         assert caught.value.type == PERMANENT
 
 
-async def test_fetched_files_are_gone_afterwards(world: World) -> None:
+async def test_fetched_files_are_gone_afterwards(world: ActivityPorts) -> None:
     await world.put("in/file", b"content")
     async with fetched(world.blobs, "in/file", world.scratch) as path:
         assert path.read_bytes() == b"content"

@@ -18,10 +18,10 @@ from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADAB
 from contracts.imports import PROBLEMS_IN_RESULT, Counts, HandlerOutcome
 from domain.imports.chunks import LoadMark
 from domain.tabular.rows import RejectedRow
-from tests.support.activities import (
+from tests.support.imports.activities import (
     KEY,
+    ActivityPorts,
     Killed,
-    World,
     environment,
     message_of,
     work_of,
@@ -32,12 +32,12 @@ MIXED = b"Code,Rate\nE-1,1.5\nE-2,abc\nE-3,2.5\nE-1,3\nE-4,-1\nE-5,3\n"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> ActivityPorts:
+    return ActivityPorts(tmp_path)
 
 
 async def load(
-    world: World, content: bytes | None, *, chunk_rows: int = 2, **fields: Any
+    world: ActivityPorts, content: bytes | None, *, chunk_rows: int = 2, **fields: Any
 ) -> HandlerOutcome:
     if content is not None:
         await world.put("in/file", content)
@@ -48,11 +48,11 @@ async def load(
     return await environment().run(activities.load_rows, work_of(message))
 
 
-def codes(world: World, table: str = "equipment") -> list[str]:
+def codes(world: ActivityPorts, table: str = "equipment") -> list[str]:
     return [key[1] for key in world.store.tables.get(table, {})]
 
 
-async def test_a_clean_small_document_is_one_transaction(world: World) -> None:
+async def test_a_clean_small_document_is_one_transaction(world: ActivityPorts) -> None:
     outcome = await load(world, GOOD, chunk_rows=100)
     assert outcome.counts == Counts(created=2)
     assert outcome.report is None
@@ -66,7 +66,7 @@ async def test_a_clean_small_document_is_one_transaction(world: World) -> None:
     assert await load(world, None, chunk_rows=100) == outcome
 
 
-async def test_good_rows_are_loaded_and_bad_ones_are_reported(world: World) -> None:
+async def test_good_rows_are_loaded_and_bad_ones_are_reported(world: ActivityPorts) -> None:
     outcome = await load(world, MIXED)
     assert codes(world) == ["E-1", "E-3", "E-5"]
     assert outcome.counts == Counts(created=3, rejected=3)
@@ -82,7 +82,7 @@ async def test_good_rows_are_loaded_and_bad_ones_are_reported(world: World) -> N
     assert "same code as line 2" in rows[1][0]
 
 
-async def test_the_corrected_report_finds_its_lines(world: World) -> None:
+async def test_the_corrected_report_finds_its_lines(world: ActivityPorts) -> None:
     take_off = b"Drawing,Commodity,Qty\nD-1,P,1\nD-1,P,two\nD-1,P,3\n"
     fields = {"type": "mto", "service_id": "S1"}
     outcome = await load(world, take_off, **fields)
@@ -101,7 +101,7 @@ async def test_the_corrected_report_finds_its_lines(world: World) -> None:
     ]
 
 
-async def test_many_problems_travel_as_a_few(world: World) -> None:
+async def test_many_problems_travel_as_a_few(world: ActivityPorts) -> None:
     rows = "".join(f"E-{i},bad\n" for i in range(50))
     outcome = await load(world, f"Code,Rate\n{rows}".encode())
     assert outcome.counts == Counts(rejected=50)
@@ -111,7 +111,7 @@ async def test_many_problems_travel_as_a_few(world: World) -> None:
     assert len(await world.read(outcome.report.name)) == 51
 
 
-async def test_all_or_nothing_writes_nothing_and_still_reports(world: World) -> None:
+async def test_all_or_nothing_writes_nothing_and_still_reports(world: ActivityPorts) -> None:
     outcome = await load(world, MIXED, all_or_nothing=True)
     assert codes(world) == []
     assert outcome.counts == Counts(rejected=3)
@@ -122,7 +122,7 @@ async def test_all_or_nothing_writes_nothing_and_still_reports(world: World) -> 
     assert again.model_copy(update={"report": outcome.report}) == outcome
 
 
-async def test_all_or_nothing_writes_everything_when_all_is_well(world: World) -> None:
+async def test_all_or_nothing_writes_everything_when_all_is_well(world: ActivityPorts) -> None:
     outcome = await load(world, GOOD, all_or_nothing=True)
     assert outcome.counts == Counts(created=2)
 
@@ -131,14 +131,14 @@ async def test_all_or_nothing_writes_everything_when_all_is_well(world: World) -
     "fields", [{"strategy": "update_only"}, {"strategy": "append", "idempotency_key": "K"}]
 )
 async def test_all_or_nothing_is_not_promised_where_the_store_refuses_rows(
-    world: World, fields: dict[str, str]
+    world: ActivityPorts, fields: dict[str, str]
 ) -> None:
     with pytest.raises(ApplicationError) as caught:
         await load(world, GOOD, all_or_nothing=True, **fields)
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
 
 
-async def test_replace_removes_what_the_document_does_not_hold(world: World) -> None:
+async def test_replace_removes_what_the_document_does_not_hold(world: ActivityPorts) -> None:
     await load(world, b"Code\nE-1\nE-9\n")
     outcome = await load(world, GOOD, task_id="T2", strategy="replace")
     assert outcome.counts == Counts(created=1, updated=1, deleted=1)
@@ -146,7 +146,7 @@ async def test_replace_removes_what_the_document_does_not_hold(world: World) -> 
     assert world.store.as_of == date(2025, 3, 4)
 
 
-async def test_replace_removes_nothing_when_a_row_was_rejected(world: World) -> None:
+async def test_replace_removes_nothing_when_a_row_was_rejected(world: ActivityPorts) -> None:
     await load(world, b"Code\nE-2\nE-9\n")
     outcome = await load(world, MIXED, task_id="T2", strategy="replace")
     assert outcome.counts == Counts(created=3, rejected=3)
@@ -154,7 +154,7 @@ async def test_replace_removes_nothing_when_a_row_was_rejected(world: World) -> 
     assert outcome.note == "Nothing was removed, because 3 rows were rejected."
 
 
-async def test_replace_by_an_empty_document_is_refused(world: World) -> None:
+async def test_replace_by_an_empty_document_is_refused(world: ActivityPorts) -> None:
     await load(world, GOOD)
     with pytest.raises(ApplicationError, match="must not replace everything") as caught:
         await load(world, b"Code,Rate\n", task_id="T2", strategy="replace")
@@ -162,12 +162,14 @@ async def test_replace_by_an_empty_document_is_refused(world: World) -> None:
     assert len(codes(world)) == 2
 
 
-async def test_a_header_alone_is_no_error_otherwise(world: World) -> None:
+async def test_a_header_alone_is_no_error_otherwise(world: ActivityPorts) -> None:
     outcome = await load(world, b"Code,Rate\n")
     assert outcome == HandlerOutcome(note="There are no rows below the header.")
 
 
-async def test_rows_that_the_store_refuses_are_reported_with_their_cells(world: World) -> None:
+async def test_rows_that_the_store_refuses_are_reported_with_their_cells(
+    world: ActivityPorts,
+) -> None:
     await load(world, b"Code\nE-1\n")
     outcome = await load(world, GOOD, task_id="T2", strategy="update_only", chunk_rows=100)
     assert outcome.counts == Counts(updated=1, rejected=1)
@@ -185,7 +187,7 @@ async def test_rows_that_the_store_refuses_are_reported_with_their_cells(world: 
     ],
 )
 async def test_a_document_that_cannot_be_imported_fails_for_good(
-    world: World, content: bytes | None, error: str
+    world: ActivityPorts, content: bytes | None, error: str
 ) -> None:
     with pytest.raises(ApplicationError) as caught:
         await load(world, content)
@@ -194,7 +196,7 @@ async def test_a_document_that_cannot_be_imported_fails_for_good(
 
 
 async def test_a_document_that_was_replaced_meanwhile_is_not_mixed_with_the_old_one(
-    world: World,
+    world: ActivityPorts,
 ) -> None:
     source = await world.put("in/file", GOOD)
     await world.put("in/file", MIXED)
@@ -230,16 +232,16 @@ def kill_at(step: int) -> Callable[[str], None]:
 async def test_a_worker_killed_at_any_step_leaves_no_trace(
     tmp_path: Path, fields: dict[str, Any], moment: str
 ) -> None:
-    async def run(world: World) -> HandlerOutcome:
+    async def run(world: ActivityPorts) -> HandlerOutcome:
         return await load(world, MIXED, **fields)
 
     (tmp_path / "calm").mkdir()
-    calm = World(tmp_path / "calm")
+    calm = ActivityPorts(tmp_path / "calm")
     expected = await run(calm)
     for step in range(len(calm.store.calls)):
         folder = tmp_path / f"killed-{step}"
         folder.mkdir()
-        world = World(folder)
+        world = ActivityPorts(folder)
         setattr(world.store, moment, kill_at(step))
         with pytest.raises(Killed):
             await run(world)
@@ -260,7 +262,7 @@ async def test_a_worker_killed_at_any_step_leaves_no_trace(
         LoadMark(cursor=2, counts=Counts(created=2), header=("other work", "Code"), finished=True),
     ],
 )
-async def test_progress_of_other_work_does_not_count(world: World, mark: LoadMark) -> None:
+async def test_progress_of_other_work_does_not_count(world: ActivityPorts, mark: LoadMark) -> None:
     world.store.marks[KEY] = mark
     outcome = await load(world, GOOD)
     assert outcome.counts == Counts(created=2)
@@ -268,7 +270,7 @@ async def test_progress_of_other_work_does_not_count(world: World, mark: LoadMar
 
 
 async def test_an_append_that_has_gone_in_is_not_appended_again_when_corrected(
-    world: World,
+    world: ActivityPorts,
 ) -> None:
     append = {"strategy": "append", "idempotency_key": "K"}
     await load(world, GOOD, **append)
@@ -278,18 +280,18 @@ async def test_an_append_that_has_gone_in_is_not_appended_again_when_corrected(
     assert codes(world) == ["E-1", "E-2"]
 
 
-async def test_a_guessed_encoding_is_reported(world: World) -> None:
+async def test_a_guessed_encoding_is_reported(world: ActivityPorts) -> None:
     content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
     outcome = await load(world, content)
     assert outcome.note == "Read as windows-1252, a guess: name the encoding if letters are wrong."
 
 
-async def test_an_encoding_that_was_named_is_no_guess(world: World) -> None:
+async def test_an_encoding_that_was_named_is_no_guess(world: ActivityPorts) -> None:
     content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
     assert (await load(world, content, encoding="cp1252")).note is None
 
 
-async def test_big_documents_are_read_beside_the_event_loop(world: World) -> None:
+async def test_big_documents_are_read_beside_the_event_loop(world: ActivityPorts) -> None:
     rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
     assert len(rows) > INLINE_BYTES
     threads: set[threading.Thread] = set()
@@ -308,7 +310,7 @@ async def test_big_documents_are_read_beside_the_event_loop(world: World) -> Non
     assert not any(thread.is_alive() for thread in threads)
 
 
-async def test_heartbeats_report_the_progress_of_the_load(world: World) -> None:
+async def test_heartbeats_report_the_progress_of_the_load(world: ActivityPorts) -> None:
     beats: list[RowsRead] = []
 
     def fail(name: str) -> None:
@@ -328,7 +330,7 @@ async def test_heartbeats_report_the_progress_of_the_load(world: World) -> None:
     assert beats == [RowsRead(rows=6, counts=Counts(created=3, rejected=3))]
 
 
-async def test_cancelled_between_chunks_keeps_what_is_committed(world: World) -> None:
+async def test_cancelled_between_chunks_keeps_what_is_committed(world: ActivityPorts) -> None:
     rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
     await world.put("in/file", f"Code,Rate,Description\n{rows}".encode())
     activities = RowImports(
@@ -350,7 +352,7 @@ async def test_cancelled_between_chunks_keeps_what_is_committed(world: World) ->
     assert list(world.scratch.iterdir()) == []
 
 
-async def test_a_report_that_fails_half_way_ends_cleanly(world: World) -> None:
+async def test_a_report_that_fails_half_way_ends_cleanly(world: ActivityPorts) -> None:
     class Failing:
         def write(self, target: Path, header: Any, rows: Any) -> None:
             first: RejectedRow = next(rows)

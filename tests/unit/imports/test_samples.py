@@ -10,7 +10,7 @@ import pytest
 from activities.imports.rows import RowImports
 from contracts.imports import Counts
 from domain.imports.tables import TABLES
-from tests.support.activities import World, environment, message_of, work_of
+from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 ROW = re.compile(r"^\| `(.+?)` \| (\w+) \| (\d+) \| (\d+) \|", re.MULTILINE)
@@ -26,7 +26,7 @@ def test_every_table_type_has_a_sample() -> None:
 async def test_counts(
     tmp_path: Path, name: str, document_type: str, created: str, rejected: str
 ) -> None:
-    world = World(tmp_path)
+    world = ActivityPorts(tmp_path)
     await world.put("in/file", (SAMPLES / name).read_bytes())
     message = message_of(document_type, blob_name="in/file", filename=name, service_id="S1")
     activities = RowImports(world.store, world.blobs, world.documents, world.reports, world.scratch)
@@ -35,7 +35,7 @@ async def test_counts(
 
 
 async def test_umlauts_of_an_old_code_page_arrive(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = ActivityPorts(tmp_path)
     await world.put("in/file", (SAMPLES / "crew_members_cp1252.csv").read_bytes())
     message = message_of("crew_member", blob_name="in/file")
     activities = RowImports(world.store, world.blobs, world.documents, world.reports, world.scratch)

@@ -15,8 +15,8 @@ from adapters.database.imports.store import SqlImportStore
 from contracts.errors import INVALID_DOCUMENT, MISSING_BLOB, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.imports import Counts, HandlerOutcome, Strategy
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
-from tests.support.activities import environment, message_of, work_of
-from tests.support.schedule_site import Site, open_site
+from tests.support.imports.activities import environment, message_of, work_of
+from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup
 
 FIRST = Counts(created=196, rejected=2)
 
@@ -64,12 +64,12 @@ class MortalStore(SqlImportStore):
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    async with open_site(tmp_path) as site:
+async def site(tmp_path: Path) -> AsyncIterator[ScheduleSetup]:
+    async with open_schedule_setup(tmp_path) as site:
         yield site
 
 
-async def test_a_schedule_is_loaded_and_its_mistakes_are_reported(site: Site) -> None:
+async def test_a_schedule_is_loaded_and_its_mistakes_are_reported(site: ScheduleSetup) -> None:
     outcome = await site.load("unit100.xer")
     assert outcome.counts == FIRST
     assert outcome.note == (
@@ -85,7 +85,9 @@ async def test_a_schedule_is_loaded_and_its_mistakes_are_reported(site: Site) ->
     assert list(site.scratch.iterdir()) == []
 
 
-async def test_the_next_update_flags_what_is_gone_and_keeps_what_people_wrote(site: Site) -> None:
+async def test_the_next_update_flags_what_is_gone_and_keeps_what_people_wrote(
+    site: ScheduleSetup,
+) -> None:
     await site.load("unit100.xer")
     await site.change("schedule_fill_column", payload={"column": "notes", "value": "hold"})
     outcome = await site.load("unit100-update.xer", task="T2")
@@ -105,13 +107,13 @@ async def test_the_next_update_flags_what_is_gone_and_keeps_what_people_wrote(si
     ) == [("A20-CHM-0095",)]
 
 
-async def test_the_same_file_again_changes_nothing(site: Site) -> None:
+async def test_the_same_file_again_changes_nothing(site: ScheduleSetup) -> None:
     await site.load("unit100.xer")
     outcome = await site.load("unit100.xer", task="T2")
     assert outcome.counts == Counts(unchanged=FIRST.created, rejected=2)
 
 
-async def test_both_projects_of_one_file_live_side_by_side(site: Site) -> None:
+async def test_both_projects_of_one_file_live_side_by_side(site: ScheduleSetup) -> None:
     await site.load("two-projects.xer", task="T1", primavera_project_id="OSBL-PIPE")
     # By object id this time: the rows still go by the short name.
     await site.load("two-projects.xer", task="T2", primavera_project_id="300000")
@@ -126,7 +128,9 @@ async def test_both_projects_of_one_file_live_side_by_side(site: Site) -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["after commit", "before commit"])
-async def test_a_killed_worker_changes_nothing_in_the_end(site: Site, committed: bool) -> None:
+async def test_a_killed_worker_changes_nothing_in_the_end(
+    site: ScheduleSetup, committed: bool
+) -> None:
     undisturbed = await site.load("unit100.xer", task="T0", project_id="P0")
     expected = [[row[1:] for row in table] for table in await site.schedule()]
     counting = MortalStore(site.database)
@@ -144,7 +148,7 @@ async def test_a_killed_worker_changes_nothing_in_the_end(site: Site, committed:
         assert found == expected
 
 
-async def test_a_second_attempt_writes_only_what_is_left(site: Site) -> None:
+async def test_a_second_attempt_writes_only_what_is_left(site: ScheduleSetup) -> None:
     with pytest.raises(Killed):
         await site.load("unit100.xer", store=MortalStore(site.database, dies_at=5))
     counting = MortalStore(site.database)
@@ -152,7 +156,7 @@ async def test_a_second_attempt_writes_only_what_is_left(site: Site) -> None:
     assert counting.written == 4
 
 
-async def test_a_corrected_message_starts_over(site: Site) -> None:
+async def test_a_corrected_message_starts_over(site: ScheduleSetup) -> None:
     with pytest.raises(Killed):
         await site.load(
             "two-projects.xer",
@@ -164,7 +168,7 @@ async def test_a_corrected_message_starts_over(site: Site) -> None:
     assert outcome.problem_count == 0
 
 
-async def test_cancellation_keeps_what_is_committed(site: Site) -> None:
+async def test_cancellation_keeps_what_is_committed(site: ScheduleSetup) -> None:
     class SlowStore(SqlImportStore):
         async def write(self, key: TaskKey, chunk: RowChunk, strategy: Strategy) -> LoadMark:
             if chunk.table == "schedule_activities":
@@ -191,14 +195,14 @@ async def test_cancellation_keeps_what_is_committed(site: Site) -> None:
     ],
 )
 async def test_permanent_failures(
-    site: Site, fields: dict[str, Any], kind: str, words: str
+    site: ScheduleSetup, fields: dict[str, Any], kind: str, words: str
 ) -> None:
     with pytest.raises(ApplicationError, match=words) as raised:
         await site.load("unit100.xer", **fields)
     assert (raised.value.type, raised.value.non_retryable) == (kind, True)
 
 
-async def test_a_blob_that_is_gone(site: Site) -> None:
+async def test_a_blob_that_is_gone(site: ScheduleSetup) -> None:
     message = message_of(
         "schedule_extraction", blob_name="gone.xer", extraction_id="E", primavera_project_id="P"
     )
@@ -207,7 +211,7 @@ async def test_a_blob_that_is_gone(site: Site) -> None:
     assert raised.value.type == MISSING_BLOB
 
 
-async def test_the_projects_of_a_file(site: Site) -> None:
+async def test_the_projects_of_a_file(site: ScheduleSetup) -> None:
     async def listed(**fields: Any) -> HandlerOutcome:
         message = message_of("schedule_project_extraction", blob_name="two-projects.xer", **fields)
         return await environment().run(site.imports().list_schedule_projects, work_of(message))
@@ -228,7 +232,7 @@ async def test_the_projects_of_a_file(site: Site) -> None:
     assert raised.value.type == INVALID_DOCUMENT
 
 
-async def test_bulk_operations_report_what_they_changed(site: Site) -> None:
+async def test_bulk_operations_report_what_they_changed(site: ScheduleSetup) -> None:
     await site.load("unit100.xer")
     some = {"activity_ids": ["A10-ISO-0010", "A10-HYD-0100"]}
     level = {"payload": {"level": 3, "value": "Train 1"}}
@@ -246,7 +250,7 @@ async def test_bulk_operations_report_what_they_changed(site: Site) -> None:
     assert (nothing.counts, nothing.note) == (Counts(), "no activity matched")
 
 
-async def test_another_type_of_message_is_refused(site: Site) -> None:
+async def test_another_type_of_message_is_refused(site: ScheduleSetup) -> None:
     work = work_of(message_of("mto_delete", service_id="S"))
     imports = site.imports()
     for handler in (
@@ -259,7 +263,7 @@ async def test_another_type_of_message_is_refused(site: Site) -> None:
         assert raised.value.type == PERMANENT
 
 
-async def test_heartbeats_report_progress(site: Site) -> None:
+async def test_heartbeats_report_progress(site: ScheduleSetup) -> None:
     beats: list[Any] = []
     message = message_of(
         "schedule_extraction",

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.schedule_site import Site, open_site, xer_of
+from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup, xer_of
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    async with open_site(tmp_path) as site:
+async def site(tmp_path: Path) -> AsyncIterator[ScheduleSetup]:
+    async with open_schedule_setup(tmp_path) as site:
         yield site
 
 
-async def test_the_report_holds_every_left_out_row(site: Site) -> None:
+async def test_the_report_holds_every_left_out_row(site: ScheduleSetup) -> None:
     outcome = await site.load("unit100.xer")
     header, repeated, dangling = await site.report(outcome.report)
     assert header == ["what is wrong", "table", "line", "values of the row"]
@@ -29,12 +29,12 @@ async def test_the_report_holds_every_left_out_row(site: Site) -> None:
     ]
 
 
-async def test_no_report_without_a_left_out_row(site: Site) -> None:
+async def test_no_report_without_a_left_out_row(site: ScheduleSetup) -> None:
     outcome = await site.load("tankfarm.xml", primavera_project_id="TANKFARM")
     assert outcome.report is None
 
 
-async def test_a_second_run_writes_the_same_report(site: Site) -> None:
+async def test_a_second_run_writes_the_same_report(site: ScheduleSetup) -> None:
     first = await site.load("unit100.xer")
     rows = await site.report(first.report)
     second = await site.load("unit100.xer")
@@ -42,7 +42,7 @@ async def test_a_second_run_writes_the_same_report(site: Site) -> None:
     assert await site.report(second.report) == rows
 
 
-async def test_more_left_out_rows_than_a_chunk_holds(site: Site) -> None:
+async def test_more_left_out_rows_than_a_chunk_holds(site: ScheduleSetup) -> None:
     await site.put("many.xer", xer_of([f"{n}\t1\t\t8" for n in range(4_500)]))
     outcome = await site.load("many.xer", primavera_project_id="P1")
     assert (outcome.counts.rejected, outcome.problem_count) == (4_500, 4_500)
@@ -50,7 +50,7 @@ async def test_more_left_out_rows_than_a_chunk_holds(site: Site) -> None:
     assert [row[2] for row in report[1:]] == list(range(7, 4_507))
 
 
-async def test_a_row_that_the_store_refuses_is_counted_and_reported(site: Site) -> None:
+async def test_a_row_that_the_store_refuses_is_counted_and_reported(site: ScheduleSetup) -> None:
     # Two codes of four bytes a character make a key that no index holds.
     pressure, vacuum = "\U0001d4af" * 255, "\U0001d4b1" * 255
     tasks = (f"1\t1\t{pressure}\t8", f"2\t1\t{vacuum}\t8", "3\t1\tA\t8")
@@ -65,7 +65,9 @@ async def test_a_row_that_the_store_refuses_is_counted_and_reported(site: Site) 
     assert row[4:6] == [f"predecessor_code: {pressure}", f"successor_code: {vacuum}"]
 
 
-async def test_the_status_row_reports_emptied_values_beside_left_out_rows(site: Site) -> None:
+async def test_the_status_row_reports_emptied_values_beside_left_out_rows(
+    site: ScheduleSetup,
+) -> None:
     left_out = [f"{n}\t1\t\t8" for n in range(120)]
     emptied = ["200\t1\tA\tnine days", "201\t1\tB\tten days"]
     await site.put("wrong.xer", xer_of([*left_out, *emptied]))
@@ -80,7 +82,9 @@ async def test_the_status_row_reports_emptied_values_beside_left_out_rows(site: 
     assert again.problems == row.problems
 
 
-async def test_a_tie_to_the_same_code_of_another_project_is_another_tie(site: Site) -> None:
+async def test_a_tie_to_the_same_code_of_another_project_is_another_tie(
+    site: ScheduleSetup,
+) -> None:
     other = "%T\tPROJECT\n%F\tproj_id\tproj_short_name\n%R\t2\tP2\n%T\tTASK"
     tasks = ("1\t1\tA\t8", "2\t1\tB\t8", "3\t2\tA\t8")
     links = ("2\t1\t1\t1\tPR_FS", "2\t3\t1\t2\tPR_FS")

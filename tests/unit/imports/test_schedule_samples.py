@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from adapters.files.schedules.source import open_schedule
-from tests.support.schedules import Reading, read_project
+from tests.support.imports.schedule_reading import ReadSchedule, read_project
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 
 
-def read(name: str, project: str) -> Reading:
+def read(name: str, project: str) -> ReadSchedule:
     with open_schedule(SAMPLES / name) as source:
         return read_project(source, project)
 

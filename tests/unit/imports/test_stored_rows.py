@@ -21,7 +21,7 @@ from contracts.imports import (
     ImportOrder,
     ImportState,
 )
-from tests.support.activities import Killed, World, environment, message_of
+from tests.support.imports.activities import ActivityPorts, Killed, environment, message_of
 
 TAKE_OFF = (
     b"Drawing,Commodity,Size,Qty\n"
@@ -66,7 +66,7 @@ async def rows_of(database: Database) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in await connection.execute(text(query))]
 
 
-async def imported(world: World, store: Any, task_id: str, **fields: Any) -> HandlerOutcome:
+async def imported(world: ActivityPorts, store: Any, task_id: str, **fields: Any) -> HandlerOutcome:
     """One import, from plan to record, as a workflow runs it."""
     message = message_of("mto", task_id=task_id, blob_name="in/file", service_id="S1", **fields)
     lifecycle = ImportLifecycle(store, world.blobs)
@@ -101,7 +101,7 @@ async def survived(store: Any, step: Any, argument: Any) -> HandlerOutcome:
 async def test_a_killed_worker_leaves_no_trace(
     tmp_path: Path, database: Database, fields: dict[str, Any], rows_in_the_end: int
 ) -> None:
-    world, store = World(tmp_path), SqlImportStore(database)
+    world, store = ActivityPorts(tmp_path), SqlImportStore(database)
     ends: set[tuple[Any, ...]] = set()
     # Two calls prepare the import; then each call is the worker's last one once.
     for calls in (1_000, *range(2, 10)):
@@ -123,7 +123,7 @@ async def test_a_killed_worker_leaves_no_trace(
 
 
 async def test_only_what_was_asked_for_changes(tmp_path: Path, database: Database) -> None:
-    world, store = World(tmp_path), SqlImportStore(database)
+    world, store = ActivityPorts(tmp_path), SqlImportStore(database)
     await world.put("in/file", b"Drawing,Commodity,Size,Qty\nD-1,P,2,1\nD-9,P,2,1\n")
     first = await imported(world, store, "T1")
     await world.put("in/file", b"Drawing,Commodity,Size,Qty\nD-1,P,2,1.50\nD-2,P,,1\n")

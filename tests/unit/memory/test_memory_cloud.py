@@ -7,7 +7,7 @@ import pytest
 from adapters.memory.cloud import MemoryCloud
 from adapters.ports import Denied, NotYet, SourceFunction, Unavailable
 from contracts.batches import BatchKey, QueueDepth, names_of
-from tests.support.batches import KEY, PLAN
+from tests.support.batches.scripted import KEY, PLAN
 
 NAMES = names_of(PLAN.prefix, KEY)
 OWNER = KEY.workflow_id

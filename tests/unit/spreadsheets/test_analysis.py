@@ -19,10 +19,10 @@ from contracts.spreadsheets import (
     SaveColumns,
     SpreadsheetOrder,
 )
-from tests.support.activities import environment
-from tests.support.open_documents import ods
-from tests.support.sheet_world import ORGANISATION, SheetWorld, table
-from tests.support.workbooks import sheet_xml, write_workbook
+from tests.support.files.open_documents import ods
+from tests.support.files.workbooks import sheet_xml, write_workbook
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import ORGANISATION, SpreadsheetSetup, table
 
 HEADER = ["Vorname", "Nachname", "E-Mail-Adresse", "Straße", "Größe"]
 ROWS = [["Jörg", "Müller", "joerg@example.org", "Übelstraße 1", "groß"]]
@@ -42,12 +42,12 @@ def targets(columns: tuple[ColumnMapping, ...]) -> dict[str, str | None]:
     return {column.header: column.target for column in columns}
 
 
-async def preview(club: SheetWorld, order: SpreadsheetOrder) -> dict[str, Any]:
+async def preview(club: SpreadsheetSetup, order: SpreadsheetOrder) -> dict[str, Any]:
     rows = await club.select("spreadsheet_imports", "uuid preview")
     return json.loads(dict(rows)[order.uuid])
 
 
-async def samples(club: SheetWorld) -> list[str]:
+async def samples(club: SpreadsheetSetup) -> list[str]:
     return [row[0] for row in await club.select("spreadsheet_columns", "samples")]
 
 
@@ -64,7 +64,7 @@ async def samples(club: SheetWorld) -> list[str]:
     ],
 )
 async def test_files_in_many_encodings(
-    club: SheetWorld, encoding: str, named: str | None, found: str
+    club: SpreadsheetSetup, encoding: str, named: str | None, found: str
 ) -> None:
     order = await club.upload(table(HEADER, *ROWS, encoding=encoding, delimiter=";"))
     analysis = await club.analyse(order, Layout(encoding=named))
@@ -80,7 +80,7 @@ async def test_files_in_many_encodings(
     assert seen["rows"] == [[1, HEADER], [2, ROWS[0]]]
 
 
-async def test_the_layout_as_found_reads_the_same(club: SheetWorld) -> None:
+async def test_the_layout_as_found_reads_the_same(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(["x"], HEADER, *ROWS, encoding="cp1252", delimiter="\t"))
     first = await club.analyse(order)
     seen = await preview(club, order)
@@ -90,13 +90,13 @@ async def test_the_layout_as_found_reads_the_same(club: SheetWorld) -> None:
     assert await preview(club, order) == seen
 
 
-async def test_a_delimiter_may_be_named(club: SheetWorld) -> None:
+async def test_a_delimiter_may_be_named(club: SpreadsheetSetup) -> None:
     order = await club.upload(b"First name|Last name,Email\nAnna,A|B,a@example.org\n")
     analysis = await club.analyse(order, Layout(delimiter="|"))
     assert [column.header for column in analysis.columns] == ["First name", "Last name,Email"]
 
 
-async def test_the_header_may_stand_on_line_4(club: SheetWorld) -> None:
+async def test_the_header_may_stand_on_line_4(club: SpreadsheetSetup) -> None:
     title = [["City Marathon 2025"], [], ["printed", "", "", "2025-03-04"]]
     order = await club.upload(table(*title, HEADER, *ROWS))
     analysis = await club.analyse(order)
@@ -104,7 +104,7 @@ async def test_the_header_may_stand_on_line_4(club: SheetWorld) -> None:
     assert (await preview(club, order))["rows"][0] == [4, HEADER]
 
 
-async def test_a_person_may_name_the_line_of_the_header(club: SheetWorld) -> None:
+async def test_a_person_may_name_the_line_of_the_header(club: SpreadsheetSetup) -> None:
     filler = [["a", "b"]] * 50
     order = await club.upload(table(HEADER, *filler, ["First name", "Last name"], ["Anna", "A"]))
     analysis = await club.analyse(order, Layout(header_line=52))
@@ -114,7 +114,7 @@ async def test_a_person_may_name_the_line_of_the_header(club: SheetWorld) -> Non
     assert (caught.value.type, caught.value.non_retryable) == (INVALID_DOCUMENT, True)
 
 
-async def test_ghost_columns_and_rows_are_ignored(club: SheetWorld) -> None:
+async def test_ghost_columns_and_rows_are_ignored(club: SpreadsheetSetup) -> None:
     order = await club.upload(
         table(
             ["First name", "", "Last name", " ", "", ""],
@@ -134,7 +134,7 @@ async def test_ghost_columns_and_rows_are_ignored(club: SheetWorld) -> None:
     assert await samples(club) == ['["Anna", "Bob"]', '["A", "B"]', '["seen"]']
 
 
-async def test_the_first_sheet_with_anything_or_the_one_asked_for(club: SheetWorld) -> None:
+async def test_the_first_sheet_with_anything_or_the_one_asked_for(club: SpreadsheetSetup) -> None:
     content = workbook(
         club.folder,
         Empty=[],
@@ -155,7 +155,7 @@ async def test_the_first_sheet_with_anything_or_the_one_asked_for(club: SheetWor
 
 
 async def test_a_sheet_whose_name_is_too_long_to_ask_for_is_read_as_the_first(
-    club: SheetWorld,
+    club: SpreadsheetSetup,
 ) -> None:
     order = await club.upload(ods("N" * 150, [["First name"], ["Anna"]]), filename="t.ods")
     analysis = await club.analyse(order)
@@ -163,14 +163,14 @@ async def test_a_sheet_whose_name_is_too_long_to_ask_for_is_read_as_the_first(
     assert (await club.analyse(order, analysis.layout)).columns == analysis.columns
 
 
-async def test_dates_and_formulas_are_shown_as_text(club: SheetWorld) -> None:
+async def test_dates_and_formulas_are_shown_as_text(club: SpreadsheetSetup) -> None:
     rows = [["First name", "Birthdate", "Notes"], ["Anna", date(1990, 5, 31), "'=1+1"]]
     order = await club.upload(workbook(club.folder, S=rows), filename="t.xlsx")
     await club.analyse(order)
     assert (await preview(club, order))["rows"][1] == [2, ["Anna", "1990-05-31", "'=1+1"]]
 
 
-async def test_the_preview_is_short_and_samples_are_few(club: SheetWorld) -> None:
+async def test_the_preview_is_short_and_samples_are_few(club: SpreadsheetSetup) -> None:
     rows = [[f"Anna{i % 7}", "x" * 1000] for i in range(100)]
     order = await club.upload(table(["First name", "Notes"], *rows))
     await club.analyse(order)
@@ -180,7 +180,7 @@ async def test_the_preview_is_short_and_samples_are_few(club: SheetWorld) -> Non
     assert (await samples(club))[0] == '["Anna0", "Anna1", "Anna2", "Anna3", "Anna4"]'
 
 
-async def test_more_columns_than_can_be_mapped_are_named(club: SheetWorld) -> None:
+async def test_more_columns_than_can_be_mapped_are_named(club: SpreadsheetSetup) -> None:
     order = await club.upload(table([f"H{i}" for i in range(263)], [str(i) for i in range(264)]))
     with pytest.raises(ApplicationError) as caught:
         await club.analyse(order)
@@ -206,7 +206,7 @@ async def test_more_columns_than_can_be_mapped_are_named(club: SheetWorld) -> No
     ],
 )
 async def test_what_is_no_table_fails_with_the_reason(
-    club: SheetWorld, content: bytes, reason: str
+    club: SpreadsheetSetup, content: bytes, reason: str
 ) -> None:
     order = await club.upload(content)
     with pytest.raises(ApplicationError, match=reason) as caught:
@@ -214,7 +214,7 @@ async def test_what_is_no_table_fails_with_the_reason(
     assert (caught.value.type, caught.value.non_retryable) == (UNREADABLE_DOCUMENT, True)
 
 
-async def test_a_zip_bomb_is_not_unpacked(club: SheetWorld) -> None:
+async def test_a_zip_bomb_is_not_unpacked(club: SpreadsheetSetup) -> None:
     bomb = write_workbook(
         club.folder / "bomb",
         {"S": sheet_xml('<row r="1"><c r="A1"><v>1</v></c></row>')},
@@ -236,7 +236,7 @@ async def test_a_zip_bomb_is_not_unpacked(club: SheetWorld) -> None:
     ],
 )
 async def test_a_type_or_context_that_is_not_there_is_refused(
-    club: SheetWorld, fields: dict[str, Any], reason: str
+    club: SpreadsheetSetup, fields: dict[str, Any], reason: str
 ) -> None:
     order = await club.upload(table(HEADER, *ROWS), **fields)
     with pytest.raises(ApplicationError, match=reason) as caught:
@@ -244,7 +244,7 @@ async def test_a_type_or_context_that_is_not_there_is_refused(
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
 
 
-async def test_a_file_that_was_replaced_is_refused(club: SheetWorld) -> None:
+async def test_a_file_that_was_replaced_is_refused(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(HEADER, *ROWS))
     path = club.folder / "other"
     path.write_bytes(table(["a"], ["b"]))
@@ -253,7 +253,7 @@ async def test_a_file_that_was_replaced_is_refused(club: SheetWorld) -> None:
         await club.analyse(order)
 
 
-async def test_earlier_decisions_count(club: SheetWorld) -> None:
+async def test_earlier_decisions_count(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(["Rufzeichen", "Nachname"], ["Anna", "A"]))
     (first, last) = (await club.analyse(order)).columns
     assert first.target is None
@@ -278,7 +278,7 @@ async def test_earlier_decisions_count(club: SheetWorld) -> None:
     )
 
 
-async def test_fields_of_custom_lists_belong_to_the_run(club: SheetWorld) -> None:
+async def test_fields_of_custom_lists_belong_to_the_run(club: SpreadsheetSetup) -> None:
     order = await club.upload(table([*HEADER, "T-Shirt"], [*ROWS[0], "M"]))
     analysis = await club.analyse(order)
     assert analysis.columns[-1].target == "CUSTOM_LIST_T_SHIRT"
@@ -287,7 +287,7 @@ async def test_fields_of_custom_lists_belong_to_the_run(club: SheetWorld) -> Non
     )
 
 
-async def test_a_late_attempt_changes_nothing(club: SheetWorld) -> None:
+async def test_a_late_attempt_changes_nothing(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(HEADER, *ROWS, delimiter=";"))
     await club.analyse(order, version=2)
     saved = await preview(club, order)

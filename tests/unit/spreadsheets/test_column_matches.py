@@ -9,7 +9,7 @@ from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField, squash
 from domain.spreadsheets.types import SheetTypes
 from tests.support.chaos import examples
-from tests.support.sheets import SHIRTS
+from tests.support.spreadsheets.rules import SHIRTS
 
 PARTICIPANT = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
 MEMBERSHIP = SheetTypes().get("MEMBERSHIP").fields

@@ -17,15 +17,21 @@ from contracts.spreadsheets import (
     SaveColumns,
     SpreadsheetState,
 )
-from tests.support.activities import environment
-from tests.support.sheet_world import MIXED, NOW, Prepared, SheetWorld, table
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import (
+    MIXED,
+    NOW,
+    SpreadsheetSetup,
+    StagedSpreadsheet,
+    table,
+)
 
 
-async def states(club: SheetWorld) -> list[tuple[Any, ...]]:
+async def states(club: SpreadsheetSetup) -> list[tuple[Any, ...]]:
     return await club.select("spreadsheet_imports", "state sequence")
 
 
-async def test_an_import_begins_once(club: SheetWorld) -> None:
+async def test_an_import_begins_once(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(*MIXED))
     env = environment(workflow_id=f"spreadsheet/{order.uuid}")
     await env.run(club.lifecycle.begin, order)
@@ -33,7 +39,7 @@ async def test_an_import_begins_once(club: SheetWorld) -> None:
     assert rows == [(order.uuid, "UPLOADED", "registrations.csv", env.info.scheduled_time)]
 
 
-async def test_a_late_record_changes_nothing(club: SheetWorld) -> None:
+async def test_a_late_record_changes_nothing(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(table(*MIXED))
     for state, sequence in (
         (SpreadsheetState.CELL_MAPPING, 2),
@@ -44,13 +50,13 @@ async def test_a_late_record_changes_nothing(club: SheetWorld) -> None:
     assert await states(club) == [("PROCESSING", 2)]
 
 
-async def test_the_end_is_written_once_and_answers_the_counts(club: SheetWorld) -> None:
+async def test_the_end_is_written_once_and_answers_the_counts(club: SpreadsheetSetup) -> None:
     prepared = await club.finished()
     assert await prepared.finish(SpreadsheetState.FAILED) == RowCounts(created=3, error=2)
     assert await states(club) == [("COMPLETED", 1)]
 
 
-async def test_columns_are_saved_once(club: SheetWorld) -> None:
+async def test_columns_are_saved_once(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(table(*MIXED))
 
     def save(version: int, status: MappingStatus) -> SaveColumns:
@@ -71,7 +77,7 @@ async def test_columns_are_saved_once(club: SheetWorld) -> None:
     assert {row[0] for row in rows} == {"MANUAL_MATCHED"}
 
 
-def notice(prepared: Prepared) -> Notice:
+def notice(prepared: StagedSpreadsheet) -> Notice:
     return Notice(
         kind="reminder",
         uuid=prepared.order.uuid,
@@ -85,7 +91,7 @@ def notice(prepared: Prepared) -> Notice:
     )
 
 
-async def test_a_notice_has_one_key_however_often_it_is_sent(club: SheetWorld) -> None:
+async def test_a_notice_has_one_key_however_often_it_is_sent(club: SpreadsheetSetup) -> None:
     told = notice(await club.prepare(table(*MIXED)))
     memory = MemoryNotices()
     send = SpreadsheetNotices(memory).notify

@@ -6,11 +6,17 @@ from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     ReportInput,
 )
-from tests.support.activities import environment
-from tests.support.sheet_world import HEADER, MIXED, Prepared, SheetWorld, table
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import (
+    HEADER,
+    MIXED,
+    SpreadsheetSetup,
+    StagedSpreadsheet,
+    table,
+)
 
 
-async def report_of(club: SheetWorld, prepared: Prepared) -> BlobRef | None:
+async def report_of(club: SpreadsheetSetup, prepared: StagedSpreadsheet) -> BlobRef | None:
     work = ReportInput(
         order=prepared.order,
         staged=prepared.staged,
@@ -20,7 +26,7 @@ async def report_of(club: SheetWorld, prepared: Prepared) -> BlobRef | None:
     return await environment().run(club.reports.write_report, work)
 
 
-async def test_the_report_holds_the_rows_that_are_wrong(club: SheetWorld) -> None:
+async def test_the_report_holds_the_rows_that_are_wrong(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(table(*MIXED))
     await prepared.process()
     report = await report_of(club, prepared)
@@ -45,7 +51,7 @@ async def test_the_report_holds_the_rows_that_are_wrong(club: SheetWorld) -> Non
     assert report.name in noted
 
 
-async def test_unmapped_columns_stay_in_the_report(club: SheetWorld) -> None:
+async def test_unmapped_columns_stay_in_the_report(club: SpreadsheetSetup) -> None:
     content = table(["x", "", "First name", "Last name"], ["1", "", "", "A"], ["2", "", "", "B"])
     prepared = await club.prepare(content)
     await prepared.process()
@@ -56,7 +62,7 @@ async def test_unmapped_columns_stay_in_the_report(club: SheetWorld) -> None:
     assert [row[1] for row in rows] == ["1", "2"]
 
 
-async def test_no_report_without_errors(club: SheetWorld) -> None:
+async def test_no_report_without_errors(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(table(HEADER, ["Anna", "A", "", ""]))
     await prepared.process()
     assert await report_of(club, prepared) is None

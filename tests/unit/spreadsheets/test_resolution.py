@@ -15,7 +15,15 @@ from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, EntityScope
 from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
 from domain.spreadsheets.types import SheetTypes
-from tests.support.sheets import CATEGORIES, JUNIOR, MASTERS, SENIOR, SHIRTS, TODAY, surroundings
+from tests.support.spreadsheets.rules import (
+    CATEGORIES,
+    JUNIOR,
+    MASTERS,
+    SENIOR,
+    SHIRTS,
+    TODAY,
+    surroundings,
+)
 
 ALL_COUNTRIES = surroundings(
     entities={"countries": [Entity(int(each.numeric), each.name) for each in pycountry.countries]}

@@ -15,15 +15,15 @@ from contracts.spreadsheets import (
     RetentionOrder,
     SpreadsheetState,
 )
-from tests.support.activities import Killed, environment
-from tests.support.sheet_world import MIXED, NOW, Failing, SheetWorld, table
+from tests.support.imports.activities import Killed, environment
+from tests.support.spreadsheets.activities import MIXED, NOW, FailingStore, SpreadsheetSetup, table
 
 
 def due(days: float, **order: Any) -> ExpiredInput:
     return ExpiredInput(order=RetentionOrder(**order), now=NOW + timedelta(days=days))
 
 
-async def test_what_is_due_is_purged_with_its_files(club: SheetWorld) -> None:
+async def test_what_is_due_is_purged_with_its_files(club: SpreadsheetSetup) -> None:
     prepared = await club.finished()
     waiting = await club.prepare(table(*MIXED))
     retaining = SpreadsheetRetentionSteps(club.store, club.blobs)
@@ -44,7 +44,7 @@ async def test_what_is_due_is_purged_with_its_files(club: SheetWorld) -> None:
     }
 
 
-async def test_a_purge_resumes_where_a_worker_died(club: SheetWorld) -> None:
+async def test_a_purge_resumes_where_a_worker_died(club: SpreadsheetSetup) -> None:
     prepared = [await club.finished(), await club.finished()]
     purge = PurgeInput(
         uuids=tuple(each.order.uuid for each in prepared), now=NOW + timedelta(days=8)
@@ -54,7 +54,7 @@ async def test_a_purge_resumes_where_a_worker_died(club: SheetWorld) -> None:
         if number == 2:
             raise Killed
 
-    dying: Any = Failing(club.store, "purge", before=die)
+    dying: Any = FailingStore(club.store, "purge", before=die)
     with pytest.raises(Killed):
         await environment().run(SpreadsheetRetentionSteps(dying, club.blobs).purge, purge)
     retaining = SpreadsheetRetentionSteps(club.store, club.blobs)
@@ -62,7 +62,7 @@ async def test_a_purge_resumes_where_a_worker_died(club: SheetWorld) -> None:
     assert {row[0] for row in await club.select("spreadsheet_imports", "filename")} == {""}
 
 
-async def test_rows_that_are_being_processed_are_never_purged(club: SheetWorld) -> None:
+async def test_rows_that_are_being_processed_are_never_purged(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(table(*MIXED))
     under_way = prepared.record(SpreadsheetState.PROCESSING)
     await environment().run(club.lifecycle.record, under_way)
@@ -73,7 +73,7 @@ async def test_rows_that_are_being_processed_are_never_purged(club: SheetWorld) 
     await club.blobs.stat(prepared.order.source.name)
 
 
-async def test_leftovers_are_removed_in_bounded_numbers(club: SheetWorld) -> None:
+async def test_leftovers_are_removed_in_bounded_numbers(club: SpreadsheetSetup) -> None:
     for _ in range(3):
         await club.finished()
     views = SqlSpreadsheetViews(club.database)
@@ -96,7 +96,7 @@ async def test_leftovers_are_removed_in_bounded_numbers(club: SheetWorld) -> Non
         await club.blobs.stat("spreadsheets/left-0/file")
 
 
-async def test_a_fresh_upload_stays(club: SheetWorld) -> None:
+async def test_a_fresh_upload_stays(club: SpreadsheetSetup) -> None:
     views = SqlSpreadsheetViews(club.database)
     await views.note_upload("fresh", "spreadsheets/fresh/file", "anna", NOW)
     leftovers = SpreadsheetRetentionSteps(club.store, club.blobs).purge_leftovers

@@ -17,7 +17,7 @@ from domain.spreadsheets.types import SheetTypes
 from domain.spreadsheets.validation import NOTHING_MAPPED, SourceRow, ValidatedRows
 from domain.tabular.rows import Cell
 from tests.support.chaos import examples
-from tests.support.sheets import JUNIOR, SENIOR, source, validator
+from tests.support.spreadsheets.rules import JUNIOR, SENIOR, source, validator
 
 TYPES = SheetTypes()
 PARTICIPANT, MEMBERSHIP, RESULT = map(TYPES.get, ("EVENT_PARTICIPANT", "MEMBERSHIP", "RESULT"))

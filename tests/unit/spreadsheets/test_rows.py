@@ -11,13 +11,13 @@ from temporalio.exceptions import ApplicationError
 from adapters.ports import Unavailable
 from contracts.errors import TRANSIENT
 from contracts.spreadsheets import ProcessCursor, Processed, RowCounts
-from tests.support.activities import Killed, environment
-from tests.support.sheet_world import (
+from tests.support.imports.activities import Killed, environment
+from tests.support.spreadsheets.activities import (
     JUNIOR,
     MASTERS,
     SENIOR,
-    Failing,
-    SheetWorld,
+    FailingStore,
+    SpreadsheetSetup,
     table,
 )
 
@@ -41,7 +41,7 @@ ANSWERS: dict[str, Any] = {"Veterans": MASTERS, "XL": "create", "=1+1": "ignore"
 LAST_ROUND = {**FIRST_ROUND, 3: "CREATED", 5: "CREATED", 9: "CREATED", 11: "CREATED"}
 
 
-async def registrations(club: SheetWorld) -> set[tuple[Any, ...]]:
+async def registrations(club: SpreadsheetSetup) -> set[tuple[Any, ...]]:
     """Mail, category and shirt of everybody who is registered."""
     mails = dict(await club.select("persons", "id email"))
     shirts = dict(await club.select("custom_list_items", "id name"))
@@ -65,7 +65,7 @@ EVERYBODY = {
 }
 
 
-async def test_waiting_rows_block_no_other_rows(club: SheetWorld) -> None:
+async def test_waiting_rows_block_no_other_rows(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
     first = await prepared.process()
@@ -80,7 +80,7 @@ async def test_waiting_rows_block_no_other_rows(club: SheetWorld) -> None:
     assert date(1990, 5, 31) in {row[0] for row in await club.select("persons", "birthdate")}
 
 
-async def test_the_messages_name_what_is_wrong(club: SheetWorld) -> None:
+async def test_the_messages_name_what_is_wrong(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.process()
     messages = dict(await club.select("spreadsheet_results", "line message"))
@@ -90,7 +90,7 @@ async def test_the_messages_name_what_is_wrong(club: SheetWorld) -> None:
     assert "First name" in messages[10]
 
 
-async def test_uncollected_values_are_found_during_processing(club: SheetWorld) -> None:
+async def test_uncollected_values_are_found_during_processing(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     first = await prepared.process()
     assert {each.value: each.rows for each in first.cells.first_open} == {
@@ -102,7 +102,7 @@ async def test_uncollected_values_are_found_during_processing(club: SheetWorld) 
     assert (await prepared.process(1)).counts == RowCounts(created=6, error=4)
 
 
-async def test_a_value_that_is_still_open_parks_its_rows_again(club: SheetWorld) -> None:
+async def test_a_value_that_is_still_open_parks_its_rows_again(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.process()
     await prepared.decide(2, Veterans=SENIOR)
@@ -115,7 +115,7 @@ async def test_a_value_that_is_still_open_parks_its_rows_again(club: SheetWorld)
     assert "=1+1" in names
 
 
-async def test_a_second_run_changes_nothing_and_answers_the_same(club: SheetWorld) -> None:
+async def test_a_second_run_changes_nothing_and_answers_the_same(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     first = await prepared.process()
     people = await club.select("persons", "id email first_name")
@@ -129,7 +129,7 @@ async def test_a_second_run_changes_nothing_and_answers_the_same(club: SheetWorl
     assert (await club.select("persons", "id email first_name"))[:2] == people
 
 
-async def test_the_same_file_again_is_up_to_date(club: SheetWorld) -> None:
+async def test_the_same_file_again_is_up_to_date(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.process()
     await prepared.decide(**ANSWERS)
@@ -156,11 +156,11 @@ def at(call: int) -> Happens:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
 async def test_a_worker_that_dies_at_any_chunk_loses_and_repeats_nothing(
-    club: SheetWorld, call: int, when: str
+    club: SpreadsheetSetup, call: int, when: str
 ) -> None:
     prepared = await club.prepare(FILE)
     store = club.store
-    club.store = Failing(store, "write", **{when: at(call)})  # type: ignore[assignment]
+    club.store = FailingStore(store, "write", **{when: at(call)})  # type: ignore[assignment]
     with pytest.raises(Killed):
         await prepared.process(counting=True)
     club.store = store
@@ -172,7 +172,7 @@ async def test_a_worker_that_dies_at_any_chunk_loses_and_repeats_nothing(
     open_values = {each.value: each.rows for each in first.cells.first_open}
     assert open_values == {"Veterans": 2, "XL": 2, "=1+1": 1}
     await prepared.decide(**ANSWERS)
-    club.store = Failing(store, "write", **{when: at(min(call, 2))})  # type: ignore[assignment]
+    club.store = FailingStore(store, "write", **{when: at(min(call, 2))})  # type: ignore[assignment]
     with pytest.raises(Killed):
         await prepared.process(1)
     club.store = store
@@ -182,12 +182,12 @@ async def test_a_worker_that_dies_at_any_chunk_loses_and_repeats_nothing(
     assert await registrations(club) == EVERYBODY
 
 
-async def test_a_restart_reads_dates_as_the_file_began(club: SheetWorld) -> None:
+async def test_a_restart_reads_dates_as_the_file_began(club: SpreadsheetSetup) -> None:
     # Only the first row tells that the day comes first.
     rows = [[f"P{i}", "X", "", "31.05.1990" if i == 0 else "01.02.1980", "", ""] for i in range(9)]
     prepared = await club.prepare(table(HEADER, *rows))
     store = club.store
-    club.store = Failing(store, "write", after=at(2))  # type: ignore[assignment]
+    club.store = FailingStore(store, "write", after=at(2))  # type: ignore[assignment]
     with pytest.raises(Killed):
         await prepared.process()
     club.store = store
@@ -196,13 +196,15 @@ async def test_a_restart_reads_dates_as_the_file_began(club: SheetWorld) -> None
     assert born == {date(1990, 5, 31), date(1980, 2, 1)}
 
 
-async def test_a_cancelled_run_stops_between_chunks_and_resumes_there(club: SheetWorld) -> None:
+async def test_a_cancelled_run_stops_between_chunks_and_resumes_there(
+    club: SpreadsheetSetup,
+) -> None:
     prepared = await club.prepare(FILE)
     env = environment(heartbeat_timeout=timedelta(seconds=1))
     beats: list[Any] = []
     env.on_heartbeat = lambda *details: beats.extend(details)
     store = club.store
-    club.store = Failing(  # type: ignore[assignment]
+    club.store = FailingStore(  # type: ignore[assignment]
         store, "write", after=lambda call: env.cancel() if call == 2 else None
     )
     with pytest.raises(asyncio.CancelledError):
@@ -215,12 +217,12 @@ async def test_a_cancelled_run_stops_between_chunks_and_resumes_there(club: Shee
     assert await club.outcomes() == FIRST_ROUND
 
 
-async def test_a_heartbeat_reports_the_progress_of_rows(club: SheetWorld) -> None:
+async def test_a_heartbeat_reports_the_progress_of_rows(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     env = environment(heartbeat_timeout=timedelta(seconds=1))
     beats: list[Any] = []
     env.on_heartbeat = lambda *details: beats.extend(details)
-    failing = Failing(club.store, "end_round", before=_away)
+    failing = FailingStore(club.store, "end_round", before=_away)
     club.store = failing  # type: ignore[assignment]
     with pytest.raises(ApplicationError) as caught:
         await env.run(club.rows.process, prepared.work())
@@ -232,7 +234,7 @@ def _away(call: int) -> None:
     raise Unavailable("the database is unavailable")
 
 
-async def test_a_dry_run_reports_everything_and_writes_nothing(club: SheetWorld) -> None:
+async def test_a_dry_run_reports_everything_and_writes_nothing(club: SpreadsheetSetup) -> None:
     await (await club.prepare(table(HEADER[:3], ["Annie", "A", "anna@example.org"]))).process()
     before = await club.select("persons", "id first_name birthdate")
     categories = await club.count("event_categories")
@@ -251,7 +253,7 @@ async def test_a_dry_run_reports_everything_and_writes_nothing(club: SheetWorld)
     assert (2, "first_name", "Annie", "Anna") in differences
 
 
-async def test_a_blank_cell_clears_no_value(club: SheetWorld) -> None:
+async def test_a_blank_cell_clears_no_value(club: SpreadsheetSetup) -> None:
     await (await club.prepare(FILE)).process()
     rows = [["Anna", "A", "anna@example.org", "", "", ""]]
     again = await club.prepare(table(HEADER, *rows))
@@ -259,7 +261,9 @@ async def test_a_blank_cell_clears_no_value(club: SheetWorld) -> None:
     assert ("anna@example.org", JUNIOR, "S") in await registrations(club)
 
 
-async def test_a_made_entity_is_found_by_other_spellings_and_made_once(club: SheetWorld) -> None:
+async def test_a_made_entity_is_found_by_other_spellings_and_made_once(
+    club: SpreadsheetSetup,
+) -> None:
     rows = [
         ["Anna", f"A{i}", "", "", name, ""] for i, name in enumerate(("Elite", "elite", "ELITE"))
     ]
@@ -267,7 +271,7 @@ async def test_a_made_entity_is_found_by_other_spellings_and_made_once(club: She
     await prepared.collect()
     await prepared.decide(Elite="create", elite="create", ELITE="create")
     store = club.store
-    club.store = Failing(store, "create_entity", after=at(2))  # type: ignore[assignment]
+    club.store = FailingStore(store, "create_entity", after=at(2))  # type: ignore[assignment]
     with pytest.raises(Killed):
         await prepared.process()
     club.store = store
@@ -278,13 +282,13 @@ async def test_a_made_entity_is_found_by_other_spellings_and_made_once(club: She
     assert used == {made[0][0]}
 
 
-async def test_a_file_without_rows_is_over_at_once(club: SheetWorld) -> None:
+async def test_a_file_without_rows_is_over_at_once(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(table(HEADER))
     assert await prepared.process() == Processed(counts=RowCounts())
     assert (await club.store.mark(prepared.order.uuid)).finished
 
 
-async def test_columns_as_people_left_them(club: SheetWorld) -> None:
+async def test_columns_as_people_left_them(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     only = tuple(
         column
@@ -299,7 +303,7 @@ async def test_columns_as_people_left_them(club: SheetWorld) -> None:
     assert {row[0] for row in await club.select("persons", "email")} == {None}
 
 
-async def test_scratch_is_left_clean(club: SheetWorld) -> None:
+async def test_scratch_is_left_clean(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.process()
     assert list(club.scratch.glob("docflow-*")) == []

@@ -21,18 +21,18 @@ from adapters.ports import TableSource
 from contracts.errors import UNREADABLE_DOCUMENT
 from contracts.spreadsheets import Layout, SpreadsheetOrder, Staged, StageInput
 from domain.tabular.rows import Cell
-from tests.support.activities import environment
-from tests.support.sheet_world import SheetWorld, table
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 
 
-async def staged_rows(club: SheetWorld, staged: Staged) -> list[tuple[int, list[Cell]]]:
+async def staged_rows(club: SpreadsheetSetup, staged: Staged) -> list[tuple[int, list[Cell]]]:
     path = club.folder / "fetched"
     await club.blobs.download(staged.rows.name, path)
     with closing(StagedRows(path)) as rows:
         return [(row.line, list(row.cells)) for row in rows.read()]
 
 
-async def test_rows_below_the_header_that_hold_anything(club: SheetWorld) -> None:
+async def test_rows_below_the_header_that_hold_anything(club: SpreadsheetSetup) -> None:
     order = await club.upload(
         table(["title"], ["a", "b"], ["1", ""], ["", " "], [], ["", "=1+1"], ["\u00a0"])
     )
@@ -42,7 +42,7 @@ async def test_rows_below_the_header_that_hold_anything(club: SheetWorld) -> Non
     assert await club.select("spreadsheet_imports", "total") == [(2,)]
 
 
-async def test_cells_of_a_workbook_keep_their_types(club: SheetWorld) -> None:
+async def test_cells_of_a_workbook_keep_their_types(club: SpreadsheetSetup) -> None:
     path = club.folder / "made.xlsx"
     with xlsxwriter.Workbook(str(path)) as book:
         sheet = book.add_worksheet()
@@ -67,7 +67,7 @@ async def test_cells_of_a_workbook_keep_their_types(club: SheetWorld) -> None:
     assert [type(cell) for cell in cells] == [type(cell) for cell in expected]
 
 
-async def test_a_second_run_writes_the_same_bytes_to_the_same_place(club: SheetWorld) -> None:
+async def test_a_second_run_writes_the_same_bytes_to_the_same_place(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(["a"], *([str(i)] for i in range(1000))))
     layout = Layout(header_line=1, encoding="utf-8", delimiter=",")
     first, second = await club.stage(order, layout), await club.stage(order, layout)
@@ -78,7 +78,7 @@ async def test_a_second_run_writes_the_same_bytes_to_the_same_place(club: SheetW
     assert list(club.scratch.glob("docflow-*")) == []
 
 
-async def test_another_layout_is_staged_elsewhere(club: SheetWorld) -> None:
+async def test_another_layout_is_staged_elsewhere(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(["a;b", "c"], ["1;2", "3"]))
     comma = await club.stage(order, Layout(header_line=1, delimiter=","))
     semicolon = await club.stage(order, Layout(header_line=1, delimiter=";"))
@@ -89,7 +89,7 @@ async def test_another_layout_is_staged_elsewhere(club: SheetWorld) -> None:
     assert {order.source.name, comma.rows.name, semicolon.rows.name} == noted
 
 
-async def test_tampered_rows_are_refused(club: SheetWorld) -> None:
+async def test_tampered_rows_are_refused(club: SpreadsheetSetup) -> None:
     order = await club.upload(table(["a"], ["1"]))
     staged = await club.stage(order, Layout(header_line=1))
     path = club.folder / "other"
@@ -100,7 +100,7 @@ async def test_tampered_rows_are_refused(club: SheetWorld) -> None:
             pass
 
 
-async def test_a_file_that_turns_out_damaged_on_the_way(club: SheetWorld) -> None:
+async def test_a_file_that_turns_out_damaged_on_the_way(club: SpreadsheetSetup) -> None:
     rows = "".join(f"{i},x\n" for i in range(5000))
     order = await club.upload(f'a,b\n{rows}"open,x\n'.encode())
     with pytest.raises(ApplicationError, match="line 5,002: a quote is opened") as caught:
@@ -138,7 +138,7 @@ class EndlessDocuments:
 
 
 async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
-    club: SheetWorld, monkeypatch: pytest.MonkeyPatch
+    club: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "STEP_SECONDS", 0.05)
     monkeypatch.setattr(staging, "SAVE_SECONDS", 0.0)
@@ -166,5 +166,5 @@ async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
     assert list(club.scratch.glob("docflow-*")) == []
 
 
-async def total(club: SheetWorld, order: SpreadsheetOrder) -> int | None:
+async def total(club: SpreadsheetSetup, order: SpreadsheetOrder) -> int | None:
     return dict(await club.select("spreadsheet_imports", "uuid total"))[order.uuid]

@@ -16,7 +16,7 @@ from domain.spreadsheets.records import CustomList
 from domain.spreadsheets.types import SheetTypes, discover
 from domain.spreadsheets.types.base import SheetType, Target
 from domain.spreadsheets.types.people import EMAIL, PERSONS
-from tests.support.sheets import SHIRTS, source, validator
+from tests.support.spreadsheets.rules import SHIRTS, source, validator
 
 TYPES = tuple(SheetTypes())
 every_type = pytest.mark.parametrize("sheet_type", TYPES, ids=lambda each: each.name)

@@ -14,11 +14,16 @@ from contracts.spreadsheets import (
     UndoResult,
     UndoState,
 )
-from tests.support.activities import Killed, environment
-from tests.support.sheet_world import NOW, Failing, Prepared, SheetWorld
+from tests.support.imports.activities import Killed, environment
+from tests.support.spreadsheets.activities import (
+    NOW,
+    FailingStore,
+    SpreadsheetSetup,
+    StagedSpreadsheet,
+)
 
 
-def undo_of(prepared: Prepared, **fields: Any) -> UndoOrder:
+def undo_of(prepared: StagedSpreadsheet, **fields: Any) -> UndoOrder:
     order = UndoOrder(
         uuid=prepared.order.uuid,
         organisation_id=1,
@@ -29,7 +34,7 @@ def undo_of(prepared: Prepared, **fields: Any) -> UndoOrder:
     return order.model_copy(update=fields)
 
 
-async def test_undo_takes_everything_back(club: SheetWorld) -> None:
+async def test_undo_takes_everything_back(club: SpreadsheetSetup) -> None:
     club.chunk_rows = 2
     prepared = await club.finished()
     undo = SpreadsheetUndoSteps(club.store).undo
@@ -46,7 +51,7 @@ async def test_undo_takes_everything_back(club: SheetWorld) -> None:
     [("begin_undo", 1), ("undo_chunk", 1), ("undo_chunk", 2), ("undo_chunk", 3), ("end_undo", 1)],
 )
 async def test_an_undo_resumes_where_a_worker_died(
-    club: SheetWorld, method: str, call: int
+    club: SpreadsheetSetup, method: str, call: int
 ) -> None:
     club.chunk_rows = 2
     prepared = await club.finished()
@@ -55,7 +60,7 @@ async def test_an_undo_resumes_where_a_worker_died(
         if number == call:
             raise Killed
 
-    dying: Any = Failing(club.store, method, after=die)
+    dying: Any = FailingStore(club.store, method, after=die)
     with pytest.raises(Killed):
         await environment().run(SpreadsheetUndoSteps(dying).undo, undo_of(prepared))
     result = await environment().run(SpreadsheetUndoSteps(club.store).undo, undo_of(prepared))
@@ -70,7 +75,7 @@ async def test_an_undo_resumes_where_a_worker_died(
     ],
 )
 async def test_what_cannot_be_undone_is_refused(
-    club: SheetWorld, fields: dict[str, Any], reason: str
+    club: SpreadsheetSetup, fields: dict[str, Any], reason: str
 ) -> None:
     prepared = await club.finished()
     with pytest.raises(ApplicationError, match=reason) as caught:
@@ -79,7 +84,7 @@ async def test_what_cannot_be_undone_is_refused(
     assert await club.count("persons") == 3
 
 
-async def test_nothing_is_undone_twice(club: SheetWorld) -> None:
+async def test_nothing_is_undone_twice(club: SpreadsheetSetup) -> None:
     prepared = await club.finished()
     undo = SpreadsheetUndoSteps(club.store).undo
     await environment().run(undo, undo_of(prepared))

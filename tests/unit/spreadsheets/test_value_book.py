@@ -13,7 +13,7 @@ from domain.spreadsheets.resolution import Resolution
 from domain.spreadsheets.types import SheetTypes
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook, value_text
 from domain.tabular.rows import Cell
-from tests.support.sheets import JUNIOR, MASTERS, SENIOR, SHIRTS, surroundings
+from tests.support.spreadsheets.rules import JUNIOR, MASTERS, SENIOR, SHIRTS, surroundings
 
 FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])
 CATEGORY = "EVENT_CATEGORY_NAME"

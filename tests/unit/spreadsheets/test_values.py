@@ -13,13 +13,13 @@ from activities.spreadsheets import value_collection
 from activities.spreadsheets.contexts import load_context
 from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import CellDecision, CellMapping, CollectInput, MappingStatus
-from tests.support.activities import environment
-from tests.support.sheet_world import (
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import (
     JUNIOR,
     MASTERS,
     SENIOR,
-    Prepared,
-    SheetWorld,
+    SpreadsheetSetup,
+    StagedSpreadsheet,
     table,
 )
 
@@ -34,12 +34,12 @@ FILE = table(
 )
 
 
-async def mappings(prepared: Prepared) -> dict[tuple[str, str], CellMapping]:
+async def mappings(prepared: StagedSpreadsheet) -> dict[tuple[str, str], CellMapping]:
     pages = [page async for page in prepared.world.store.mappings(prepared.order.uuid)]
     return {(each.field, each.value): each for page in pages for each in page}
 
 
-async def test_one_mapping_per_distinct_value_with_its_rows(club: SheetWorld) -> None:
+async def test_one_mapping_per_distinct_value_with_its_rows(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     summary = await prepared.collect()
     assert (summary.total, summary.open) == (9, 3)
@@ -57,7 +57,7 @@ async def test_one_mapping_per_distinct_value_with_its_rows(club: SheetWorld) ->
     assert await prepared.collect() == summary
 
 
-async def test_cells_of_other_types_are_values_as_people_see_them(club: SheetWorld) -> None:
+async def test_cells_of_other_types_are_values_as_people_see_them(club: SpreadsheetSetup) -> None:
     path = club.folder / "made.xlsx"
     with xlsxwriter.Workbook(str(path)) as book:
         sheet = book.add_worksheet()
@@ -74,7 +74,7 @@ async def test_cells_of_other_types_are_values_as_people_see_them(club: SheetWor
     }
 
 
-async def test_columns_that_are_left_out_bring_no_values(club: SheetWorld) -> None:
+async def test_columns_that_are_left_out_bring_no_values(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     ignored = tuple(
         column.model_copy(update={"status": MappingStatus.IGNORED, "target": None})
@@ -83,17 +83,17 @@ async def test_columns_that_are_left_out_bring_no_values(club: SheetWorld) -> No
         for column in prepared.columns
     )
     analysis = prepared.analysis.model_copy(update={"columns": ignored})
-    summary = await Prepared(club, prepared.order, analysis, prepared.staged).collect()
+    summary = await StagedSpreadsheet(club, prepared.order, analysis, prepared.staged).collect()
     assert (summary.total, summary.open) == (3, 1)
 
 
-async def test_a_file_without_such_columns_has_no_values(club: SheetWorld) -> None:
+async def test_a_file_without_such_columns_has_no_values(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(table(HEADER[:2], ["Anna", "A"]))
     assert (await prepared.collect()).total == 0
 
 
 async def test_only_so_many_values_are_collected_ahead(
-    club: SheetWorld, monkeypatch: pytest.MonkeyPatch
+    club: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_collection, "DISTINCT_VALUES", 3)
     rows = [["Anna", f"A{n}", f"C{i}", "", ""] for n, i in enumerate((0, 1, 2, 3, 0, 4, 1))]
@@ -109,7 +109,7 @@ async def test_only_so_many_values_are_collected_ahead(
     assert processed.parked == 7
 
 
-async def test_decisions_in_all_their_forms(club: SheetWorld) -> None:
+async def test_decisions_in_all_their_forms(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
     said: dict[str, Any] = {
@@ -135,7 +135,7 @@ async def test_decisions_in_all_their_forms(club: SheetWorld) -> None:
     assert trail["CUSTOM_LIST_T_SHIRT: XL"] == ("created", "anna")
 
 
-async def test_a_decision_can_be_changed(club: SheetWorld) -> None:
+async def test_a_decision_can_be_changed(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
     await prepared.decide(2, Veterans="ignore")
@@ -143,7 +143,7 @@ async def test_a_decision_can_be_changed(club: SheetWorld) -> None:
     assert (await mappings(prepared))["EVENT_CATEGORY_NAME", "Veterans"].target_id == SENIOR
 
 
-async def test_a_repeated_version_is_applied_once(club: SheetWorld) -> None:
+async def test_a_repeated_version_is_applied_once(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
     first = await prepared.decide(2, Veterans=SENIOR)
@@ -163,7 +163,7 @@ async def test_a_repeated_version_is_applied_once(club: SheetWorld) -> None:
     ],
 )
 async def test_what_cannot_be_decided_is_refused_with_the_reason(
-    club: SheetWorld, value: str, said: dict[str, Any], reason: str
+    club: SpreadsheetSetup, value: str, said: dict[str, Any], reason: str
 ) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
@@ -179,7 +179,7 @@ async def test_what_cannot_be_decided_is_refused_with_the_reason(
     assert await mappings(prepared) == before
 
 
-async def test_every_wrong_decision_is_named_in_one_sentence(club: SheetWorld) -> None:
+async def test_every_wrong_decision_is_named_in_one_sentence(club: SpreadsheetSetup) -> None:
     other = await club.prepare(FILE)
     await other.collect()
     theirs = (await other.ids())["Veterans"]
@@ -200,7 +200,7 @@ async def test_every_wrong_decision_is_named_in_one_sentence(club: SheetWorld) -
     assert message.endswith("and 3 more")
 
 
-async def test_what_was_confirmed_is_remembered_for_the_next_file(club: SheetWorld) -> None:
+async def test_what_was_confirmed_is_remembered_for_the_next_file(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     await prepared.collect()
     await prepared.decide(2, Veterans=MASTERS, Wonderland="ignore", XL="ignore")
@@ -214,7 +214,7 @@ async def test_what_was_confirmed_is_remembered_for_the_next_file(club: SheetWor
     assert (veterans.target_id, veterans.confidence) == (MASTERS, 0.9)
 
 
-async def test_a_context_holds_what_is_asked_for(club: SheetWorld) -> None:
+async def test_a_context_holds_what_is_asked_for(club: SpreadsheetSetup) -> None:
     prepared = await club.prepare(FILE)
     order, today = prepared.order, date(2025, 3, 4)
     everything = await load_context(club.store, club.types, order, today)
@@ -228,7 +228,7 @@ async def test_a_context_holds_what_is_asked_for(club: SheetWorld) -> None:
 
 
 async def test_collecting_is_cancelled_within_a_second(
-    club: SheetWorld, monkeypatch: pytest.MonkeyPatch
+    club: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_collection, "STEP_SECONDS", 0.05)
     rows = [["Anna", "A", "Veterans", "", ""]] * 2000

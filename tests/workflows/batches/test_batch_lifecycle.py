@@ -18,8 +18,8 @@ from contracts.batches import (
     Validation,
     ValidationOutcome,
 )
-from tests.support.batch_runs import (
-    Batches,
+from tests.support.batches.runs import (
+    BatchRuns,
     Handle,
     attribute_of,
     holds,
@@ -30,10 +30,10 @@ from tests.support.batch_runs import (
     tells,
     timers_of,
 )
-from tests.support.batches import (
+from tests.support.batches.scripted import (
     MAKING,
     REMOVING,
-    BatchWorld,
+    ScriptedBatch,
     again,
     depth,
     ended,
@@ -50,8 +50,8 @@ LOADED = ["LOADER_STARTED SUCCESS", "BATCH_END_START SUCCESS", "LOADER_FINISHED 
 
 
 @pytest.mark.cached
-async def test_a_batch_goes_from_its_start_to_nothing_left(batches: Batches) -> None:
-    world = BatchWorld()
+async def test_a_batch_goes_from_its_start_to_nothing_left(batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     async with batches.running(world) as handle:
         await reach(handle, Phase.LOADING)
         assert not removed_by(world)
@@ -72,8 +72,8 @@ async def test_a_batch_goes_from_its_start_to_nothing_left(batches: Batches) -> 
     assert [closing.status for closing in world.closings] == [LoaderStatus.COMPLETE]
 
 
-async def test_nothing_takes_the_canary_before_it_is_seen(batches: Batches) -> None:
-    world = BatchWorld()
+async def test_nothing_takes_the_canary_before_it_is_seen(batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     async with batches.running(world) as handle:
         await reach(handle, Phase.LOADING)
     made = [name for name in world.calls if name in MAKING]
@@ -89,8 +89,10 @@ async def test_nothing_takes_the_canary_before_it_is_seen(batches: Batches) -> N
         assert made.index(before) < made.index(after)
 
 
-async def test_the_queue_is_watched_by_the_times_of_the_plan(server: Any, batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(9), depth(4), depth(loads=1), depth(), depth(2), depth()])
+async def test_the_queue_is_watched_by_the_times_of_the_plan(
+    server: Any, batches: BatchRuns
+) -> None:
+    world = ScriptedBatch(depths=[depth(9), depth(4), depth(loads=1), depth(), depth(2), depth()])
     async with batches.running(world, Timings()) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, finished())
@@ -104,8 +106,8 @@ async def test_the_queue_is_watched_by_the_times_of_the_plan(server: Any, batche
     assert timers[1:] == [60, 180, 180, 60, 180, 60]
 
 
-async def test_times_can_be_other_ones_for_a_run(server: Any, batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(), depth(1), depth(), depth(), depth()])
+async def test_times_can_be_other_ones_for_a_run(server: Any, batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(), depth(1), depth(), depth(), depth()])
     times = Timings(settle=600, poll=300, hold=1200, end=4000)
     async with batches.running(world, times) as handle:
         await reach(handle, Phase.LOADING)
@@ -134,9 +136,9 @@ async def has_timers(handle: Handle, timers: int) -> bool:
     ],
 )
 async def test_a_batch_that_may_not_be_built_is_left_alone(
-    batches: Batches, outcome: ValidationOutcome
+    batches: BatchRuns, outcome: ValidationOutcome
 ) -> None:
-    world = BatchWorld(validations=[Validation(outcome=outcome, reason="that is why")])
+    world = ScriptedBatch(validations=[Validation(outcome=outcome, reason="that is why")])
     async with batches.running(world) as handle:
         result = await handle.result()
     assert (result.status, result.validation) == (LoaderStatus.SKIPPED, outcome)
@@ -146,7 +148,7 @@ async def test_a_batch_that_may_not_be_built_is_left_alone(
 
 
 async def test_a_blocked_batch_asks_again_when_the_lock_may_be_old(
-    server: Any, batches: Batches
+    server: Any, batches: BatchRuns
 ) -> None:
     blocked = Validation(
         outcome=ValidationOutcome.BLOCKED,
@@ -154,7 +156,7 @@ async def test_a_blocked_batch_asks_again_when_the_lock_may_be_old(
         retry_at=datetime.now(UTC) + timedelta(minutes=15),
     )
     go = Validation(outcome=ValidationOutcome.CONTINUE)
-    world = BatchWorld(validations=[blocked, go, go])
+    world = ScriptedBatch(validations=[blocked, go, go])
     async with batches.running(world, Timings()) as handle:
         status = await reach(handle, Phase.BLOCKED)
         assert status.reason == "batch 2 may be starting"
@@ -165,8 +167,10 @@ async def test_a_blocked_batch_asks_again_when_the_lock_may_be_old(
         assert world.made("validate") == 2
 
 
-async def test_a_batch_that_is_blocked_for_hours_is_skipped(server: Any, batches: Batches) -> None:
-    world = BatchWorld(
+async def test_a_batch_that_is_blocked_for_hours_is_skipped(
+    server: Any, batches: BatchRuns
+) -> None:
+    world = ScriptedBatch(
         validations=[Validation(outcome=ValidationOutcome.BLOCKED, reason="batch 2 is loading")]
     )
     async with batches.running(world, Timings(poll=3600)) as handle:
@@ -182,13 +186,13 @@ async def test_a_batch_that_is_blocked_for_hours_is_skipped(server: Any, batches
     assert not removed_by(world)
 
 
-async def test_a_database_that_is_away_is_shown_and_asked_again(batches: Batches) -> None:
+async def test_a_database_that_is_away_is_shown_and_asked_again(batches: BatchRuns) -> None:
     away = Validation(
         outcome=ValidationOutcome.REQUEUE_DB_ERROR,
         reason="the database is unavailable",
         retry_at=datetime.now(UTC) + timedelta(seconds=2),
     )
-    world = BatchWorld(validations=[away, Validation(outcome=ValidationOutcome.CONTINUE)])
+    world = ScriptedBatch(validations=[away, Validation(outcome=ValidationOutcome.CONTINUE)])
     async with batches.running(world) as handle:
         status = await reach(handle, Phase.BLOCKED)
         assert status.validation is ValidationOutcome.REQUEUE_DB_ERROR
@@ -196,16 +200,16 @@ async def test_a_database_that_is_away_is_shown_and_asked_again(batches: Batches
         assert (await reach(handle, Phase.LOADING)).validation is ValidationOutcome.CONTINUE
 
 
-async def test_events_that_came_before_the_batch_count(batches: Batches) -> None:
+async def test_events_that_came_before_the_batch_count(batches: BatchRuns) -> None:
     early = Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
-    world = BatchWorld(validations=[early])
+    world = ScriptedBatch(validations=[early])
     async with batches.running(world) as handle:
         assert (await handle.result()).status is LoaderStatus.COMPLETE
     assert world.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED SUCCESS"]
 
 
-async def test_dead_letters_are_redriven_and_the_last_pass_is_final(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(dead=2)], keeps=True)
+async def test_dead_letters_are_redriven_and_the_last_pass_is_final(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(dead=2)], keeps=True)
     async with batches.running(world) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
@@ -218,8 +222,8 @@ async def test_dead_letters_are_redriven_and_the_last_pass_is_final(batches: Bat
     assert world.closings[0].dead_letters == 2
 
 
-async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(dead=5), depth(3), depth()])
+async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(dead=5), depth(3), depth()])
     async with batches.running(world) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
@@ -228,8 +232,8 @@ async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: Bat
     assert (result.redrives, result.dead_letters, len(world.passes)) == (1, 0, 1)
 
 
-async def test_a_pass_that_somebody_asks_for_is_one_more(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(dead=1)], keeps=True)
+async def test_a_pass_that_somebody_asks_for_is_one_more(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
     async with batches.running(world) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, again())
@@ -239,8 +243,8 @@ async def test_a_pass_that_somebody_asks_for_is_one_more(batches: Batches) -> No
     assert [one.final for one in world.passes] == [False, False, True]
 
 
-async def test_kept_dead_letters_can_be_redriven_by_a_run_of_their_own(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(dead=1), depth()])
+async def test_kept_dead_letters_can_be_redriven_by_a_run_of_their_own(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(dead=1), depth()])
     async with batches.running(world, purpose=Purpose.REDRIVE) as handle:
         await handle.signal(BatchLifecycle.take, ended())
         result = await handle.result()
@@ -249,8 +253,8 @@ async def test_kept_dead_letters_can_be_redriven_by_a_run_of_their_own(batches: 
     assert removed_by(world) == list(REMOVING)
 
 
-async def test_a_missing_end_is_asked_for(server: Any, batches: Batches) -> None:
-    world = BatchWorld()
+async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     async with batches.running(world, Timings(settle=0, poll=1, hold=0)) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await reach(handle, Phase.ENDING)
@@ -267,8 +271,8 @@ async def test_a_missing_end_is_asked_for(server: Any, batches: Batches) -> None
         assert (await handle.result()).status is LoaderStatus.COMPLETE
 
 
-async def test_a_long_load_begins_anew_and_forgets_nothing(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(5)])
+async def test_a_long_load_begins_anew_and_forgets_nothing(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(5)])
     async with batches.running(world) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, again())
@@ -293,8 +297,8 @@ async def test_a_long_load_begins_anew_and_forgets_nothing(batches: Batches) -> 
     assert all(world.made(name) == 1 for name in MAKING)
 
 
-async def test_a_person_sees_resources_and_depths(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(41)])
+async def test_a_person_sees_resources_and_depths(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(41)])
     async with batches.running(world) as handle:
         await reach(handle, Phase.LOADING)
         await eventually(lambda: holds(world.made("look") > 1))
@@ -303,8 +307,8 @@ async def test_a_person_sees_resources_and_depths(batches: Batches) -> None:
         assert line in shown.current_details
 
 
-async def test_a_person_sees_how_far_building_and_removing_are(batches: Batches) -> None:
-    world = BatchWorld()
+async def test_a_person_sees_how_far_building_and_removing_are(batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     world.hold("subscribe")
     world.hold("delete_function")
     async with batches.running(world) as handle:

@@ -21,8 +21,14 @@ from contracts.batches import (
     Phase,
     Timings,
 )
-from tests.support.batches import again, cancelled, ended, finished, started
-from tests.support.case_world import CaseWorld, all_complete, case_world, keys_of, tell_shuffled
+from tests.support.batches.installation import (
+    BatchInstallation,
+    all_complete,
+    batch_installation,
+    keys_of,
+    tell_shuffled,
+)
+from tests.support.batches.scripted import again, cancelled, ended, finished, started
 from tests.support.chaos import examples
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
@@ -35,17 +41,17 @@ pytestmark = [
     pytest.mark.cached(alone=True),
 ]
 
-Worlds = Callable[..., AbstractAsyncContextManager[CaseWorld]]
+Worlds = Callable[..., AbstractAsyncContextManager[BatchInstallation]]
 DONE = ["LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED"]
 
 
 @pytest.fixture
 def worlds(server: Any, run_worker: Any, tmp_path: Path) -> Worlds:
     @asynccontextmanager
-    async def build(**options: Any) -> AsyncIterator[CaseWorld]:
+    async def build(**options: Any) -> AsyncIterator[BatchInstallation]:
         queue = f"cases-{uuid.uuid4().hex}"
         async with (
-            case_world(server.client, tmp_path, queue, **options) as world,
+            batch_installation(server.client, tmp_path, queue, **options) as world,
             run_worker(
                 queue,
                 [CaseQueue, BatchLifecycle],
@@ -63,19 +69,19 @@ def _case() -> int:
     return uuid.uuid4().int % 1_000_000_000 + 1
 
 
-async def _status(world: CaseWorld, key: BatchKey) -> LoaderStatus | None:
+async def _status(world: BatchInstallation, key: BatchKey) -> LoaderStatus | None:
     view = await world.store.get(key)
     return view and view.status
 
 
-async def _become(world: CaseWorld, key: BatchKey, status: LoaderStatus) -> None:
+async def _become(world: BatchInstallation, key: BatchKey, status: LoaderStatus) -> None:
     async def became() -> bool:
         return await _status(world, key) is status
 
     await eventually(became, seconds=60)
 
 
-async def _gone(world: CaseWorld, key: BatchKey) -> None:
+async def _gone(world: BatchInstallation, key: BatchKey) -> None:
     """Wait until the run of a batch has ended."""
     handle = world.client.get_workflow_handle(key.workflow_id)
 
@@ -164,7 +170,7 @@ async def test_a_batch_that_was_cancelled_before_it_began_is_never_built(worlds:
         assert world.cloud.calls["ensure_queue"] == 0
 
 
-async def _seen(world: CaseWorld, key: BatchKey, events: int) -> bool:
+async def _seen(world: BatchInstallation, key: BatchKey, events: int) -> bool:
     case = world.client.get_workflow_handle(key.case_workflow_id)
     status = await case.query(CaseQueue.status)
     return status.events == events and status.running is None
@@ -186,7 +192,7 @@ async def test_a_cancel_reaches_the_batch_that_runs_and_the_next_one_follows(
         assert world.cloud.is_empty
 
 
-async def _loads(world: CaseWorld, key: BatchKey) -> bool:
+async def _loads(world: BatchInstallation, key: BatchKey) -> bool:
     return key in world.order
 
 
@@ -207,7 +213,7 @@ async def test_kept_dead_letters_are_redriven_when_somebody_asks(worlds: Worlds)
         assert world.cloud.queues_by_name[dead].messages == []
 
 
-async def _redriven(world: CaseWorld) -> bool:
+async def _redriven(world: BatchInstallation) -> bool:
     return world.cloud.calls["redrive"] == 1
 
 
@@ -310,7 +316,7 @@ async def test_a_long_case_begins_anew_and_loses_no_event(worlds: Worlds) -> Non
         assert await _seen_all(world, first, sent + 3)
 
 
-async def _seen_all(world: CaseWorld, key: BatchKey, events: int) -> bool:
+async def _seen_all(world: BatchInstallation, key: BatchKey, events: int) -> bool:
     case = world.client.get_workflow_handle(key.case_workflow_id)
     # The outside world's two answers count too.
     return (await case.query(CaseQueue.status)).events == events + 2
@@ -361,7 +367,7 @@ async def test_many_cases_in_any_order_load_every_batch_once(worlds: Worlds) -> 
         assert world.cloud.calls["clone"] == len(keys)
 
 
-async def _is_empty(world: CaseWorld) -> bool:
+async def _is_empty(world: BatchInstallation) -> bool:
     return world.cloud.is_empty
 
 

@@ -23,12 +23,12 @@ from contracts.batches import (
     LoadStep,
 )
 from contracts.errors import DOCUMENT_FAILED, TRANSIENT
-from tests.support.document_loads import (
+from tests.support.batches.scripted_load import (
     ATTACHMENTS,
     PROCESSED,
     RELATIONS,
     SOURCE,
-    LoadWorld,
+    ScriptedLoad,
     unreadable,
 )
 from tests.support.waiting import eventually
@@ -49,7 +49,7 @@ class Loads:
     run_worker: Any
 
     @asynccontextmanager
-    async def worker(self, world: LoadWorld) -> AsyncIterator[str]:
+    async def worker(self, world: ScriptedLoad) -> AsyncIterator[str]:
         queue = f"loads-{uuid.uuid4().hex}"
         async with self.run_worker(queue, [DocumentLoad], world.activities()):
             yield queue
@@ -84,7 +84,7 @@ async def _failure(handle: Handle) -> ApplicationError:
 
 @pytest.mark.cached
 async def test_a_document_takes_every_step_once(loads: Loads) -> None:
-    world = LoadWorld()
+    world = ScriptedLoad()
     async with loads.worker(world) as queue:
         handle = await loads.start(queue)
         result = await handle.result()
@@ -98,7 +98,7 @@ async def test_a_document_takes_every_step_once(loads: Loads) -> None:
 
 
 async def test_only_steps_that_move_bytes_are_remote(loads: Loads) -> None:
-    async with loads.worker(LoadWorld()) as queue:
+    async with loads.worker(ScriptedLoad()) as queue:
         handle = await loads.start(queue)
         await handle.result()
         history = await handle.fetch_history()
@@ -111,7 +111,7 @@ async def test_only_steps_that_move_bytes_are_remote(loads: Loads) -> None:
 
 
 async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:
-    world = LoadWorld(duplicate_of="DOC-0")
+    world = ScriptedLoad(duplicate_of="DOC-0")
     async with loads.worker(world) as queue:
         result = await (await loads.start(queue)).result()
     assert (result.state, result.duplicate_of) == (DocumentState.DUPLICATE, "DOC-0")
@@ -124,7 +124,7 @@ async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:
 async def test_other_events_take_their_own_step(
     loads: Loads, event: DocumentEvent, steps: list[str]
 ) -> None:
-    world = LoadWorld()
+    world = ScriptedLoad()
     async with loads.worker(world) as queue:
         result = await (await loads.start(queue, event)).result()
     assert (result.state, world.calls) == (DocumentState.LOADED, steps)
@@ -134,7 +134,7 @@ async def test_other_events_take_their_own_step(
 async def test_a_load_that_follows_a_failed_one_goes_on_where_that_stopped(
     loads: Loads, step: LoadStep
 ) -> None:
-    world = LoadWorld()
+    world = ScriptedLoad()
     world.fails[step].append(unreadable())
     async with loads.worker(world) as queue:
         failure = await _failure(await loads.start(queue))
@@ -154,7 +154,7 @@ async def test_a_load_that_follows_a_failed_one_goes_on_where_that_stopped(
 
 
 async def test_what_fails_for_a_moment_is_tried_again(loads: Loads) -> None:
-    world = LoadWorld()
+    world = ScriptedLoad()
     world.fails["tags"].append(
         ApplicationError("away", type=TRANSIENT, next_retry_delay=timedelta(milliseconds=10))
     )
@@ -165,7 +165,7 @@ async def test_what_fails_for_a_moment_is_tried_again(loads: Loads) -> None:
 
 
 async def test_on_the_final_pass_a_failure_is_an_end(loads: Loads) -> None:
-    world = LoadWorld(is_final=True)
+    world = ScriptedLoad(is_final=True)
     world.fails["extract"].append(unreadable())
     async with loads.worker(world) as queue:
         handle = await loads.start(queue)
@@ -179,7 +179,7 @@ async def test_on_the_final_pass_a_failure_is_an_end(loads: Loads) -> None:
 async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
     loads: Loads, server: Any
 ) -> None:
-    world = LoadWorld()
+    world = ScriptedLoad()
     world.fails["extract"].append(unreadable())
     world.fails["give_up"].append(
         ApplicationError("the queue is away", type=TRANSIENT, non_retryable=True)
@@ -201,7 +201,7 @@ async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
 
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_a_cancelled_load_begins_no_further_step(loads: Loads, stubborn: bool) -> None:
-    world = LoadWorld(held={"extract"}, stubborn={"extract"} if stubborn else set())
+    world = ScriptedLoad(held={"extract"}, stubborn={"extract"} if stubborn else set())
     async with loads.worker(world) as queue:
         handle = await loads.start(queue)
         await world.working.wait()
@@ -221,7 +221,7 @@ async def test_a_cancelled_load_begins_no_further_step(loads: Loads, stubborn: b
 
 
 async def test_who_fails_while_being_cancelled_is_no_dead_letter(loads: Loads) -> None:
-    world = LoadWorld(held={"extract"}, fails_when_cancelled=unreadable())
+    world = ScriptedLoad(held={"extract"}, fails_when_cancelled=unreadable())
     async with loads.worker(world) as queue:
         handle = await loads.start(queue)
         await world.working.wait()

@@ -20,11 +20,11 @@ from contracts.batches import (
     Resource,
 )
 from contracts.errors import BATCH_FAILED
-from tests.support.batch_runs import Batches, attribute_of, holds, reach, removed_by, status_of
-from tests.support.batches import (
+from tests.support.batches.runs import BatchRuns, attribute_of, holds, reach, removed_by, status_of
+from tests.support.batches.scripted import (
     MAKING,
     REMOVING,
-    BatchWorld,
+    ScriptedBatch,
     cancelled,
     denied,
     depth,
@@ -40,9 +40,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest.mark.parametrize("step", MAKING)
 async def test_a_cancel_at_any_step_of_provisioning_leaves_nothing(
-    batches: Batches, step: str
+    batches: BatchRuns, step: str
 ) -> None:
-    world = BatchWorld()
+    world = ScriptedBatch()
     world.hold(step)
     async with batches.running(world) as handle:
         await world.working.wait()
@@ -61,9 +61,9 @@ async def test_a_cancel_at_any_step_of_provisioning_leaves_nothing(
     [("look", Phase.LOADING), ("redrive", Phase.REDRIVING), ("announce", Phase.PROVISIONING)],
 )
 async def test_a_full_cancel_stops_whatever_is_under_way(
-    batches: Batches, held: str, phase: Phase
+    batches: BatchRuns, held: str, phase: Phase
 ) -> None:
-    world = BatchWorld(depths=[depth(dead=1)])
+    world = ScriptedBatch(depths=[depth(dead=1)])
     world.hold(held)
     async with batches.running(world) as handle:
         if held == "redrive":
@@ -78,8 +78,8 @@ async def test_a_full_cancel_stops_whatever_is_under_way(
     assert removed_by(world) == list(REMOVING)
 
 
-async def test_a_partial_cancel_drains_what_is_in_flight(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(8), depth(3), depth(1, dead=1), depth(dead=1)], keeps=True)
+async def test_a_partial_cancel_drains_what_is_in_flight(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(8), depth(3), depth(1, dead=1), depth(dead=1)], keeps=True)
     async with batches.running(world) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
@@ -93,8 +93,8 @@ async def test_a_partial_cancel_drains_what_is_in_flight(batches: Batches) -> No
     assert world.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED CANCELLED"]
 
 
-async def test_a_full_cancel_after_a_partial_one_waits_for_nothing(batches: Batches) -> None:
-    world = BatchWorld(depths=[depth(8)])
+async def test_a_full_cancel_after_a_partial_one_waits_for_nothing(batches: BatchRuns) -> None:
+    world = ScriptedBatch(depths=[depth(8)])
     async with batches.running(world) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
@@ -104,8 +104,8 @@ async def test_a_full_cancel_after_a_partial_one_waits_for_nothing(batches: Batc
     assert world.inputs[-1].keep_dead_letters is False
 
 
-async def test_temporals_own_cancel_removes_everything_too(batches: Batches) -> None:
-    world = BatchWorld()
+async def test_temporals_own_cancel_removes_everything_too(batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     world.hold("create_function")
     async with batches.running(world) as handle:
         await world.working.wait()
@@ -118,8 +118,8 @@ async def test_temporals_own_cancel_removes_everything_too(batches: Batches) -> 
     assert [closing.status for closing in world.closings] == [LoaderStatus.CANCELLED]
 
 
-async def test_a_cancel_during_teardown_does_not_stop_it(batches: Batches) -> None:
-    world = BatchWorld()
+async def test_a_cancel_during_teardown_does_not_stop_it(batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     world.hold("delete_function")
     async with batches.running(world) as handle:
         await handle.signal(BatchLifecycle.take, finished())
@@ -135,9 +135,9 @@ async def test_a_cancel_during_teardown_does_not_stop_it(batches: Batches) -> No
 
 @pytest.mark.parametrize("step", [*MAKING, "validate", "plan", "announce"])
 async def test_a_step_that_cannot_be_done_waits_and_goes_on_where_it_failed(
-    batches: Batches, step: str
+    batches: BatchRuns, step: str
 ) -> None:
-    world = BatchWorld()
+    world = ScriptedBatch()
     world.fails[step] = [denied()]
     async with batches.running(world) as handle:
         status = await reach(handle, Phase.PARKED)
@@ -151,9 +151,9 @@ async def test_a_step_that_cannot_be_done_waits_and_goes_on_where_it_failed(
 
 @pytest.mark.parametrize("answer", ["fail", "skip", "nobody"])
 async def test_a_batch_that_is_given_up_leaves_nothing(
-    server: Any, batches: Batches, answer: str
+    server: Any, batches: BatchRuns, answer: str
 ) -> None:
-    world = BatchWorld()
+    world = ScriptedBatch()
     world.fails["subscribe"] = [denied("no room for another filter policy")]
     async with batches.running(world) as handle:
         await reach(handle, Phase.PARKED)
@@ -173,8 +173,8 @@ async def test_a_batch_that_is_given_up_leaves_nothing(
 
 
 @pytest.mark.parametrize("step", REMOVING)
-async def test_what_cannot_be_removed_is_asked_about(batches: Batches, step: str) -> None:
-    world = BatchWorld()
+async def test_what_cannot_be_removed_is_asked_about(batches: BatchRuns, step: str) -> None:
+    world = ScriptedBatch()
     world.fails[step] = [denied(), denied()]
     async with batches.running(world) as handle:
         await handle.signal(BatchLifecycle.take, finished())
@@ -190,16 +190,16 @@ async def test_what_cannot_be_removed_is_asked_about(batches: Batches, step: str
     assert list(dict.fromkeys(removed_by(world))) == list(REMOVING)
 
 
-async def test_an_answer_that_nobody_waits_for_is_refused(batches: Batches) -> None:
-    async with batches.running(BatchWorld()) as handle:
+async def test_an_answer_that_nobody_waits_for_is_refused(batches: BatchRuns) -> None:
+    async with batches.running(ScriptedBatch()) as handle:
         await reach(handle, Phase.LOADING)
         for answer in ("retry", "skip", "fail"):
             with pytest.raises(WorkflowUpdateFailedError):
                 await handle.execute_update(answer, BatchAnswer())
 
 
-async def test_what_a_terminated_run_left_is_swept(batches: Batches) -> None:
-    world = BatchWorld()
+async def test_what_a_terminated_run_left_is_swept(batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     async with batches.running(world, purpose=Purpose.SWEEP) as handle:
         result = await handle.result()
     assert result.status is LoaderStatus.INCOMPLETE
@@ -209,8 +209,8 @@ async def test_what_a_terminated_run_left_is_swept(batches: Batches) -> None:
     assert world.events == []
 
 
-async def test_a_sweep_asks_nobody(batches: Batches) -> None:
-    world = BatchWorld()
+async def test_a_sweep_asks_nobody(batches: BatchRuns) -> None:
+    world = ScriptedBatch()
     world.fails["delete_function"] = [denied()]
     async with batches.running(world, purpose=Purpose.SWEEP) as handle:
         assert (await handle.result()).left == (Resource.FUNCTION,)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.batches import BatchKey, BatchOrder, Phase, SweepOrder, Swept
-from tests.support.batches import MAKING, REMOVING, SweeperWorld, denied
+from tests.support.batches.scripted import MAKING, REMOVING, ScriptedSweep, denied
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
@@ -20,7 +20,7 @@ def _keys(number: int) -> tuple[BatchKey, ...]:
     return tuple(BatchKey(case_id=case_id, batch_id=id) for id in range(1, number + 1))
 
 
-async def _sweep(server: Any, run_worker: Any, world: SweeperWorld) -> Swept:
+async def _sweep(server: Any, run_worker: Any, world: ScriptedSweep) -> Swept:
     queue = uuid.uuid4().hex
     async with run_worker(queue, [BatchSweeper, BatchLifecycle], world.activities()):
         return await server.client.execute_workflow(
@@ -30,7 +30,7 @@ async def _sweep(server: Any, run_worker: Any, world: SweeperWorld) -> Swept:
 
 @pytest.mark.cached
 async def test_everything_of_every_orphan_is_removed(server: Any, run_worker: Any) -> None:
-    world = SweeperWorld(_keys(3))
+    world = ScriptedSweep(_keys(3))
     swept = await _sweep(server, run_worker, world)
     assert swept == Swept(batches=3)
     for step in REMOVING:
@@ -41,7 +41,7 @@ async def test_everything_of_every_orphan_is_removed(server: Any, run_worker: An
 async def test_what_cannot_be_removed_is_counted_and_the_others_go(
     server: Any, run_worker: Any
 ) -> None:
-    world = SweeperWorld(_keys(3))
+    world = ScriptedSweep(_keys(3))
     world.batch.fails["delete_queue"] = [denied()]
     swept = await _sweep(server, run_worker, world)
     assert swept == Swept(batches=3, left=1)
@@ -52,7 +52,7 @@ async def test_a_batch_that_was_started_meanwhile_is_left_alone(
     server: Any, run_worker: Any
 ) -> None:
     keys = _keys(2)
-    world, queue = SweeperWorld(keys), uuid.uuid4().hex
+    world, queue = ScriptedSweep(keys), uuid.uuid4().hex
     async with run_worker(queue, [BatchSweeper, BatchLifecycle], world.activities()):
         live = await server.client.start_workflow(
             BatchLifecycle.run,

@@ -30,7 +30,7 @@ from contracts.imports import (
     Retry,
 )
 from domain.imports.registry import REGISTRY
-from tests.support.imports import OUTCOME, World, import_message, permanent
+from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
@@ -47,7 +47,7 @@ class Imports:
 
     @asynccontextmanager
     async def running(
-        self, world: World, message: ImportMessage, park: timedelta = timedelta(days=14)
+        self, world: ScriptedImport, message: ImportMessage, park: timedelta = timedelta(days=14)
     ) -> AsyncIterator[WorkflowHandle[Any, ImportResult]]:
         queue = f"imports-{uuid.uuid4().hex}"
         async with self.run_worker(queue, [DocumentImport], world.activities()):
@@ -82,7 +82,7 @@ async def _attributes(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", ["local", "remote"])
 async def test_a_document_goes_straight_through(imports: Imports, path: str) -> None:
-    world, message = World(path=path), import_message()
+    world, message = ScriptedImport(path=path), import_message()
     async with imports.running(world, message) as handle:
         result = await handle.result()
     assert result.state is ImportState.COMPLETED
@@ -103,14 +103,14 @@ async def test_a_document_goes_straight_through(imports: Imports, path: str) -> 
 
 
 async def test_a_small_document_costs_few_events(imports: Imports) -> None:
-    async with imports.running(World(), import_message()) as handle:
+    async with imports.running(ScriptedImport(), import_message()) as handle:
         await handle.result()
     history = await handle.fetch_history()
     assert len(history.events) <= 17
 
 
 async def test_an_earlier_import_is_skipped(imports: Imports) -> None:
-    world = World(skip="completed already by task t-0")
+    world = ScriptedImport(skip="completed already by task t-0")
     async with imports.running(world, import_message()) as handle:
         result = await handle.result()
     assert (result.state, result.reason) == (ImportState.SKIPPED, "completed already by task t-0")
@@ -130,7 +130,7 @@ async def test_every_type_reaches_its_handler(
         "target_blob_name": "schedules/a.xer",
         "payload": {"level": 1, "value": "North", "column": "area"},
     }
-    world = World()
+    world = ScriptedImport()
     async with imports.running(
         world, import_message(document_type=document_type, **extra)
     ) as handle:
@@ -142,14 +142,14 @@ async def test_transient_failures_are_retried(imports: Imports) -> None:
     busy = ApplicationError(
         "database is busy", type=TRANSIENT, next_retry_delay=timedelta(milliseconds=5)
     )
-    world = World(failures=[busy, busy])
+    world = ScriptedImport(failures=[busy, busy])
     async with imports.running(world, import_message()) as handle:
         assert (await handle.result()).state is ImportState.COMPLETED
     assert len(world.handled) == 3
 
 
 async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
-    world = World(failures=[permanent()])
+    world = ScriptedImport(failures=[permanent()])
     async with imports.running(world, import_message()) as handle:
         await imports.parked(handle)
         status = await handle.query(DocumentImport.status)
@@ -173,7 +173,7 @@ async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
 
 @pytest.mark.parametrize("way", ["update", "signal", "bare signal"])
 async def test_retry_goes_on_from_the_failed_step(imports: Imports, way: str) -> None:
-    world = World(failures=[permanent()])
+    world = ScriptedImport(failures=[permanent()])
     async with imports.running(world, import_message()) as handle:
         await imports.parked(handle)
         if way == "update":
@@ -189,7 +189,7 @@ async def test_retry_goes_on_from_the_failed_step(imports: Imports, way: str) ->
 
 async def test_a_document_that_is_held_back_parks_with_its_report(imports: Imports) -> None:
     held = OUTCOME.model_copy(update={"held_back": "nothing was written: 1 row was rejected"})
-    world = World(outcomes=[held])
+    world = ScriptedImport(outcomes=[held])
     async with imports.running(world, import_message(all_or_nothing=True)) as handle:
         await imports.parked(handle)
         assert (await handle.query(DocumentImport.status)).reason == held.held_back
@@ -203,7 +203,7 @@ async def test_a_document_that_is_held_back_and_given_up_keeps_its_report(
     imports: Imports,
 ) -> None:
     held = OUTCOME.model_copy(update={"held_back": "nothing was written: 1 row was rejected"})
-    world = World(outcomes=[held])
+    world = ScriptedImport(outcomes=[held])
     async with imports.running(world, import_message(all_or_nothing=True)) as handle:
         await imports.parked(handle)
         await handle.signal("skip")
@@ -215,7 +215,7 @@ async def test_a_document_that_is_held_back_and_given_up_keeps_its_report(
 async def test_retry_with_a_corrected_message_starts_over(imports: Imports) -> None:
     message = import_message()
     corrected = message.model_copy(update={"blob_name": "uploads/right.csv"})
-    world = World(failures=[permanent()])
+    world = ScriptedImport(failures=[permanent()])
     async with imports.running(world, message) as handle:
         await imports.parked(handle)
         await handle.execute_update(DocumentImport.retry, Retry(message=corrected))
@@ -228,7 +228,7 @@ async def test_retry_with_a_corrected_message_starts_over(imports: Imports) -> N
 @pytest.mark.parametrize("name", ["project_id", "task_id"])
 async def test_a_corrected_message_cannot_become_other_work(imports: Imports, name: str) -> None:
     message = import_message()
-    world = World(failures=[permanent()])
+    world = ScriptedImport(failures=[permanent()])
     async with imports.running(world, message) as handle:
         await imports.parked(handle)
         other = Retry(message=message.model_copy(update={name: "other"}))
@@ -245,7 +245,7 @@ async def test_a_corrected_message_cannot_become_other_work(imports: Imports, na
 
 @pytest.mark.parametrize("name", ["retry", "skip", "fail"])
 async def test_answers_that_nobody_awaits_are_refused(imports: Imports, name: str) -> None:
-    world = World(block=True, path="remote")
+    world = ScriptedImport(block=True, path="remote")
     async with imports.running(world, import_message()) as handle:
         await world.working.wait()
         with pytest.raises(WorkflowUpdateFailedError) as refused:
@@ -259,7 +259,7 @@ async def test_answers_that_nobody_awaits_are_refused(imports: Imports, name: st
 
 @pytest.mark.parametrize("way", ["update", "signal"])
 async def test_fail_shows_as_failed(imports: Imports, way: str) -> None:
-    world = World(failures=[permanent()])
+    world = ScriptedImport(failures=[permanent()])
     async with imports.running(world, import_message()) as handle:
         await imports.parked(handle)
         answer = Answer(reason="wrong project")
@@ -276,7 +276,7 @@ async def test_fail_shows_as_failed(imports: Imports, way: str) -> None:
 
 
 async def test_nobody_answers_for_fourteen_days(server: Any, imports: Imports) -> None:
-    world = World(failures=[permanent()])
+    world = ScriptedImport(failures=[permanent()])
     async with imports.running(world, import_message()) as handle:
         await imports.parked(handle)
         await server.skip(handle, timedelta(days=13, hours=23))
@@ -291,7 +291,7 @@ async def test_nobody_answers_for_fourteen_days(server: Any, imports: Imports) -
 @pytest.mark.parametrize("path", ["local", "remote"])
 @pytest.mark.parametrize("way", ["update", "signal"])
 async def test_cancel_keeps_what_is_committed(imports: Imports, way: str, path: str) -> None:
-    world = World(block=True, path=path)
+    world = ScriptedImport(block=True, path=path)
     async with imports.running(world, import_message()) as handle:
         await world.working.wait()
         if way == "update":
@@ -305,7 +305,7 @@ async def test_cancel_keeps_what_is_committed(imports: Imports, way: str, path: 
 
 
 async def test_a_parked_run_can_be_cancelled(imports: Imports) -> None:
-    world = World(failures=[permanent()])
+    world = ScriptedImport(failures=[permanent()])
     async with imports.running(world, import_message()) as handle:
         await imports.parked(handle)
         await handle.execute_update(DocumentImport.cancel, Answer())
@@ -315,7 +315,7 @@ async def test_a_parked_run_can_be_cancelled(imports: Imports) -> None:
 
 
 async def test_temporals_own_cancel_is_recorded_too(imports: Imports) -> None:
-    world = World(block=True, path="remote")
+    world = ScriptedImport(block=True, path="remote")
     async with imports.running(world, import_message()) as handle:
         await world.working.wait()
         await handle.cancel()
@@ -328,7 +328,7 @@ async def test_temporals_own_cancel_is_recorded_too(imports: Imports) -> None:
 async def test_a_cancel_that_comes_while_the_result_is_recorded_is_too_late(
     imports: Imports,
 ) -> None:
-    world = World(block_finish=True)
+    world = ScriptedImport(block_finish=True)
     async with imports.running(world, import_message()) as handle:
         await world.working.wait()
         await handle.cancel()
@@ -341,7 +341,7 @@ async def test_a_cancel_that_comes_while_the_result_is_recorded_is_too_late(
 async def test_a_result_that_cannot_be_recorded_parks_and_is_recorded_later(
     imports: Imports,
 ) -> None:
-    world = World(finish_failures=[permanent("the database is gone")])
+    world = ScriptedImport(finish_failures=[permanent("the database is gone")])
     async with imports.running(world, import_message()) as handle:
         await imports.parked(handle)
         assert (await handle.query(DocumentImport.status)).reason == "the database is gone"
@@ -354,7 +354,9 @@ async def test_a_result_that_cannot_be_recorded_parks_and_is_recorded_later(
 async def test_a_parked_run_waits_even_when_its_status_row_cannot_be_written(
     imports: Imports,
 ) -> None:
-    world = World(failures=[permanent()], finish_failures=[permanent("the database is gone")])
+    world = ScriptedImport(
+        failures=[permanent()], finish_failures=[permanent("the database is gone")]
+    )
     async with imports.running(world, import_message()) as handle:
         await imports.parked(handle)
         await handle.signal("retry")

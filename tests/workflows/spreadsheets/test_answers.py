@@ -14,26 +14,31 @@ from contracts.spreadsheets import (
     MappingsAnswer,
     MappingStatus,
 )
-from tests.support.sheet_runs import (
+from tests.support.spreadsheets.runs import (
     ANN,
     S,
-    Spreadsheets,
+    SpreadsheetRuns,
     columns,
     refusal_of,
     tell,
     values,
     waits_in,
 )
-from tests.support.spreadsheets import MATCHED, UNMATCHED, SheetWorld, spreadsheet_order
+from tests.support.spreadsheets.scripted import (
+    MATCHED,
+    UNMATCHED,
+    ScriptedSpreadsheet,
+    spreadsheet_order,
+)
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_refusal_says_what_is_open_and_changes_nothing(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = SheetWorld(columns=UNMATCHED, values=("U18",))
+    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         for name in ("confirm_column_mappings", "start"):
@@ -78,9 +83,9 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
     ],
 )
 async def test_columns_that_make_no_sense_are_refused(
-    spreadsheets: Spreadsheets, decisions: list[ColumnDecision], named: str
+    spreadsheets: SpreadsheetRuns, decisions: list[ColumnDecision], named: str
 ) -> None:
-    world = SheetWorld(columns=UNMATCHED)
+    world = ScriptedSpreadsheet(columns=UNMATCHED)
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         refusal = await refusal_of(handle, "update_column_mappings", columns(*decisions))
@@ -91,9 +96,9 @@ async def test_columns_that_make_no_sense_are_refused(
 
 
 async def test_a_field_that_is_given_away_is_taken_from_its_automatic_match(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = SheetWorld(columns=(MATCHED[0], *UNMATCHED[1:]))
+    world = ScriptedSpreadsheet(columns=(MATCHED[0], *UNMATCHED[1:]))
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await tell(
@@ -105,8 +110,8 @@ async def test_a_field_that_is_given_away_is_taken_from_its_automatic_match(
         await tell(handle, "cancel", Answer(by="ann"))
 
 
-async def test_of_two_people_at_once_the_second_is_told(spreadsheets: Spreadsheets) -> None:
-    world = SheetWorld(columns=UNMATCHED)
+async def test_of_two_people_at_once_the_second_is_told(spreadsheets: SpreadsheetRuns) -> None:
+    world = ScriptedSpreadsheet(columns=UNMATCHED)
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         answers = await asyncio.gather(
@@ -128,9 +133,9 @@ async def test_of_two_people_at_once_the_second_is_told(spreadsheets: Spreadshee
 
 
 async def test_a_candidate_that_does_not_exist_is_refused_by_the_activity(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = SheetWorld(values=("U18",))
+    world = ScriptedSpreadsheet(values=("U18",))
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         status = await waits_in(handle, S.CELL_MAPPING)
         wrong = values(CellDecision(id=status.cells.first_open[0].id, target_id=404))

@@ -6,15 +6,28 @@ from temporalio.exceptions import ApplicationError
 
 from contracts.errors import SPREADSHEET_FAILED
 from contracts.spreadsheets import Answer
-from tests.support.sheet_runs import S, Spreadsheets, shows, status_when, tell, waits_in, was_called
-from tests.support.spreadsheets import SheetWorld, damaged, spreadsheet_order, transient
+from tests.support.spreadsheets.runs import (
+    S,
+    SpreadsheetRuns,
+    shows,
+    status_when,
+    tell,
+    waits_in,
+    was_called,
+)
+from tests.support.spreadsheets.scripted import (
+    ScriptedSpreadsheet,
+    damaged,
+    spreadsheet_order,
+    transient,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("step", ["analyse", "stage", "collect_values", "process"])
-async def test_it_can_be_cancelled_in_every_state(spreadsheets: Spreadsheets, step: str) -> None:
-    world = SheetWorld(held={step})
+async def test_it_can_be_cancelled_in_every_state(spreadsheets: SpreadsheetRuns, step: str) -> None:
+    world = ScriptedSpreadsheet(held={step})
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         await was_called(world, step)
         answer = await tell(handle, "cancel", Answer(by="ann"))
@@ -24,8 +37,8 @@ async def test_it_can_be_cancelled_in_every_state(spreadsheets: Spreadsheets, st
     world.check_legal()
 
 
-async def test_temporals_own_cancel_is_recorded_too(spreadsheets: Spreadsheets) -> None:
-    world = SheetWorld()
+async def test_temporals_own_cancel_is_recorded_too(spreadsheets: SpreadsheetRuns) -> None:
+    world = ScriptedSpreadsheet()
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await handle.cancel()
@@ -36,8 +49,10 @@ async def test_temporals_own_cancel_is_recorded_too(spreadsheets: Spreadsheets) 
 
 
 @pytest.mark.parametrize("step", ["analyse", "stage", "process"])
-async def test_a_damaged_file_fails_with_the_reason(spreadsheets: Spreadsheets, step: str) -> None:
-    world = SheetWorld(failures={step: [damaged("the file is damaged at row 9")]})
+async def test_a_damaged_file_fails_with_the_reason(
+    spreadsheets: SpreadsheetRuns, step: str
+) -> None:
+    world = ScriptedSpreadsheet(failures={step: [damaged("the file is damaged at row 9")]})
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         with pytest.raises(WorkflowFailureError) as failure:
             await handle.result()
@@ -49,9 +64,9 @@ async def test_a_damaged_file_fails_with_the_reason(spreadsheets: Spreadsheets, 
 
 
 async def test_damage_that_shows_while_a_person_maps_fails_at_once(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = SheetWorld(held={"stage"}, failures={"stage": [damaged()]})
+    world = ScriptedSpreadsheet(held={"stage"}, failures={"stage": [damaged()]})
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         world.release.set()
@@ -64,9 +79,9 @@ async def test_damage_that_shows_while_a_person_maps_fails_at_once(
     "step", ["begin", "analyse", "stage", "collect_values", "process", "write_report"]
 )
 async def test_a_step_that_cannot_be_done_parks_and_goes_on(
-    spreadsheets: Spreadsheets, step: str
+    spreadsheets: SpreadsheetRuns, step: str
 ) -> None:
-    world = SheetWorld(failures={step: [transient()]}, errors=1)
+    world = ScriptedSpreadsheet(failures={step: [transient()]}, errors=1)
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         status = await status_when(handle, lambda s: s.reason is not None)
         assert status.reason == "the database is unavailable"
@@ -79,8 +94,8 @@ async def test_a_step_that_cannot_be_done_parks_and_goes_on(
     world.check_legal()
 
 
-async def test_an_end_that_cannot_be_recorded_waits(spreadsheets: Spreadsheets) -> None:
-    world = SheetWorld(failures={"finish": [transient()]})
+async def test_an_end_that_cannot_be_recorded_waits(spreadsheets: SpreadsheetRuns) -> None:
+    world = ScriptedSpreadsheet(failures={"finish": [transient()]})
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         await status_when(handle, lambda s: s.reason is not None)
         await handle.signal("retry")

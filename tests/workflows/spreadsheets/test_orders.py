@@ -40,7 +40,7 @@ from contracts.spreadsheets import (
 )
 from stack.temporal import TUNING, temporal_binary
 from tests.support.chaos import examples
-from tests.support.spreadsheets import UNMATCHED, SheetWorld, spreadsheet_order
+from tests.support.spreadsheets.scripted import UNMATCHED, ScriptedSpreadsheet, spreadsheet_order
 from tests.support.waiting import eventually
 from workers.plugin import docflow_plugin
 from workflows import attributes
@@ -100,7 +100,7 @@ class Orders(RuleBasedStateMachine):
         late=st.sampled_from([[], [("New",)]]),
     )
     def begin(self, auto_start: bool, values: tuple[str, ...], late: list[Any]) -> None:
-        self.world = SheetWorld(columns=UNMATCHED, values=values, late=list(late))
+        self.world = ScriptedSpreadsheet(columns=UNMATCHED, values=values, late=list(late))
         self.accepted: dict[int, str | None] = {}
         self.answered: set[int] = set()
         self.ended = False

@@ -6,8 +6,21 @@ from typing import Any
 import pytest
 
 from contracts.spreadsheets import ColumnDecision, Patience
-from tests.support.sheet_runs import ANN, S, Spreadsheets, columns, tell, waits_in, was_called
-from tests.support.spreadsheets import UNMATCHED, SheetWorld, spreadsheet_order, transient
+from tests.support.spreadsheets.runs import (
+    ANN,
+    S,
+    SpreadsheetRuns,
+    columns,
+    tell,
+    waits_in,
+    was_called,
+)
+from tests.support.spreadsheets.scripted import (
+    UNMATCHED,
+    ScriptedSpreadsheet,
+    spreadsheet_order,
+    transient,
+)
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -17,9 +30,9 @@ MONTHLY = Patience(remind_every=30 * 24 * 3600)
 
 
 async def test_people_are_reminded_then_others_are_told_then_it_is_given_up(
-    spreadsheets: Spreadsheets, server: Any
+    spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
-    world = SheetWorld(columns=UNMATCHED)
+    world = ScriptedSpreadsheet(columns=UNMATCHED)
     order = spreadsheet_order(notify="ann@example.org", patience=MONTHLY)
     async with spreadsheets.running(world, order) as handle:
 
@@ -52,9 +65,9 @@ async def test_people_are_reminded_then_others_are_told_then_it_is_given_up(
     world.check_legal()
 
 
-async def test_an_answer_after_months_is_taken(spreadsheets: Spreadsheets, server: Any) -> None:
+async def test_an_answer_after_months_is_taken(spreadsheets: SpreadsheetRuns, server: Any) -> None:
     order = spreadsheet_order(patience=MONTHLY)
-    async with spreadsheets.running(SheetWorld(), order) as handle:
+    async with spreadsheets.running(ScriptedSpreadsheet(), order) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await server.skip(handle, timedelta(days=88))
         await tell(handle, "start", ANN)
@@ -62,9 +75,9 @@ async def test_an_answer_after_months_is_taken(spreadsheets: Spreadsheets, serve
 
 
 async def test_a_reminder_that_cannot_be_sent_stops_nothing(
-    spreadsheets: Spreadsheets, server: Any
+    spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
-    world = SheetWorld(failures={"notify": [transient("no mail server")]})
+    world = ScriptedSpreadsheet(failures={"notify": [transient("no mail server")]})
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await server.skip(handle, timedelta(days=4))

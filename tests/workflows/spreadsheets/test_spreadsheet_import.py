@@ -16,11 +16,11 @@ from contracts.spreadsheets import (
     Reassignment,
     SpreadsheetResult,
 )
-from tests.support.sheet_runs import (
+from tests.support.spreadsheets.runs import (
     ANN,
     WHOLE_WAY,
     S,
-    Spreadsheets,
+    SpreadsheetRuns,
     columns,
     refusal_of,
     shows,
@@ -29,7 +29,13 @@ from tests.support.sheet_runs import (
     values,
     waits_in,
 )
-from tests.support.spreadsheets import COUNTS, UNMATCHED, SheetWorld, damaged, spreadsheet_order
+from tests.support.spreadsheets.scripted import (
+    COUNTS,
+    UNMATCHED,
+    ScriptedSpreadsheet,
+    damaged,
+    spreadsheet_order,
+)
 from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 
@@ -39,8 +45,8 @@ MOST_ANSWERS = 60
 """More than a run takes before its history begins anew."""
 
 
-async def test_with_nothing_to_ask_it_goes_straight_through(spreadsheets: Spreadsheets) -> None:
-    world = SheetWorld()
+async def test_with_nothing_to_ask_it_goes_straight_through(spreadsheets: SpreadsheetRuns) -> None:
+    world = ScriptedSpreadsheet()
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         result = await handle.result()
     assert (result.state, result.counts, result.report) == (S.COMPLETED, COUNTS, None)
@@ -50,9 +56,9 @@ async def test_with_nothing_to_ask_it_goes_straight_through(spreadsheets: Spread
 
 
 async def test_without_auto_start_it_waits_for_both_confirmations(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = SheetWorld()
+    world = ScriptedSpreadsheet()
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         assert (status.version, status.missing_fields, status.assignee) == (1, (), "ann")
@@ -70,17 +76,17 @@ async def test_without_auto_start_it_waits_for_both_confirmations(
 
 
 async def test_an_import_without_values_skips_their_confirmation(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    async with spreadsheets.running(SheetWorld(known=0), spreadsheet_order()) as handle:
+    async with spreadsheets.running(ScriptedSpreadsheet(known=0), spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await tell(handle, "confirm_column_mappings", ANN)
         assert (await handle.result()).state is S.COMPLETED
 
 
 @pytest.mark.cached
-async def test_a_person_answers_for_columns_and_values(spreadsheets: Spreadsheets) -> None:
-    world = SheetWorld(columns=UNMATCHED, values=("U18", "Old boys"))
+async def test_a_person_answers_for_columns_and_values(spreadsheets: SpreadsheetRuns) -> None:
+    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18", "Old boys"))
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         assert status.missing_fields == ("LAST_NAME",)
@@ -115,9 +121,9 @@ async def test_a_person_answers_for_columns_and_values(spreadsheets: Spreadsheet
 
 
 async def test_start_skips_the_values_and_parks_only_rows_that_need_one(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = SheetWorld(late=[("U18", "Old boys"), ()])
+    world = ScriptedSpreadsheet(late=[("U18", "Old boys"), ()])
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await tell(handle, "start", ANN)
@@ -137,9 +143,9 @@ async def test_start_skips_the_values_and_parks_only_rows_that_need_one(
 
 
 async def test_another_layout_is_read_and_rows_are_put_aside_again(
-    spreadsheets: Spreadsheets,
+    spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = SheetWorld()
+    world = ScriptedSpreadsheet()
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         change = LayoutChange(by="ann", layout=Layout(sheet="Second"), expected_version=1)
@@ -155,8 +161,8 @@ async def test_another_layout_is_read_and_rows_are_put_aside_again(
     assert world.processed[0].staged.total == 10
 
 
-async def test_signals_do_what_updates_do(spreadsheets: Spreadsheets) -> None:
-    world = SheetWorld(columns=UNMATCHED, values=("U18",))
+async def test_signals_do_what_updates_do(spreadsheets: SpreadsheetRuns) -> None:
+    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await handle.signal("confirm_column_mappings")
@@ -183,8 +189,8 @@ async def test_signals_do_what_updates_do(spreadsheets: Spreadsheets) -> None:
 
 
 @pytest.mark.parametrize("signal", ["start", "cancel"])
-async def test_the_other_signals(spreadsheets: Spreadsheets, signal: str) -> None:
-    world = SheetWorld()
+async def test_the_other_signals(spreadsheets: SpreadsheetRuns, signal: str) -> None:
+    world = ScriptedSpreadsheet()
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await handle.signal(signal)
@@ -192,8 +198,8 @@ async def test_the_other_signals(spreadsheets: Spreadsheets, signal: str) -> Non
     assert result.state is (S.COMPLETED if signal == "start" else S.CANCELLED)
 
 
-async def test_what_is_awaited_stands_where_operators_look(spreadsheets: Spreadsheets) -> None:
-    world = SheetWorld(columns=UNMATCHED)
+async def test_what_is_awaited_stands_where_operators_look(spreadsheets: SpreadsheetRuns) -> None:
+    world = ScriptedSpreadsheet(columns=UNMATCHED)
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         await shows(handle, "COLUMN_MAPPING", "ann")
@@ -217,9 +223,9 @@ async def test_what_is_awaited_stands_where_operators_look(spreadsheets: Spreads
 
 
 async def test_a_long_history_begins_anew_and_loses_nothing(
-    spreadsheets: Spreadsheets, server: Any
+    spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
-    world = SheetWorld(columns=UNMATCHED, values=("U18",))
+    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
     order = spreadsheet_order()
     async with spreadsheets.running(world, order) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)

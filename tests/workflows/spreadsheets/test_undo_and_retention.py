@@ -1,4 +1,4 @@
-"""Undoing imports, and removing what is kept no longer, with every activity scripted."""
+"""ScriptedUndo imports, and removing what is kept no longer, with every activity scripted."""
 
 import uuid
 from datetime import UTC, datetime
@@ -20,10 +20,10 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
-from tests.support.spreadsheets import (
-    Retaining,
-    SheetWorld,
-    Undoing,
+from tests.support.spreadsheets.scripted import (
+    ScriptedRetention,
+    ScriptedSpreadsheet,
+    ScriptedUndo,
     spreadsheet_order,
     transient,
 )
@@ -55,7 +55,7 @@ async def _undo(server: Any, queue: str) -> WorkflowHandle[Any, UndoResult]:
 
 @pytest.mark.cached
 async def test_an_import_is_undone(server: Any, run_worker: Any) -> None:
-    world, queue = Undoing(), uuid.uuid4().hex
+    world, queue = ScriptedUndo(), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
         result = await (await _undo(server, queue)).result()
     assert (result.state, result.counts.left_alone) == (UndoState.UNDONE, 1)
@@ -63,7 +63,7 @@ async def test_an_import_is_undone(server: Any, run_worker: Any) -> None:
 
 async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_worker: Any) -> None:
     refusal = ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)
-    world, queue = Undoing([refusal]), uuid.uuid4().hex
+    world, queue = ScriptedUndo([refusal]), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
         with pytest.raises(WorkflowFailureError) as failure:
             await (await _undo(server, queue)).result()
@@ -73,7 +73,7 @@ async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_work
 
 @pytest.mark.parametrize("way", ["update", "signal"])
 async def test_an_undo_that_cannot_go_on_parks(server: Any, run_worker: Any, way: str) -> None:
-    world, queue = Undoing([transient()]), uuid.uuid4().hex
+    world, queue = ScriptedUndo([transient()]), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
         handle = await _undo(server, queue)
 
@@ -106,7 +106,7 @@ def _uuids(count: int) -> list[str]:
 @pytest.mark.cached
 async def test_everything_due_is_purged_page_by_page(server: Any, run_worker: Any) -> None:
     due = _uuids(25)
-    world, queue = Retaining(list(due)), uuid.uuid4().hex
+    world, queue = ScriptedRetention(list(due)), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetRetention], world.activities()):
         result = await _retain(server, queue, RetentionOrder(page=10))
         assert (result.purged, result.journals, result.uploads) == (25, 2, 1)
@@ -117,7 +117,7 @@ async def test_everything_due_is_purged_page_by_page(server: Any, run_worker: An
 
 
 async def test_a_run_of_retention_is_bounded(server: Any, run_worker: Any) -> None:
-    world, queue = Retaining(_uuids(25)), uuid.uuid4().hex
+    world, queue = ScriptedRetention(_uuids(25)), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetRetention], world.activities()):
         result = await _retain(server, queue, RetentionOrder(page=10, most=20))
     assert result.purged == 20
@@ -127,15 +127,15 @@ async def test_a_run_of_retention_is_bounded(server: Any, run_worker: Any) -> No
 async def test_what_cannot_be_purged_does_not_go_round_in_circles(
     server: Any, run_worker: Any
 ) -> None:
-    world, queue = Retaining(_uuids(3), stuck=True), uuid.uuid4().hex
+    world, queue = ScriptedRetention(_uuids(3), stuck=True), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetRetention], world.activities()):
         assert (await _retain(server, queue, RetentionOrder())).purged == 0
 
 
 async def test_a_run_that_still_waits_is_given_up_first(server: Any, run_worker: Any) -> None:
-    order, sheet, queue = spreadsheet_order(), SheetWorld(), uuid.uuid4().hex
+    order, sheet, queue = spreadsheet_order(), ScriptedSpreadsheet(), uuid.uuid4().hex
     gone = str(uuid.uuid4())
-    world = Retaining([order.uuid, gone], waiting={order.uuid, gone})
+    world = ScriptedRetention([order.uuid, gone], waiting={order.uuid, gone})
     activities = [*world.activities(), *sheet.activities()]
     async with run_worker(queue, [SpreadsheetRetention, SpreadsheetImport], activities):
         waiting = await server.client.start_workflow(

@@ -205,7 +205,7 @@ class MemoryStore:
 
 
 @dataclass
-class World:
+class ActivityPorts:
     """Everything that activities ask for, in one folder."""
 
     folder: Path

@@ -46,7 +46,7 @@ from contracts.spreadsheets import (
     StatusRecord,
 )
 from domain.spreadsheets.types import SheetTypes
-from tests.support.activities import environment
+from tests.support.imports.activities import environment
 
 NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)
 ORGANISATION = 1
@@ -102,7 +102,7 @@ def table(*rows: Sequence[Any], encoding: str = "utf-8", delimiter: str = ",") -
 
 
 @dataclass
-class SheetWorld:
+class SpreadsheetSetup:
     """Everything that the activities of the pipeline ask for, in one folder."""
 
     folder: Path
@@ -179,14 +179,14 @@ class SheetWorld:
         work = StageInput(order=order, layout=layout)
         return await environment().run(self.staging.stage, work)
 
-    async def prepare(self, content: bytes, **fields: Any) -> "Prepared":
+    async def prepare(self, content: bytes, **fields: Any) -> "StagedSpreadsheet":
         """Everything up to the values; columns as they matched by themselves."""
         order = await self.upload(content, **fields)
         analysis = await self.analyse(order)
         staged = await self.stage(order, analysis.layout)
-        return Prepared(self, order, analysis, staged)
+        return StagedSpreadsheet(self, order, analysis, staged)
 
-    async def finished(self) -> "Prepared":
+    async def finished(self) -> "StagedSpreadsheet":
         """An import of `MIXED` that is completed."""
         prepared = await self.prepare(table(*MIXED))
         await prepared.process()
@@ -222,10 +222,10 @@ class SheetWorld:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class StagedSpreadsheet:
     """An import whose rows are put aside and whose columns are known."""
 
-    world: SheetWorld
+    world: SpreadsheetSetup
     order: SpreadsheetOrder
     analysis: Analysis
     staged: Staged
@@ -293,16 +293,16 @@ class Prepared:
 
 
 @asynccontextmanager
-async def sheet_world(url: str, folder: Path) -> AsyncGenerator[SheetWorld]:
+async def open_spreadsheet_setup(url: str, folder: Path) -> AsyncGenerator[SpreadsheetSetup]:
     """A club in a migrated, empty database."""
     async with open_database(url) as database:
         async with database.transaction() as connection:
             for name, rows in _CLUB.items():
                 await connection.execute(metadata.tables[name].insert(), list(rows))
-        yield SheetWorld(folder, database, SqlSpreadsheetStore(database))
+        yield SpreadsheetSetup(folder, database, SqlSpreadsheetStore(database))
 
 
-class Failing:
+class FailingStore:
     """A store one of whose methods does something else before or after some of its calls.
 
     Args:

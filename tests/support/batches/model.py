@@ -22,7 +22,7 @@ from contracts.batches import (
     WaitingBatch,
     WaitingBatches,
 )
-from tests.support.documents_model import LoadModel
+from tests.support.batches.load_model import LoadModel
 
 
 def _now() -> datetime:

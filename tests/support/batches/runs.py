@@ -22,10 +22,10 @@ from contracts.batches import (
     Purpose,
     Timings,
 )
-from tests.support.batches import (
+from tests.support.batches.scripted import (
     KEY,
     REMOVING,
-    BatchWorld,
+    ScriptedBatch,
 )
 from tests.support.waiting import eventually
 from workflows import attributes
@@ -37,7 +37,7 @@ QUICK = Timings(settle=0, poll=1, hold=0)
 
 
 @dataclass
-class Batches:
+class BatchRuns:
     """Starts runs of batches on a worker of the test's own."""
 
     server: Any
@@ -46,7 +46,7 @@ class Batches:
     @asynccontextmanager
     async def running(
         self,
-        world: BatchWorld,
+        world: ScriptedBatch,
         timings: Timings = QUICK,
         purpose: Purpose = Purpose.LOAD,
     ) -> AsyncIterator[Handle]:
@@ -111,7 +111,7 @@ async def attribute_of(handle: Handle, key: Any) -> Any:
     return (await handle.describe()).typed_search_attributes.get(key)
 
 
-def removed_by(world: BatchWorld) -> list[str]:
+def removed_by(world: ScriptedBatch) -> list[str]:
     return [name for name in world.calls if name in REMOVING]
 
 

@@ -105,7 +105,7 @@ def damaged(message: str = "the file is damaged") -> ApplicationError:
 
 
 @dataclass
-class SheetWorld:
+class ScriptedSpreadsheet:
     """What the activities find, and what they were asked to do.
 
     Attributes:
@@ -270,7 +270,7 @@ class SheetWorld:
 
 
 @dataclass
-class Undoing:
+class ScriptedUndo:
     """The undo activity."""
 
     failures: list[Exception] = field(default_factory=list[Exception])
@@ -286,7 +286,7 @@ class Undoing:
 
 
 @dataclass
-class Retaining:
+class ScriptedRetention:
     """The retention activities, over a list of imports that are due."""
 
     due: list[str]

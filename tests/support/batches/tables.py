@@ -24,7 +24,7 @@ FIRST, SECOND, THIRD = (BatchKey(case_id=CASE, batch_id=number) for number in (1
 PLAIN = Extracted("text/plain", "words")
 
 
-class SqlTables:
+class SqlBatchTables:
     """Both stores over the same tables; what is looked at is of case 7 unless told otherwise."""
 
     def __init__(self, database: Database) -> None:

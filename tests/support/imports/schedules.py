@@ -19,13 +19,13 @@ from adapters.memory.blobs import MemoryBlobs
 from contracts.blobs import BlobRef
 from contracts.imports import Closing, HandlerOutcome, ImportState
 from domain.tabular.rows import Cell
-from tests.support.activities import environment, message_of, work_of
+from tests.support.imports.activities import environment, message_of, work_of
 
-SAMPLES = Path(__file__).parents[2] / "samples"
+SAMPLES = Path(__file__).parents[3] / "samples"
 
 
 @dataclass
-class Site:
+class ScheduleSetup:
     """A database, a blob store with the samples, and the activities over them."""
 
     database: Database
@@ -92,14 +92,14 @@ class Site:
 
 
 @asynccontextmanager
-async def open_site(folder: Path) -> AsyncGenerator[Site]:
+async def open_schedule_setup(folder: Path) -> AsyncGenerator[ScheduleSetup]:
     url = f"sqlite+aiosqlite:///{folder / 'docflow.db'}"
     await upgrade(url)
     blobs = MemoryBlobs()
     for path in (*SAMPLES.glob("*.xer"), *SAMPLES.glob("*.xml")):
         await blobs.upload(path, path.name)
     async with open_database(url) as database:
-        yield Site(database, blobs, folder / "scratch")
+        yield ScheduleSetup(database, blobs, folder / "scratch")
 
 
 def xer_of(tasks: Sequence[str], links: Sequence[str] = ()) -> str:

@@ -24,7 +24,7 @@ from contracts.spreadsheets import (
     SpreadsheetStatus,
     workflow_id,
 )
-from tests.support.spreadsheets import SheetWorld
+from tests.support.spreadsheets.scripted import ScriptedSpreadsheet
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
@@ -36,14 +36,16 @@ ANN = Confirmation(by="ann")
 
 
 @dataclass
-class Spreadsheets:
+class SpreadsheetRuns:
     """Starts imports on a worker of the test's own."""
 
     server: Any
     run_worker: Any
 
     @asynccontextmanager
-    async def running(self, world: SheetWorld, order: SpreadsheetOrder) -> AsyncIterator[Handle]:
+    async def running(
+        self, world: ScriptedSpreadsheet, order: SpreadsheetOrder
+    ) -> AsyncIterator[Handle]:
         queue = f"spreadsheets-{uuid.uuid4().hex}"
         async with self.run_worker(queue, [SpreadsheetImport], world.activities()):
             yield await self.server.client.start_workflow(
@@ -85,7 +87,7 @@ async def waits_in(handle: Handle, state: SpreadsheetState) -> SpreadsheetStatus
     return await status_when(handle, lambda s: s.state is state and s.waiting_since is not None)
 
 
-async def was_called(world: SheetWorld, step: str) -> None:
+async def was_called(world: ScriptedSpreadsheet, step: str) -> None:
     """Wait until an activity runs."""
 
     async def called() -> bool:

@@ -33,7 +33,7 @@ TOGETHER = Polling(wait=1, quiet=2)
 
 
 @dataclass
-class Book:
+class RecordedEvents:
     """Stands for the table of batches: keeps what cases write down."""
 
     events: list[CaseEvent] = field(default_factory=list[CaseEvent])
@@ -50,7 +50,7 @@ class Book:
 
 
 @asynccontextmanager
-async def working(client: Client, book: Book) -> AsyncIterator[None]:
+async def working(client: Client, book: RecordedEvents) -> AsyncIterator[None]:
     """A worker that runs cases."""
     async with Worker(
         client,
@@ -62,7 +62,7 @@ async def working(client: Client, book: Book) -> AsyncIterator[None]:
 
 
 @dataclass
-class StuckBook(Book):
+class BlockedEvents(RecordedEvents):
     """A table that is away."""
 
     @activity.defn(name="batches.note")

@@ -58,7 +58,7 @@ def record(of: SpreadsheetOrder, sequence: int, state: str, **fields: Any) -> St
 
 
 @dataclass(frozen=True)
-class Sheet:
+class StoredSpreadsheet:
     """An import whose rows are people of the sample club's event."""
 
     store: SqlSpreadsheetStore
@@ -119,11 +119,11 @@ class Runner:
     shirt: int | None = None
 
 
-async def opened(store: SqlSpreadsheetStore, club: SampleClub, **fields: Any) -> Sheet:
+async def opened(store: SqlSpreadsheetStore, club: SampleClub, **fields: Any) -> StoredSpreadsheet:
     """A new import, opened."""
     new = order(club, **fields)
     await store.open(new, workflow_id(new.uuid), NOW)
-    return Sheet(store, new, club)
+    return StoredSpreadsheet(store, new, club)
 
 
 def targets_of(club: SampleClub, runners: Sequence[Runner]) -> list[TargetRows]:

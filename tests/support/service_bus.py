@@ -11,7 +11,7 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBu
 from stack.service_bus import QueueSettings, ServiceBusEmulator
 
 
-class Bench:
+class EmulatorClients:
     """An emulator with a queue for each test, and the real client.
 
     Closing a sender or receiver takes the client about a second, so all are closed together.
@@ -68,9 +68,9 @@ class Bench:
 
 
 @asynccontextmanager
-async def open_bench(*queues: QueueSettings) -> AsyncIterator[Bench]:
+async def open_clients(*queues: QueueSettings) -> AsyncIterator[EmulatorClients]:
     async with ServiceBusEmulator(queues) as emulator:
-        bench = Bench(emulator)
+        bench = EmulatorClients(emulator)
         try:
             await bench.open(settings.name for settings in queues)
             yield bench

@@ -29,7 +29,7 @@ from contracts.batches import (
     Publication,
     Timings,
 )
-from tests.support.batches import PLAN
+from tests.support.batches.scripted import PLAN
 from workers.pipelines.base import activities_of
 from workers.pipelines.batches import BATCHES
 from workers.resources.batches import BatchResources
@@ -41,7 +41,7 @@ QUICK = Timings(settle=0, poll=1, hold=0)
 
 
 @dataclass
-class CaseWorld:
+class BatchInstallation:
     """Cases with their table, and the world outside that ends every batch that asks for it."""
 
     client: Client
@@ -98,9 +98,9 @@ class CaseWorld:
 
 
 @asynccontextmanager
-async def case_world(
+async def batch_installation(
     client: Client, folder: Path, task_queue: str, **options: Any
-) -> AsyncIterator[CaseWorld]:
+) -> AsyncIterator[BatchInstallation]:
     """Tables in a file of their own, and a cloud in which nothing exists."""
     url = f"sqlite:///{folder / 'cases.db'}"
     await upgrade(url)
@@ -128,7 +128,7 @@ async def case_world(
             notices=unused,
             scratch=folder,
         )
-        world = CaseWorld(client, task_queue, store, common, batch, cloud, **options)
+        world = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)
         cloud.listeners.append(world.hear)
         yield world
 
@@ -139,7 +139,7 @@ def keys_of(case_id: int, batches: int) -> list[BatchKey]:
 
 
 async def tell_shuffled(
-    world: CaseWorld, dice: random.Random, *, cases: int, batches: int
+    world: BatchInstallation, dice: random.Random, *, cases: int, batches: int
 ) -> list[BatchKey]:
     """Tell every event of many cases in any order, some of them twice; the batches."""
     chosen = dice.sample(range(1, 1_000_000_000), cases)
@@ -168,7 +168,7 @@ def shuffled(
     return events
 
 
-async def all_complete(world: CaseWorld, keys: Sequence[BatchKey]) -> bool:
+async def all_complete(world: BatchInstallation, keys: Sequence[BatchKey]) -> bool:
     """Whether every batch is complete."""
     views = await world.store.list(limit=len(keys) + 1)
     return sum(view.status is LoaderStatus.COMPLETE for view in views) == len(keys)

@@ -39,7 +39,7 @@ async def ready(call: Callable[[], Awaitable[Done]]) -> Done:
 
 
 @dataclass(frozen=True)
-class Site:
+class FunctionSetup:
     """The functions and grants of an installation, in one cloud."""
 
     functions: BatchFunctions
@@ -51,10 +51,10 @@ class Site:
     numbers: "itertools.count[int]"
 
     @asynccontextmanager
-    async def batch(self, plan: BatchPlan | None = None) -> AsyncIterator["Batch"]:
+    async def batch(self, plan: BatchPlan | None = None) -> AsyncIterator["FunctionBatch"]:
         """A batch with a queue and nothing more; nothing is left of it afterwards."""
         key = BatchKey(case_id=7, batch_id=next(self.numbers))
-        batch = Batch(self, key, plan or self.plan)
+        batch = FunctionBatch(self, key, plan or self.plan)
         await ready(
             lambda: self.queues.ensure_queue(batch.names, batch.plan, batch.owner, VISIBILITY)
         )
@@ -69,10 +69,10 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Batch:
+class FunctionBatch:
     """One batch of a site."""
 
-    site: Site
+    site: FunctionSetup
     key: BatchKey
     plan: BatchPlan
 
@@ -129,7 +129,7 @@ class Batch:
 
 
 @asynccontextmanager
-async def open_site(name: str, folder: Path) -> AsyncIterator[Site]:
+async def open_function_setup(name: str, folder: Path) -> AsyncIterator[FunctionSetup]:
     """Open an installation in the cloud of that name, or in memory."""
     numbers = itertools.count(1)
     if name == "memory":
@@ -139,7 +139,7 @@ async def open_site(name: str, folder: Path) -> AsyncIterator[Site]:
             topic_arn="arn:aws:sns:eu-central-1:123456789012:documents",
             source_function="docflow_document_loader",
         )
-        yield Site(memory.functions, memory.grants, memory.queues, plan, None, numbers)
+        yield FunctionSetup(memory.functions, memory.grants, memory.queues, plan, None, numbers)
         return
     async with cloud(name, folder) as opened:
         plan = BatchPlan(
@@ -148,7 +148,7 @@ async def open_site(name: str, folder: Path) -> AsyncIterator[Site]:
             source_function=await _source(opened),
         )
         clients = opened.clients
-        yield Site(
+        yield FunctionSetup(
             functions=AwsFunctions(clients.lambda_),
             grants=AwsGrants(clients.iam),
             queues=AwsQueues(clients.sqs),

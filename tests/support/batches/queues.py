@@ -38,7 +38,7 @@ class Settings:
 
 
 @dataclass
-class Bench(ABC):
+class QueueSetup(ABC):
     """Queues and a topic, for one test."""
 
     name: str
@@ -135,7 +135,7 @@ class Bench(ABC):
 
 
 @dataclass
-class MemoryBench(Bench):
+class MemoryQueueSetup(QueueSetup):
     """In memory."""
 
     cloud: MemoryCloud = field(kw_only=True)
@@ -186,7 +186,7 @@ class MemoryBench(Bench):
 
 
 @dataclass
-class AwsBench(Bench):
+class AwsQueueSetup(QueueSetup):
     """On what speaks as AWS does."""
 
     clients: AwsClients = field(kw_only=True)
@@ -280,31 +280,31 @@ def document(event_type: str, key: BatchKey = KEY, **more: Any) -> dict[str, Any
     return {"eventType": event_type, "caseId": key.case_id, "batchId": key.batch_id, **more}
 
 
-Benches = Callable[[], Awaitable[Bench]]
+QueueSetups = Callable[[], Awaitable[QueueSetup]]
 
 
 @asynccontextmanager
-async def open_benches(name: str, folder: Path) -> AsyncIterator[Benches]:
+async def open_queue_setups(name: str, folder: Path) -> AsyncIterator[QueueSetups]:
     """Open the cloud of that name, or the one in memory; every bench has a prefix of its own."""
     if name == "memory":
 
-        async def in_memory() -> Bench:
+        async def in_memory() -> QueueSetup:
             memory = MemoryCloud()
             plan = _plan("arn:aws:sns:eu-central-1:123456789012:documents")
-            return MemoryBench(name, memory.queues, memory.topic, plan, cloud=memory)
+            return MemoryQueueSetup(name, memory.queues, memory.topic, plan, cloud=memory)
 
         yield in_memory
         return
-    opened: list[AwsBench] = []
+    opened: list[AwsQueueSetup] = []
     async with cloud(name, folder) as site:
         clients = site.clients
 
-        async def on_aws() -> Bench:
+        async def on_aws() -> QueueSetup:
             queues, topic = AwsQueues(clients.sqs), AwsTopic(clients.sns, clients.sqs)
             plan = _plan("arn:aws:sns:unknown")
             made = await clients.sns.create_topic(Name=plan.prefix)
             plan = plan.model_copy(update={"topic_arn": made["TopicArn"]})
-            bench = AwsBench(name, queues, topic, plan, clients=clients)
+            bench = AwsQueueSetup(name, queues, topic, plan, clients=clients)
             if name == "aws":
                 # Filter policies, and counters, take their time.
                 bench = replace(bench, patience=15 * 60)

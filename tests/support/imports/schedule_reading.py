@@ -9,7 +9,7 @@ from domain.tabular.rows import RejectedRow
 
 
 @dataclass
-class Reading:
+class ReadSchedule:
     """Everything that one project of a file says."""
 
     entities: list[tuple[str, dict[str, Any]]]
@@ -21,8 +21,8 @@ class Reading:
         return [values for name, values in self.entities if name == table]
 
 
-def read_project(source: ScheduleSource, project: str) -> Reading:
-    reading = Reading([], [], [])
+def read_project(source: ScheduleSource, project: str) -> ReadSchedule:
+    reading = ReadSchedule([], [], [])
     for item in source.read(project):
         match item:
             case RejectedRow():

@@ -6,8 +6,8 @@ import xlsxwriter
 
 from adapters.files.tables.source import open_table
 from adapters.files.tables.table import Row
-from tests.support.compound_files import xls
-from tests.support.open_documents import ods
+from tests.support.files.compound_files import xls
+from tests.support.files.open_documents import ods
 
 ROWS = [["code", "qty"], ["A", 12], [], ["B", 1.5]]
 CELL = '<row r="1"><c r="A1"><v>1</v></c></row>'

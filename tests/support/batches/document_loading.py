@@ -40,7 +40,7 @@ NAMES = names_of(PREFIX, KEY)
 
 
 @dataclass
-class LoadingWorld:
+class DocumentLoading:
     """Everything that the steps ask for."""
 
     folder: Path
@@ -143,12 +143,12 @@ class LoadingWorld:
 
 
 @asynccontextmanager
-async def loading_world(migrated: Path, folder: Path) -> AsyncGenerator[LoadingWorld]:
+async def document_loading(migrated: Path, folder: Path) -> AsyncGenerator[DocumentLoading]:
     """A world in a folder, with a database copied from one that is migrated."""
     path = folder / "docflow.db"
     shutil.copy(migrated, path)
     async with open_database(f"sqlite:///{path}") as database, FileTexts() as texts:
-        world = LoadingWorld(folder, database, texts)
+        world = DocumentLoading(folder, database, texts)
         await world.start_batch()
         yield world
 
