@@ -130,8 +130,6 @@ async def test_a_message_given_back_is_redelivered_and_counted(
 async def test_messages_of_one_key_keep_their_order_when_one_is_given_back(
     queue: ConsumedQueue,
 ) -> None:
-    if not queue.keeps_order:
-        pytest.skip("Service Bus redelivers at once, so no ordering key is used with it")
     refused, order = 0, list[str]()
 
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
@@ -146,8 +144,11 @@ async def test_messages_of_one_key_keep_their_order_when_one_is_given_back(
     consumer = queue.consumer(accept, retry=AT_ONCE, ordering_key=lambda raw: raw[:1])
     async with running(consumer):
         await eventually(queue.is_empty)
-    assert sorted(order, key=lambda text: text[0]) == ["a0", "a1", "b0", "b1"]
-    assert order.index("b0") < order.index("a1")
+    assert sorted(order) == ["a0", "a1", "b0", "b1"]
+    # Service Bus redelivers at once and behind the others, so no ordering key is used with it.
+    if queue.keeps_order:
+        assert sorted(order, key=lambda text: text[0]) == ["a0", "a1", "b0", "b1"]
+        assert order.index("b0") < order.index("a1")
 
 
 async def test_messages_stay_in_flight_while_a_dependency_is_unavailable(
@@ -270,8 +271,11 @@ async def test_a_missing_queue_is_named_with_what_to_check(queue: ConsumedQueue)
 
 
 async def test_a_run_may_end_with_its_queue(queue: ConsumedQueue) -> None:
-    if not queue.names_missing:
-        pytest.skip("the client of Service Bus reports a missing queue as a refused token")
     await queue.remove()
     run = queue.consumer(settle).run(asyncio.Event(), ends_with_queue=True)
-    assert await run == BridgeTotals()
+    if queue.names_missing:
+        assert await run == BridgeTotals()
+        return
+    # The client of Service Bus reports a missing queue as a refused token.
+    with pytest.raises(BridgeError, match="check"):
+        await run

@@ -95,7 +95,12 @@ class OfServiceBus(ConsumedQueue):
         self._name = name
 
     def transport(self) -> ServiceBusTransport:
-        settings = QueueSettings(self._emulator.connection_string, self._name, 10, 1)
+        settings = QueueSettings(
+            connection_string=self._emulator.connection_string,
+            queue_name=self._name,
+            max_messages=10,
+            max_wait_seconds=1,
+        )
         return ServiceBusTransport(settings)
 
     async def send(self, *bodies: str) -> None:
