@@ -24,8 +24,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _turn(item: pytest.Item) -> int:
-    folder = item.path.parent.name
-    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+    turns = (LONGEST_FIRST.index(part) for part in item.path.parts if part in LONGEST_FIRST)
+    return next(turns, len(LONGEST_FIRST))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -90,10 +90,11 @@ class Terminal:
         return done.stdout
 
     async def refused(self, *arguments: str) -> str:
-        """Run a command that is refused, in one line."""
+        """Run a command that is refused, in one line, or in one for each wrong setting."""
         done = await self.try_docflow(*arguments)
         assert done.exit_code != 0, done.output
-        assert len(done.stderr.splitlines()) == 1, done.stderr
+        lines = done.stderr.splitlines()
+        assert len(lines) == 1 or all("setting: " in line for line in lines), done.stderr
         return done.stderr
 
     async def json(self, *arguments: str) -> Any:
