@@ -44,7 +44,7 @@ def test_a_document_type_is_added_by_following_the_recipe(tmp_path: Path) -> Non
         "test_counts[tools.csv-tool-2-1]",
         "test_flags_follow_the_message[tool]",
         "test_an_example_is_a_message_without_unknown_fields[tool]",
-        "test_an_upgraded_database_is_what_the_models_say[sqlite]",
+        "test_an_upgraded_database_matches_the_models[sqlite]",
         "test_fields_of_a_table_are_described[tool]",
         "test_no_contract_differs_from_the_lock",
     ):
