@@ -18,7 +18,7 @@ pytestmark = pytest.mark.chaos
 KILLS = kills(5, 20)
 MOST_KILLS = kills(12, 30)
 """Where too few of the first ones hit an import, more follow."""
-HITS = KILLS / 4
+HITS = KILLS // 4
 ALONE = kills(0, 4)
 """Waves before the first large document: a load that is killed again and again waits longer each
 time, and one that comes later is killed less often."""
@@ -63,6 +63,8 @@ def _waves(chance: random.Random) -> list[list[Document]]:
     documents = [*MIDDLE, *SMALL]
     chance.shuffle(documents)
     waves = [documents[number::MOST_KILLS] for number in range(MOST_KILLS)]
-    for document in LARGE:
-        waves[chance.randrange(ALONE, KILLS)].append(document)
+    # Loads that take long enough to be hit come with early waves and with those that may follow.
+    for number, document in enumerate(LARGE):
+        last = KILLS if number % 2 == 0 else MOST_KILLS
+        waves[chance.randrange(ALONE, last)].append(document)
     return waves
