@@ -1,4 +1,4 @@
-"""case events reach the run of their case: each once, in order, whatever is away meanwhile."""
+"""Case events reach the run of their case: each once, in order, through every outage."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The bridge of the case-events queue at work, and cases that only keep what they are told."""
+"""The bridge of the case-events queue at work, and cases that only record their events."""
 
 import asyncio
 import json
