@@ -9,13 +9,16 @@ from typing import Any, get_type_hints
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+_Attempt = tuple[str | None, str, int]
+
 
 class ScriptedActivities:
     """Stands for every activity of some classes, and records what it is asked.
 
     Activities are named by the last word of their name: `look` is `batches.look`. A call is
     recorded, raises the next failure of that name, waits while the name is held, and returns its
-    result.
+    result. When the server repeats a workflow task that took too long, its local activities run
+    again: such a repeated call is not recorded, and ends as it did before.
 
     Args:
         classes: Classes whose methods are the activities.
@@ -40,11 +43,14 @@ class ScriptedActivities:
             self.fails[name] = list(failures)
         self.held: Any = set(held)
         self.calls: list[str] = []
-        """Names, in order; every attempt counts."""
+        """Names, in order; every attempt counts, once."""
         self.received: dict[str, list[Any]] = defaultdict(list)
         """Input of every attempt, by name."""
         self.working = asyncio.Event()
         """Set when a held activity has begun."""
+        self._expected: dict[str, Any] = {}
+        self._recorded: set[_Attempt] = set()
+        self._ended: dict[_Attempt, Any] = {}
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
@@ -58,15 +64,10 @@ class ScriptedActivities:
         """Whether a call of an activity has to wait."""
         return name in self.held
 
-    async def begin(self, name: str, work: Any) -> None:
-        """Record a call; fail or wait as the test says."""
+    def record(self, name: str, work: Any) -> None:
+        """Keep what an activity is asked."""
         self.calls.append(name)
         self.received[name].append(work)
-        if self.fails.get(name):
-            raise self.fails[name].pop(0)
-        if self.is_held(name):
-            self.working.set()
-            await self.wait(name)
 
     async def wait(self, name: str) -> None:
         """Wait, with heartbeats, until an activity is no longer held."""
@@ -75,26 +76,49 @@ class ScriptedActivities:
                 activity.heartbeat()
             await asyncio.sleep(0.05)
 
+    async def _end_of(self, attempt: _Attempt, name: str, work: Any) -> Any:
+        """What one attempt returns, or the failure that it raises."""
+        if attempt not in self._recorded:
+            self._recorded.add(attempt)
+            self.record(name, work)
+            if self.fails.get(name):
+                return self.fails[name].pop(0)
+        try:
+            if self.is_held(name):
+                self.working.set()
+                await self.wait(name)
+            return await self._result(name, work)
+        except ApplicationError as failure:
+            return failure
+
+    async def _result(self, name: str, work: Any) -> Any:
+        if name not in self.results and self._expected[name] is not type(None):
+            text = f"the test gives no result for the activity {name}: add it to `results`"
+            raise ApplicationError(text, non_retryable=True)
+        result = self.results.get(name)
+        if callable(result):
+            result = result(work)
+        return await result if inspect.isawaitable(result) else result
+
     def _scripted(self, real: Callable[..., Any]) -> Callable[..., Any]:
         full_name = activity._Definition.must_from_callable(real).name
         assert full_name is not None, f"{real.__qualname__} takes any name"
         name = full_name.rpartition(".")[2]
         hints = get_type_hints(real)
-        expected = hints.get("return", type(None))
+        self._expected[name] = hints.get("return", type(None))
 
         async def answer(work: Any) -> Any:
-            await self.begin(name, work)
-            if name not in self.results and expected is not type(None):
-                text = f"the test gives no result for {full_name}: add it to `results`"
-                raise ApplicationError(text, non_retryable=True)
-            result = self.results.get(name)
-            if callable(result):
-                result = result(work)
-            return await result if inspect.isawaitable(result) else result
+            attempt = _this_attempt()
+            if attempt not in self._ended:
+                self._ended[attempt] = await self._end_of(attempt, name, work)
+            ended = self._ended[attempt]
+            if isinstance(ended, BaseException):
+                raise ended
+            return ended
 
         # The worker decodes the input by these.
         (parameter,) = list(inspect.signature(real).parameters)[1:]
-        answer.__annotations__ = {"work": hints[parameter], "return": expected}
+        answer.__annotations__ = {"work": hints[parameter], "return": self._expected[name]}
         return activity.defn(name=full_name)(answer)
 
 
@@ -111,6 +135,11 @@ def scripted(
 def next_of(answers: list[Any]) -> Any:
     """The first of some answers, which is taken off; the last one stays."""
     return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def _this_attempt() -> _Attempt:
+    info = activity.info()
+    return info.workflow_run_id, info.activity_id, info.attempt
 
 
 def _activities_of(each: type) -> list[Callable[..., Any]]:

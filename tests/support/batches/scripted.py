@@ -198,11 +198,11 @@ class ScriptedBatch(ScriptedActivities):
         """Whether a call of an activity has to wait."""
         return name in self.held and not self.held[name].is_set()
 
-    async def begin(self, name: str, work: Any) -> None:
+    def record(self, name: str, work: Any) -> None:
         """Record the inputs of all steps in one list."""
         if isinstance(work, StepInput) and name != "look":
             self.inputs.append(work)
-        await super().begin(name, work)
+        super().record(name, work)
 
     def look(self, work: StepInput) -> PolledDepth:
         """What polling finds."""

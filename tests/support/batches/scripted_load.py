@@ -82,11 +82,11 @@ class ScriptedLoad(ScriptedActivities):
         """Every attempt to give a document up."""
         return self.received["give_up"]
 
-    async def begin(self, name: str, work: Any) -> None:
+    def record(self, name: str, work: Any) -> None:
         """Record the orders of all steps in one list."""
         if name != "give_up":
             self.orders.append(work)
-        await super().begin(name, work)
+        super().record(name, work)
 
     async def wait(self, name: str) -> None:
         """End as the test says when a held step is cancelled."""

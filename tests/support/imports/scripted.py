@@ -98,14 +98,14 @@ class ScriptedImport(ScriptedActivities):
         )
         self.fails |= dict.fromkeys(_HANDLERS, self._failures)
 
-    async def begin(self, name: str, work: Any) -> None:
+    def record(self, name: str, work: Any) -> None:
         """Record what is prepared and handled."""
         if name == "prepare":
             self.prepared.append(work.message)
         if name in _HANDLERS:
             self.handlers.append(f"imports.{name}")
             self.handled.append(work)
-        await super().begin(name, work)
+        super().record(name, work)
 
     async def wait(self, name: str) -> None:
         """Hold the record of a result once only."""
