@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
@@ -22,8 +21,6 @@ from contracts.spreadsheets import (
     Layout,
     LayoutChange,
     Patience,
-    PurgeInput,
-    PurgeResult,
     Reassignment,
     RetentionOrder,
     SpreadsheetProgress,
@@ -32,12 +29,13 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
+from tests.support.scripted import ScriptedActivities
 from tests.support.spreadsheets.scripted import (
     UNMATCHED,
     ScriptedRetention,
     ScriptedSpreadsheet,
-    ScriptedUndo,
     damaged,
+    scripted_undo,
     spreadsheet_order,
     transient,
 )
@@ -194,14 +192,12 @@ CASES: dict[str, Case] = {
     "cancelled-while-processing": Case(
         ScriptedSpreadsheet(held={"process"}), STRAIGHT, _cancel_rows
     ),
-    "damaged-at-the-top": Case(ScriptedSpreadsheet(failures={"analyse": [damaged()]})),
-    "damaged-below": Case(ScriptedSpreadsheet(failures={"stage": [damaged()]})),
+    "damaged-at-the-top": Case(ScriptedSpreadsheet(fails={"analyse": [damaged()]})),
+    "damaged-below": Case(ScriptedSpreadsheet(fails={"stage": [damaged()]})),
     "parked-and-retried": Case(
-        ScriptedSpreadsheet(failures={"process": [transient()]}, errors=1), STRAIGHT, retry
+        ScriptedSpreadsheet(fails={"process": [transient()]}, errors=1), STRAIGHT, retry
     ),
-    "end-not-recorded": Case(
-        ScriptedSpreadsheet(failures={"finish": [transient()]}), STRAIGHT, retry
-    ),
+    "end-not-recorded": Case(ScriptedSpreadsheet(fails={"finish": [transient()]}), STRAIGHT, retry),
     "reminded-and-abandoned": Case(ScriptedSpreadsheet(), {"patience": IN_NO_TIME}),
     "dry-run": Case(ScriptedSpreadsheet(), {"auto_start": True, "dry_run": True}),
 }
@@ -219,7 +215,7 @@ async def _when_undo_parked(handle: Handle) -> None:
 class UndoCase:
     """One way an undo can go."""
 
-    world: ScriptedUndo
+    world: ScriptedActivities
     retry: bool = False
     act: Callable[[Handle], Awaitable[None]] | None = None
     passes: timedelta | None = None
@@ -228,7 +224,7 @@ class UndoCase:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return [self.world.undo]
+        return self.world.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -252,7 +248,7 @@ class UndoCase:
         if self.act is not None:
             await _when_undo_parked(handle)
             await self.act(handle)
-        while self.retry and self.world.attempts < 2:
+        while self.retry and self.world.made("undo") < 2:
             await handle.signal("retry")
             await asyncio.sleep(0.1)
 
@@ -262,36 +258,26 @@ async def _nothing_more(handle: Handle) -> None:
 
 
 UNDO_CASES: dict[str, UndoCase] = {
-    "plain": UndoCase(ScriptedUndo()),
-    "parked-and-retried": UndoCase(ScriptedUndo([transient()]), retry=True),
+    "plain": UndoCase(scripted_undo()),
+    "parked-and-retried": UndoCase(scripted_undo(transient()), retry=True),
     "parked-and-retried-by-update": UndoCase(
-        ScriptedUndo([transient()]),
+        scripted_undo(transient()),
         act=lambda handle: handle.execute_update("retry", Answer(by="ann")),
     ),
     "parked-and-cancelled": UndoCase(
-        ScriptedUndo([transient()]), act=lambda handle: handle.cancel()
+        scripted_undo(transient()), act=lambda handle: handle.cancel()
     ),
     "parked-too-long": UndoCase(
-        ScriptedUndo([transient()]), act=_nothing_more, passes=timedelta(days=31)
+        scripted_undo(transient()), act=_nothing_more, passes=timedelta(days=31)
     ),
     "refused": UndoCase(
-        ScriptedUndo([ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)])
+        scripted_undo(ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True))
     ),
 }
 
 
 async def _has_begun(world: ScriptedRetention) -> bool:
     return bool(world.nows)
-
-
-class _Held(ScriptedRetention):
-    """A purge that takes until it is cancelled."""
-
-    @activity.defn(name="spreadsheets.purge")
-    async def purge(self, work: PurgeInput) -> PurgeResult:
-        while True:
-            activity.heartbeat()
-            await asyncio.sleep(0.05)
 
 
 @dataclass
@@ -324,7 +310,7 @@ class RetentionCase:
 
 
 RETENTION_CASES: dict[str, RetentionCase] = {
-    "cancelled": RetentionCase(_Held([_uuid("1")]), cancel=True),
+    "cancelled": RetentionCase(ScriptedRetention([_uuid("1")], held={"purge"}), cancel=True),
     "nothing-due": RetentionCase(ScriptedRetention([])),
     "three-pages": RetentionCase(
         ScriptedRetention([_uuid(str(n)) for n in range(5)], waiting={_uuid("1")})

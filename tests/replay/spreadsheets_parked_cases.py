@@ -171,14 +171,14 @@ class _Late(ScriptedSpreadsheet):
         super().__init__(**fields)
         self._step, self._failure, self._after = step, failure, after
 
-    async def _called(self, name: str) -> None:
-        if name == self._step and self.calls.count(name) == self._after:
-            self.failures[name] = [self._failure]
-        await super()._called(name)
+    def record(self, name: str, work: Any) -> None:
+        if name == self._step and self.made(name) == self._after:
+            self.fails[name] = [self._failure]
+        super().record(name, work)
 
 
 def _stuck(step: str) -> ScriptedSpreadsheet:
-    return ScriptedSpreadsheet(failures={step: [transient()]})
+    return ScriptedSpreadsheet(fails={step: [transient()]})
 
 
 CASES: dict[str, Case] = {
@@ -196,10 +196,10 @@ CASES: dict[str, Case] = {
     "parked-at-the-top": Case(_stuck("analyse"), STRAIGHT, retry),
     "parked-at-the-rows": Case(_stuck("stage"), STRAIGHT, retry),
     "parked-at-the-report": Case(
-        ScriptedSpreadsheet(failures={"write_report": [transient()]}, errors=1), STRAIGHT, retry
+        ScriptedSpreadsheet(fails={"write_report": [transient()]}, errors=1), STRAIGHT, retry
     ),
     "parked-without-status-row": Case(
-        _Late("record", transient(), after=4, failures={"process": [transient()]}),
+        _Late("record", transient(), after=4, fails={"process": [transient()]}),
         STRAIGHT,
         retry,
     ),
@@ -228,7 +228,7 @@ CASES: dict[str, Case] = {
     "reassigned-by-update": Case(ScriptedSpreadsheet(), act=_reassign),
     "two-answers-at-once": Case(ScriptedSpreadsheet(columns=UNMATCHED), act=_two_at_once),
     "reminder-not-sent": Case(
-        ScriptedSpreadsheet(failures={"notify": [transient()]}), {"patience": IN_NO_TIME}
+        ScriptedSpreadsheet(fails={"notify": [transient()]}), {"patience": IN_NO_TIME}
     ),
     "continued-as-new": Case(
         ScriptedSpreadsheet(columns=UNMATCHED), act=_reassign_often, events_per_run=30

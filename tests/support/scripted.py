@@ -16,7 +16,7 @@ class ScriptedActivities:
     """Stands for every activity of some classes, and records what it is asked.
 
     Activities are named by the last word of their name: `look` is `batches.look`. A call is
-    recorded, raises the next failure of that name, waits while the name is held, and returns its
+    recorded, waits while the name is held, raises the next failure of that name, and returns its
     result. When the server repeats a workflow task that took too long, its local activities run
     again: such a repeated call is not recorded, and ends as it did before.
 
@@ -81,12 +81,12 @@ class ScriptedActivities:
         if attempt not in self._recorded:
             self._recorded.add(attempt)
             self.record(name, work)
-            if self.fails.get(name):
-                return self.fails[name].pop(0)
         try:
             if self.is_held(name):
                 self.working.set()
                 await self.wait(name)
+            if self.fails.get(name):
+                return self.fails[name].pop(0)
             return await self._result(name, work)
         except ApplicationError as failure:
             return failure

@@ -1,15 +1,21 @@
 """Scripted activities of the spreadsheets pipeline, for tests of its workflows."""
 
-import asyncio
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.spreadsheets.analysis import SpreadsheetAnalysis
+from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
+from activities.spreadsheets.notices import SpreadsheetNotices
+from activities.spreadsheets.reports import SpreadsheetReports
+from activities.spreadsheets.retention import SpreadsheetRetentionSteps
+from activities.spreadsheets.rows import SpreadsheetRows
+from activities.spreadsheets.staging import SpreadsheetStaging
+from activities.spreadsheets.undo import SpreadsheetUndoSteps
+from activities.spreadsheets.values import SpreadsheetValues
 from contracts.blobs import BlobRef
 from contracts.errors import INVALID_DECISION, TRANSIENT, UNREADABLE_DOCUMENT
 from contracts.spreadsheets import (
@@ -18,7 +24,6 @@ from contracts.spreadsheets import (
     Analysis,
     AnalysisInput,
     CellSummary,
-    CollectInput,
     ColumnMapping,
     DecideCells,
     ExpiredInput,
@@ -33,20 +38,28 @@ from contracts.spreadsheets import (
     ProcessInput,
     PurgeInput,
     PurgeResult,
-    ReportInput,
     RowCounts,
     SaveColumns,
     SpreadsheetOrder,
     SpreadsheetState,
     Staged,
-    StageInput,
     StatusRecord,
     UndoCounts,
     UndoOrder,
     UndoResult,
     UndoState,
 )
+from tests.support.scripted import ScriptedActivities, scripted
 
+CLASSES = (
+    SpreadsheetLifecycle,
+    SpreadsheetAnalysis,
+    SpreadsheetStaging,
+    SpreadsheetValues,
+    SpreadsheetRows,
+    SpreadsheetReports,
+    SpreadsheetNotices,
+)
 FIELDS = (
     FieldFacts(name="LAST_NAME", required=True),
     FieldFacts(name="FIRST_NAME"),
@@ -104,36 +117,80 @@ def damaged(message: str = "the file is damaged") -> ApplicationError:
     return ApplicationError(message, type=UNREADABLE_DOCUMENT, non_retryable=True)
 
 
-@dataclass
-class ScriptedSpreadsheet:
-    """What the activities find, and what they were asked to do.
+class ScriptedSpreadsheet(ScriptedActivities):
+    """Every activity of an import, with the values that are open.
 
-    Attributes:
+    Args:
         columns: What the analysis finds.
-        values: Open values: those that collecting finds.
+        values: Values that are found open when they are collected.
+        known: Number of values that are found and not open.
         late: Values that each round of rows finds, round by round.
-        failures: Failure of the next call of an activity, by name; taken one by one.
-        held: Activities that wait until `release` is set, by name.
+        errors: Rows with outcome ERROR in each round.
+        fails: Failures of the next calls, by name.
+        held: Activities that do not end before the name is taken away.
     """
 
-    columns: Sequence[ColumnMapping] = MATCHED
-    values: Sequence[str] = ()
-    known: int = 3
-    late: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
-    failures: dict[str, list[Exception]] = field(default_factory=dict[str, list[Exception]])
-    held: set[str] = field(default_factory=set[str])
-    release: asyncio.Event = field(default_factory=asyncio.Event)
-    calls: list[str] = field(default_factory=list[str])
-    records: list[StatusRecord] = field(default_factory=list[StatusRecord])
-    saved: list[SaveColumns] = field(default_factory=list[SaveColumns])
-    decided: list[DecideCells] = field(default_factory=list[DecideCells])
-    processed: list[ProcessInput] = field(default_factory=list[ProcessInput])
-    finished: list[Finishing] = field(default_factory=list[Finishing])
-    notices: list[Notice] = field(default_factory=list[Notice])
-    layouts: list[Layout] = field(default_factory=list[Layout])
-    errors: int = 0
-    on_call: Callable[[str], None] = lambda name: None
-    _open: dict[int, str] = field(default_factory=dict[int, str])
+    def __init__(
+        self,
+        columns: Sequence[ColumnMapping] = MATCHED,
+        values: Sequence[str] = (),
+        known: int = 3,
+        late: Iterable[Sequence[str]] = (),
+        errors: int = 0,
+        fails: Mapping[str, Iterable[BaseException]] | None = None,
+        held: Iterable[str] = (),
+    ) -> None:
+        self._columns = tuple(columns)
+        self._values = values
+        self._known = known
+        self._late = list(late)
+        self._errors = errors
+        self._open: dict[int, str] = {}
+        self.records: list[StatusRecord] = []
+        """Transitions that could be recorded."""
+        self.decided: list[DecideCells] = []
+        """Decisions that were taken."""
+        self._rounds = 0
+        super().__init__(
+            *CLASSES,
+            results={
+                "record": self.records.append,
+                "finish": lambda finishing: finishing.result.counts,
+                "analyse": self._analyse,
+                "stage": Staged(rows=BlobRef(name="spreadsheets/x/rows", size=5), total=10),
+                "collect_values": lambda work: self._find(self._values),
+                "decide_cells": self._decide,
+                "process": self._process,
+                "write_report": BlobRef(name="spreadsheets/x/report.xlsx", size=3),
+            },
+            fails=fails,
+            held=held,
+        )
+
+    @property
+    def saved(self) -> list[SaveColumns]:
+        """Column mappings that were to be saved, every attempt."""
+        return self.received["save_columns"]
+
+    @property
+    def processed(self) -> list[ProcessInput]:
+        """Rounds of rows, every attempt."""
+        return self.received["process"]
+
+    @property
+    def finished(self) -> list[Finishing]:
+        """Ends that were to be recorded, every attempt."""
+        return self.received["finish"]
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Notices that were to be sent, every attempt."""
+        return self.received["notify"]
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """Layouts that rows were to be staged with, every attempt."""
+        return [work.layout for work in self.received["stage"]]
 
     @property
     def states(self) -> list[SpreadsheetState]:
@@ -152,75 +209,16 @@ class ScriptedSpreadsheet:
         assert numbers == sorted(numbers)
         assert all(record.state not in FINAL for record in self.records)
 
-    async def _called(self, name: str) -> None:
-        self.calls.append(name)
-        self.on_call(name)
-        if name in self.held:
-            beating = asyncio.create_task(self._beat())
-            try:
-                await self.release.wait()
-            finally:
-                beating.cancel()
-        if self.failures.get(name):
-            raise self.failures[name].pop(0)
-
-    async def _beat(self) -> None:
-        while not activity.info().is_local:
-            activity.heartbeat()
-            await asyncio.sleep(0.05)
-
-    def _summary(self) -> CellSummary:
-        first = tuple(
-            OpenValue(id=id, field="EVENT_CATEGORY_NAME", value=value, rows=1)
-            for id, value in sorted(self._open.items())
-        )
-        return CellSummary(total=self.known + len(first), open=len(first), first_open=first[:50])
-
-    def _find(self, values: Sequence[str]) -> None:
-        for value in values:
-            self._open[len(self._open) + 1 + 100 * len(self.processed)] = value
-
-    @activity.defn(name="spreadsheets.begin")
-    async def begin(self, order: SpreadsheetOrder) -> None:
-        await self._called("begin")
-
-    @activity.defn(name="spreadsheets.record")
-    async def record(self, record: StatusRecord) -> None:
-        await self._called("record")
-        self.records.append(record)
-
-    @activity.defn(name="spreadsheets.finish")
-    async def finish(self, finishing: Finishing) -> RowCounts:
-        await self._called("finish")
-        self.finished.append(finishing)
-        return finishing.result.counts
-
-    @activity.defn(name="spreadsheets.save_columns")
-    async def save_columns(self, save: SaveColumns) -> None:
-        await self._called("save_columns")
-        self.saved.append(save)
-
-    @activity.defn(name="spreadsheets.analyse")
-    async def analyse(self, work: AnalysisInput) -> Analysis:
-        await self._called("analyse")
+    def _analyse(self, work: AnalysisInput) -> Analysis:
         layout = work.layout.model_copy(update={"header_line": work.layout.header_line or 1})
-        return Analysis(layout=layout, columns=tuple(self.columns), fields=FIELDS)
+        return Analysis(layout=layout, columns=self._columns, fields=FIELDS)
 
-    @activity.defn(name="spreadsheets.stage")
-    async def stage(self, work: StageInput) -> Staged:
-        await self._called("stage")
-        self.layouts.append(work.layout)
-        return Staged(rows=BlobRef(name="spreadsheets/x/rows", size=5), total=10)
-
-    @activity.defn(name="spreadsheets.collect_values")
-    async def collect_values(self, work: CollectInput) -> CellSummary:
-        await self._called("collect_values")
-        self._find(self.values)
+    def _find(self, values: Sequence[str]) -> CellSummary:
+        for value in values:
+            self._open[len(self._open) + 1 + 100 * self._rounds] = value
         return self._summary()
 
-    @activity.defn(name="spreadsheets.decide_cells")
-    async def decide_cells(self, decide: DecideCells) -> CellSummary:
-        await self._called("decide_cells")
+    def _decide(self, decide: DecideCells) -> CellSummary:
         unknown = [d.id for d in decide.decisions if d.target_id == 404]
         if unknown:
             raise ApplicationError(
@@ -233,85 +231,73 @@ class ScriptedSpreadsheet:
         self.decided.append(decide)
         return self._summary()
 
-    @activity.defn(name="spreadsheets.process")
-    async def process(self, work: ProcessInput) -> Processed:
-        await self._called("process")
-        self.processed.append(work)
-        late = self.late.pop(0) if self.late else ()
-        self._find(late)
-        counts = COUNTS.model_copy(update={"error": self.errors})
-        return Processed(counts=counts, parked=len(self._open), cells=self._summary())
+    def _process(self, work: ProcessInput) -> Processed:
+        self._rounds += 1
+        cells = self._find(self._late.pop(0) if self._late else ())
+        counts = COUNTS.model_copy(update={"error": self._errors})
+        return Processed(counts=counts, parked=len(self._open), cells=cells)
 
-    @activity.defn(name="spreadsheets.write_report")
-    async def write_report(self, work: ReportInput) -> BlobRef | None:
-        await self._called("write_report")
-        return BlobRef(name="spreadsheets/x/report.xlsx", size=3)
-
-    @activity.defn(name="spreadsheets.notify")
-    async def notify(self, notice: Notice) -> None:
-        await self._called("notify")
-        self.notices.append(notice)
-
-    def activities(self) -> list[Callable[..., Any]]:
-        """For a worker."""
-        return [
-            self.begin,
-            self.record,
-            self.finish,
-            self.save_columns,
-            self.analyse,
-            self.stage,
-            self.collect_values,
-            self.decide_cells,
-            self.process,
-            self.write_report,
-            self.notify,
-        ]
+    def _summary(self) -> CellSummary:
+        first = tuple(
+            OpenValue(id=id, field="EVENT_CATEGORY_NAME", value=value, rows=1)
+            for id, value in sorted(self._open.items())
+        )
+        return CellSummary(total=self._known + len(first), open=len(first), first_open=first[:50])
 
 
-@dataclass
-class ScriptedUndo:
-    """The undo activity."""
-
-    failures: list[Exception] = field(default_factory=list[Exception])
-    attempts: int = 0
-
-    @activity.defn(name="spreadsheets.undo")
-    async def undo(self, order: UndoOrder) -> UndoResult:
-        self.attempts += 1
-        if self.failures:
-            raise self.failures.pop(0)
-        counts = UndoCounts(deleted=7, restored=2, left_alone=1)
-        return UndoResult(uuid=order.uuid, state=UndoState.UNDONE, counts=counts)
+def scripted_undo(*failures: BaseException) -> ScriptedActivities:
+    """The undo of an import, which raises these failures first."""
+    return scripted(SpreadsheetUndoSteps, results={"undo": _undone}, fails={"undo": failures})
 
 
-@dataclass
-class ScriptedRetention:
-    """The retention activities, over a list of imports that are due."""
+def _undone(order: UndoOrder) -> UndoResult:
+    counts = UndoCounts(deleted=7, restored=2, left_alone=1)
+    return UndoResult(uuid=order.uuid, state=UndoState.UNDONE, counts=counts)
 
-    due: list[str]
-    waiting: set[str] = field(default_factory=set[str])
-    purged: list[str] = field(default_factory=list[str])
-    nows: set[datetime] = field(default_factory=set[datetime])
-    stuck: bool = False
 
-    @activity.defn(name="spreadsheets.expired")
-    async def expired(self, work: ExpiredInput) -> ExpiredPage:
-        self.nows.add(work.now)
+class ScriptedRetention(ScriptedActivities):
+    """The retention activities, over a list of imports that are due.
+
+    Args:
+        due: Imports that can be removed, the oldest first.
+        waiting: Those of them whose run is open.
+        stuck: Nothing is ever removed.
+        held: Activities that do not end before they are cancelled.
+    """
+
+    def __init__(
+        self,
+        due: Iterable[str] = (),
+        waiting: Iterable[str] = (),
+        stuck: bool = False,
+        held: Iterable[str] = (),
+    ) -> None:
+        self.due = list(due)
+        self.purged: list[str] = []
+        self._waiting = set(waiting)
+        self._stuck = stuck
+        super().__init__(
+            SpreadsheetRetentionSteps,
+            results={
+                "expired": self._expired,
+                "purge": self._purge,
+                "purge_leftovers": PurgeResult(journals=2, uploads=1),
+            },
+            held=held,
+        )
+
+    @property
+    def nows(self) -> set[datetime]:
+        """Moments at which the run looked for imports that are due."""
+        return {work.now for work in self.received["expired"]}
+
+    def _expired(self, work: ExpiredInput) -> ExpiredPage:
         page = tuple(self.due[: work.order.page])
-        return ExpiredPage(uuids=page, waiting=tuple(u for u in page if u in self.waiting))
+        return ExpiredPage(uuids=page, waiting=tuple(u for u in page if u in self._waiting))
 
-    @activity.defn(name="spreadsheets.purge")
-    async def purge(self, work: PurgeInput) -> PurgeResult:
-        if self.stuck:
+    def _purge(self, work: PurgeInput) -> PurgeResult:
+        if self._stuck:
             return PurgeResult()
         self.purged += work.uuids
         self.due = [uuid for uuid in self.due if uuid not in work.uuids]
         return PurgeResult(purged=len(work.uuids))
-
-    @activity.defn(name="spreadsheets.purge_leftovers")
-    async def purge_leftovers(self, work: ExpiredInput) -> PurgeResult:
-        return PurgeResult(journals=2, uploads=1)
-
-    def activities(self) -> list[Callable[..., Any]]:
-        return [self.expired, self.purge, self.purge_leftovers]

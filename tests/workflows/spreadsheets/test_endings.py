@@ -52,7 +52,7 @@ async def test_temporals_own_cancel_is_recorded_too(spreadsheets: SpreadsheetRun
 async def test_a_damaged_file_fails_with_the_reason(
     spreadsheets: SpreadsheetRuns, step: str
 ) -> None:
-    world = ScriptedSpreadsheet(failures={step: [damaged("the file is damaged at row 9")]})
+    world = ScriptedSpreadsheet(fails={step: [damaged("the file is damaged at row 9")]})
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         with pytest.raises(WorkflowFailureError) as failure:
             await handle.result()
@@ -66,10 +66,10 @@ async def test_a_damaged_file_fails_with_the_reason(
 async def test_damage_that_shows_while_a_person_maps_fails_at_once(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet(held={"stage"}, failures={"stage": [damaged()]})
+    world = ScriptedSpreadsheet(held={"stage"}, fails={"stage": [damaged()]})
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
-        world.release.set()
+        world.held.clear()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
     assert world.states == [S.UPLOADED, S.COLUMN_MAPPING, S.FAILED]
@@ -81,7 +81,7 @@ async def test_damage_that_shows_while_a_person_maps_fails_at_once(
 async def test_a_step_that_cannot_be_done_parks_and_goes_on(
     spreadsheets: SpreadsheetRuns, step: str
 ) -> None:
-    world = ScriptedSpreadsheet(failures={step: [transient()]}, errors=1)
+    world = ScriptedSpreadsheet(fails={step: [transient()]}, errors=1)
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         status = await status_when(handle, lambda s: s.reason is not None)
         assert status.reason == "the database is unavailable"
@@ -95,7 +95,7 @@ async def test_a_step_that_cannot_be_done_parks_and_goes_on(
 
 
 async def test_an_end_that_cannot_be_recorded_waits(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet(failures={"finish": [transient()]})
+    world = ScriptedSpreadsheet(fails={"finish": [transient()]})
     async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
         await status_when(handle, lambda s: s.reason is not None)
         await handle.signal("retry")

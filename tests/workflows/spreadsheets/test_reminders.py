@@ -77,7 +77,7 @@ async def test_an_answer_after_months_is_taken(spreadsheets: SpreadsheetRuns, se
 async def test_a_reminder_that_cannot_be_sent_stops_nothing(
     spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
-    world = ScriptedSpreadsheet(failures={"notify": [transient("no mail server")]})
+    world = ScriptedSpreadsheet(fails={"notify": [transient("no mail server")]})
     async with spreadsheets.running(world, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await server.skip(handle, timedelta(days=4))

@@ -151,7 +151,7 @@ async def test_another_layout_is_read_and_rows_are_put_aside_again(
         change = LayoutChange(by="ann", layout=Layout(sheet="Second"), expected_version=1)
         answer = await tell(handle, "change_layout", change)
         assert answer.version == 2
-        world.failures["analyse"] = [damaged("there is no sheet 'Third'")]
+        world.fails["analyse"] = [damaged("there is no sheet 'Third'")]
         change = LayoutChange(by="ann", layout=Layout(sheet="Third"))
         refusal = await refusal_of(handle, "change_layout", change)
         assert (refusal.type, refusal.message) == (INVALID_DECISION, "there is no sheet 'Third'")

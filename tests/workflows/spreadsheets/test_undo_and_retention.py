@@ -1,4 +1,4 @@
-"""ScriptedUndo imports, and removing what is kept no longer, with every activity scripted."""
+"""Undoing imports, and removing what is kept no longer, with every activity scripted."""
 
 import uuid
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from contracts.spreadsheets import (
 from tests.support.spreadsheets.scripted import (
     ScriptedRetention,
     ScriptedSpreadsheet,
-    ScriptedUndo,
+    scripted_undo,
     spreadsheet_order,
     transient,
 )
@@ -55,16 +55,16 @@ async def _undo(server: Any, queue: str) -> WorkflowHandle[Any, UndoResult]:
 
 @pytest.mark.cached
 async def test_an_import_is_undone(server: Any, run_worker: Any) -> None:
-    world, queue = ScriptedUndo(), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
+    world, queue = scripted_undo(), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], world.activities()):
         result = await (await _undo(server, queue)).result()
     assert (result.state, result.counts.left_alone) == (UndoState.UNDONE, 1)
 
 
 async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_worker: Any) -> None:
     refusal = ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)
-    world, queue = ScriptedUndo([refusal]), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
+    world, queue = scripted_undo(refusal), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], world.activities()):
         with pytest.raises(WorkflowFailureError) as failure:
             await (await _undo(server, queue)).result()
     assert isinstance(failure.value.cause, ActivityError)
@@ -73,8 +73,8 @@ async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_work
 
 @pytest.mark.parametrize("way", ["update", "signal"])
 async def test_an_undo_that_cannot_go_on_parks(server: Any, run_worker: Any, way: str) -> None:
-    world, queue = ScriptedUndo([transient()]), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetUndo], [world.undo]):
+    world, queue = scripted_undo(transient()), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], world.activities()):
         handle = await _undo(server, queue)
 
         async def parked() -> bool:
@@ -87,7 +87,7 @@ async def test_an_undo_that_cannot_go_on_parks(server: Any, run_worker: Any, way
         else:
             await handle.signal("retry")
         assert (await handle.result()).state is UndoState.UNDONE
-    assert world.attempts == 2
+    assert world.made("undo") == 2
 
 
 async def _retain(server: Any, queue: str, order: RetentionOrder) -> PurgeResult:
