@@ -41,16 +41,16 @@ async def _cases(folder: Path) -> AsyncGenerator[BatchInstallation]:
     async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
         client = await connect(server.address)
         async with (
-            batch_installation(client, folder, "batches", timings=UNPOLLED) as world,
+            batch_installation(client, folder, "batches", timings=UNPOLLED) as installation,
             Worker(
                 client,
                 task_queue="batches",
                 workflows=[CaseQueue, BatchLifecycle],
-                activities=world.activities(),
+                activities=installation.activities(),
                 max_cached_workflows=2_000,
             ),
         ):
-            yield world
+            yield installation
 
 
 async def events(folder: Path) -> Table:
@@ -58,21 +58,21 @@ async def events(folder: Path) -> Table:
     table = Table("One case, many events", ("events", "events/s", "runs", "longest history"))
     keys = keys_of(1, IN_LINE)
     stream = itertools.cycle(event for key in keys for event in (started(key), finished(key)))
-    async with _cases(folder) as world:
-        world.ends = False
+    async with _cases(folder) as installation:
+        installation.ends = False
         began = time.monotonic()
         room = asyncio.Semaphore(AT_ONCE)
 
         async def tell(event: CaseEvent) -> None:
             async with room:
-                await world.tell(event)
+                await installation.tell(event)
 
         await asyncio.gather(*map(tell, itertools.islice(stream, EVENTS)))
         took = time.monotonic() - began
         lengths: list[int] = []
         query = f'WorkflowId = "{keys[0].case_workflow_id}"'
-        async for run in world.client.list_workflows(query):
-            handle = world.client.get_workflow_handle(run.id, run_id=run.run_id)
+        async for run in installation.client.list_workflows(query):
+            handle = installation.client.get_workflow_handle(run.id, run_id=run.run_id)
             lengths.append(len((await handle.fetch_history()).events))
     table.add(f"{EVENTS:,}", f"{EVENTS / took:.0f}", f"{len(lengths)}", f"{max(lengths):,} events")
     table.notes.append("Temporal ends a run at 51,200 events of history.")
@@ -83,16 +83,16 @@ async def orders(folder: Path, cases: int) -> Table:
     """Every batch is loaded once, in its order, whatever order its events come in."""
     columns = ("cases", "batches", "cases in order", "functions made", "s", "batches/s")
     table = Table("Events in any order, a third of them twice", columns)
-    async with _cases(folder) as world:
+    async with _cases(folder) as installation:
         began = time.monotonic()
-        keys = await tell_shuffled(world, random.Random(7), cases=cases, batches=BATCHES)
-        await eventually(lambda: all_complete(world, keys), seconds=TIMEOUT, pause=0.5)
+        keys = await tell_shuffled(installation, random.Random(7), cases=cases, batches=BATCHES)
+        await eventually(lambda: all_complete(installation, keys), seconds=TIMEOUT, pause=0.5)
         took = time.monotonic() - began
         in_order = sum(
-            [key for key in world.order if key.case_id == case] == keys_of(case, BATCHES)
+            [key for key in installation.order if key.case_id == case] == keys_of(case, BATCHES)
             for case in {key.case_id for key in keys}
         )
-        made = world.cloud.calls["clone"]
+        made = installation.cloud.calls["clone"]
     figures = (cases, len(keys), in_order, made)
     table.add(*(f"{figure:,}" for figure in figures), f"{took:.0f}", f"{len(keys) / took:.1f}")
     return table

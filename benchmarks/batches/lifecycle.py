@@ -69,12 +69,12 @@ async def compare(folder: Path, rounds: int) -> Table:
         ],
     )
     for latency in LATENCIES:
-        async with _opened(folder / f"{latency}", latency) as (world, cloud, plan):
+        async with _opened(folder / f"{latency}", latency) as (installation, cloud, plan):
             bare: list[float] = []
             ours: list[float] = []
             for _ in range(rounds):
                 bare.append(await _timed(_bare(cloud, plan, _key())))
-                ours.append(await _timed(_by_workflow(world, _key())))
+                ours.append(await _timed(_by_workflow(installation, _key())))
         ratio = middle(ours) / middle(bare)
         table.add(f"{latency * 1000:.0f} ms", spread(bare, 2), spread(ours, 2), f"{ratio:.2f}")
         table.notes.append(f"{latency * 1000:.0f} ms: {at_most(ratio, TARGET)}")
@@ -94,18 +94,20 @@ async def _opened(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
         )
         client = await connect(server.address)
-        world = await stack.enter_async_context(batch_installation(client, folder, "batches"))
+        installation = await stack.enter_async_context(
+            batch_installation(client, folder, "batches")
+        )
         for one in (clients.sqs, clients.sns, clients.lambda_, clients.iam):
             _slow_down(one, latency)
         cloud = Cloud.over(clients)
-        plan = world.resources.plan.model_copy(
+        plan = installation.resources.plan.model_copy(
             update={
                 "topic_arn": installed.topic_arn,
                 "source_function": installed.source_function,
             }
         )
         batches = replace(
-            world.resources,
+            installation.resources,
             plan=plan,
             queues=cloud.queues,
             topic=cloud.topic,
@@ -117,10 +119,10 @@ async def _opened(
                 client,
                 task_queue="batches",
                 workflows=[BatchLifecycle],
-                activities=activities_of(*BATCHES.activities(world.common, batches)),
+                activities=activities_of(*BATCHES.activities(installation.common, batches)),
             )
         )
-        yield world, cloud, plan
+        yield installation, cloud, plan
 
 
 def _slow_down(client: Any, latency: float) -> None:
@@ -178,11 +180,11 @@ async def _bare(cloud: Cloud, plan: BatchPlan, key: BatchKey) -> None:
     await cloud.queues.delete_queue(names.dead_letters, owner)
 
 
-async def _by_workflow(world: BatchInstallation, key: BatchKey) -> None:
+async def _by_workflow(installation: BatchInstallation, key: BatchKey) -> None:
     from tests.support.batches.scripted import ended, finished, started
 
-    await world.store.note(key.case_id, [started(key), finished(key), ended(key)])
-    await world.client.execute_workflow(
+    await installation.store.note(key.case_id, [started(key), finished(key), ended(key)])
+    await installation.client.execute_workflow(
         BatchLifecycle.run,
         BatchOrder(key=key, timings=QUICK, notify=False),
         id=key.workflow_id,

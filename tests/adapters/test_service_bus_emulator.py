@@ -48,7 +48,7 @@ UNUSED = iter(QUEUES[:17])
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def bench() -> AsyncIterator[EmulatorClients]:
+async def clients() -> AsyncIterator[EmulatorClients]:
     async with open_clients(*QUEUES) as running:
         yield running
 
@@ -60,7 +60,7 @@ def queue() -> str:
 
 
 async def test_everything_a_sender_sets_arrives_as_it_was(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
     identifier = uuid4()
     message = ServiceBusMessage(
@@ -82,8 +82,8 @@ async def test_everything_a_sender_sets_arrives_as_it_was(
         },
     )
     before = datetime.now(UTC)
-    await bench.sender(queue).send_messages(message)
-    receiver = bench.receiver(queue)
+    await clients.sender(queue).send_messages(message)
+    receiver = clients.receiver(queue)
     received = await receive_one(receiver)
     assert b"".join(received.body) == b"\x00\xffbody"
     assert received.message_id == "m-1"
@@ -109,16 +109,16 @@ async def test_everything_a_sender_sets_arrives_as_it_was(
     await receiver.complete_message(received)
     with pytest.raises(MessageAlreadySettled):
         await receiver.complete_message(received)
-    assert bench.counts(queue) == {}
+    assert clients.counts(queue) == {}
 
 
-async def test_values_and_sequences_are_bodies_too(bench: EmulatorClients, queue: str) -> None:
-    sender = bench.sender(queue)
+async def test_values_and_sequences_are_bodies_too(clients: EmulatorClients, queue: str) -> None:
+    sender = clients.sender(queue)
     await sender.send_messages(
         AmqpAnnotatedMessage(value_body={"key": [1, "two"]}, header=AmqpMessageHeader(priority=7))
     )
     await sender.send_messages(AmqpAnnotatedMessage(sequence_body=[[1, 2], ["three"]]))
-    value, sequence = await receive(bench.receiver(queue), 2)
+    value, sequence = await receive(clients.receiver(queue), 2)
     assert value.body == {b"key": [1, b"two"]}
     assert value.raw_amqp_message.header is not None
     assert value.raw_amqp_message.header.priority == 7
@@ -126,75 +126,77 @@ async def test_values_and_sequences_are_bodies_too(bench: EmulatorClients, queue
 
 
 async def test_a_batch_arrives_in_order_with_numbers_in_sequence(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
     sent = [ServiceBusMessage(f"{i}", message_id=f"id-{i}") for i in range(250)]
-    await bench.sender(queue).send_messages(sent)
-    receiver = bench.receiver(queue)
+    await clients.sender(queue).send_messages(sent)
+    receiver = clients.receiver(queue)
     messages = await receive(receiver, 250)
     assert bodies(messages) == [f"{i}" for i in range(250)]
     assert [message.message_id for message in messages] == [f"id-{i}" for i in range(250)]
     assert [message.sequence_number for message in messages] == list(range(1, 251))
-    assert bench.counts(queue) == {"locked": 250}
+    assert clients.counts(queue) == {"locked": 250}
     await complete(receiver, messages)
-    assert bench.counts(queue) == {}
+    assert clients.counts(queue) == {}
 
 
 async def test_messages_larger_than_a_frame_arrive_whole(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
     payloads = [os.urandom(200_000), os.urandom(65_536), b"small"]
-    sender = bench.sender(queue)
+    sender = clients.sender(queue)
     for payload in payloads:
         await sender.send_messages(ServiceBusMessage(payload))
     with pytest.raises(MessageSizeExceededError):
         await sender.send_messages(ServiceBusMessage(b"x" * 300_000))
-    receiver = bench.receiver(queue)
+    receiver = clients.receiver(queue)
     messages = await receive(receiver, 3)
     assert [b"".join(message.body) for message in messages] == payloads
     await complete(receiver, messages)
-    assert bench.counts(queue) == {}
+    assert clients.counts(queue) == {}
 
 
 async def test_an_empty_queue_keeps_a_receiver_waiting_and_no_longer(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
     start = time.monotonic()
-    assert await bench.receiver(queue).receive_messages(5, max_wait_time=0.8) == []
+    assert await clients.receiver(queue).receive_messages(5, max_wait_time=0.8) == []
     assert 0.7 < time.monotonic() - start < 3
 
 
-async def test_a_waiting_receiver_gets_what_is_sent(bench: EmulatorClients, queue: str) -> None:
-    receiver = bench.receiver(queue)
+async def test_a_waiting_receiver_gets_what_is_sent(clients: EmulatorClients, queue: str) -> None:
+    receiver = clients.receiver(queue)
     waiting = asyncio.create_task(receive_one(receiver))
-    await bench.send(queue, "wanted")
+    await clients.send(queue, "wanted")
     message = await asyncio.wait_for(waiting, 60)
     assert str(message) == "wanted"
     await receiver.complete_message(message)
 
 
-async def test_an_abandoned_message_is_delivered_again(bench: EmulatorClients, queue: str) -> None:
-    await bench.send(queue, "again")
-    receiver = bench.receiver(queue)
+async def test_an_abandoned_message_is_delivered_again(
+    clients: EmulatorClients, queue: str
+) -> None:
+    await clients.send(queue, "again")
+    receiver = clients.receiver(queue)
     for deliveries in range(3):
         message = await receive_one(receiver)
         assert message.delivery_count == deliveries
         await receiver.abandon_message(message)
     await receiver.complete_message(await receive_one(receiver))
-    assert bench.counts(queue) == {}
+    assert clients.counts(queue) == {}
 
 
 async def test_a_dead_letter_keeps_its_reason_and_its_properties(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
     sent = ServiceBusMessage("bad", application_properties={"kept": "yes"})
-    await bench.sender(queue).send_messages(sent)
-    receiver = bench.receiver(queue)
+    await clients.sender(queue).send_messages(sent)
+    receiver = clients.receiver(queue)
     await receiver.dead_letter_message(
         await receive_one(receiver), reason="Malformed", error_description="no task_id: add it"
     )
-    assert bench.counts(queue) == {"dead_letter": 1}
-    receiver = bench.dead_letters(queue)
+    assert clients.counts(queue) == {"dead_letter": 1}
+    receiver = clients.dead_letters(queue)
     message = await receive_one(receiver)
     assert str(message) == "bad"
     assert message.dead_letter_reason == "Malformed"
@@ -204,40 +206,40 @@ async def test_a_dead_letter_keeps_its_reason_and_its_properties(
     assert message.application_properties[b"kept"] == b"yes"
     await receiver.abandon_message(message)
     await receiver.complete_message(await receive_one(receiver))
-    assert bench.counts(queue) == {}
+    assert clients.counts(queue) == {}
 
 
 async def test_a_dead_letter_needs_no_reason_and_cannot_die_again(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
-    await bench.send(queue, "bad")
-    receiver = bench.receiver(queue)
+    await clients.send(queue, "bad")
+    receiver = clients.receiver(queue)
     await receiver.dead_letter_message(await receive_one(receiver))
-    receiver = bench.dead_letters(queue)
+    receiver = clients.dead_letters(queue)
     message = await receive_one(receiver)
     assert (message.dead_letter_reason, message.application_properties) == (None, None)
     with pytest.raises(ServiceBusError, match="cannot be dead-lettered again"):
         await receiver.dead_letter_message(message, reason="again")
 
 
-async def test_too_many_deliveries_end_in_the_dead_letters(bench: EmulatorClients) -> None:
-    await bench.send("twice", "poison")
-    receiver = bench.receiver("twice")
+async def test_too_many_deliveries_end_in_the_dead_letters(clients: EmulatorClients) -> None:
+    await clients.send("twice", "poison")
+    receiver = clients.receiver("twice")
     for _ in range(2):
         await receiver.abandon_message(await receive_one(receiver))
-    assert bench.counts("twice") == {"dead_letter": 1}
-    message = await receive_one(bench.dead_letters("twice"))
+    assert clients.counts("twice") == {"dead_letter": 1}
+    message = await receive_one(clients.dead_letters("twice"))
     assert message.dead_letter_reason == "MaxDeliveryCountExceeded"
 
 
 async def test_a_deferred_message_is_received_by_its_number(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
-    await bench.send(queue, "one", "two", "three")
-    receiver = bench.receiver(queue)
+    await clients.send(queue, "one", "two", "three")
+    receiver = clients.receiver(queue)
     for message in await receive(receiver, 3):
         await receiver.defer_message(message)
-    assert bench.counts(queue) == {"deferred": 3}
+    assert clients.counts(queue) == {"deferred": 3}
     one, two = await receiver.receive_deferred_messages([1, 2])
     assert (str(one), str(two)) == ("one", "two")
     assert one.locked_until_utc is not None
@@ -251,15 +253,15 @@ async def test_a_deferred_message_is_received_by_its_number(
     await receiver.complete_message(three)
     with pytest.raises(MessageNotFoundError):
         await receiver.receive_deferred_messages(1)
-    buried = await receive_one(bench.dead_letters(queue))
+    buried = await receive_one(clients.dead_letters(queue))
     assert (buried.dead_letter_reason, str(buried)) == ("late", "two")
 
 
-async def test_peeking_takes_nothing(bench: EmulatorClients, queue: str) -> None:
-    sender = await bench.send(queue, "a", "b", "c")
+async def test_peeking_takes_nothing(clients: EmulatorClients, queue: str) -> None:
+    sender = await clients.send(queue, "a", "b", "c")
     later = datetime.now(UTC) + timedelta(hours=1)
     await sender.schedule_messages(ServiceBusMessage("d"), later)
-    receiver = bench.receiver(queue)
+    receiver = clients.receiver(queue)
     await receiver.defer_message(await receive_one(receiver))
     peeked = await receiver.peek_messages(10, sequence_number=1)
     assert bodies(peeked) == ["a", "b", "c", "d"]
@@ -271,12 +273,12 @@ async def test_peeking_takes_nothing(bench: EmulatorClients, queue: str) -> None
     ]
     assert bodies(await receiver.peek_messages(1, sequence_number=2)) == ["b"]
     assert await receiver.peek_messages(10, sequence_number=5) == []
-    assert bench.counts(queue) == {"active": 2, "deferred": 1, "scheduled": 1}
+    assert clients.counts(queue) == {"active": 2, "deferred": 1, "scheduled": 1}
 
 
-async def test_an_expired_lock_gives_the_message_to_the_next_one(bench: EmulatorClients) -> None:
-    await bench.send("short-1", "slow")
-    first, second = bench.receiver("short-1"), bench.receiver("short-1")
+async def test_an_expired_lock_gives_the_message_to_the_next_one(clients: EmulatorClients) -> None:
+    await clients.send("short-1", "slow")
+    first, second = clients.receiver("short-1"), clients.receiver("short-1")
     held = await receive_one(first)
     start = time.monotonic()
     again = await receive_one(second)
@@ -285,12 +287,12 @@ async def test_an_expired_lock_gives_the_message_to_the_next_one(bench: Emulator
     with pytest.raises(MessageLockLostError):
         await first.complete_message(held)
     await second.complete_message(again)
-    assert bench.counts("short-1") == {}
+    assert clients.counts("short-1") == {}
 
 
-async def test_the_broker_itself_refuses_a_lost_lock(bench: EmulatorClients) -> None:
-    await bench.send("short-2", "slow")
-    receiver = bench.receiver("short-2")
+async def test_the_broker_itself_refuses_a_lost_lock(clients: EmulatorClients) -> None:
+    await clients.send("short-2", "slow")
+    receiver = clients.receiver("short-2")
     held = await receive_one(receiver)
     again = await receive_one(receiver)
     # The client would not even ask once its own clock says that the lock is over.
@@ -300,13 +302,13 @@ async def test_the_broker_itself_refuses_a_lost_lock(bench: EmulatorClients) -> 
     with pytest.raises(MessageLockLostError):
         await receiver.renew_message_lock(held)
     await receiver.complete_message(again)
-    assert bench.counts("short-2") == {}
+    assert clients.counts("short-2") == {}
 
 
-async def test_a_renewed_lock_outlives_its_time(bench: EmulatorClients) -> None:
-    await bench.send("renewed", "manual", "automatic")
+async def test_a_renewed_lock_outlives_its_time(clients: EmulatorClients) -> None:
+    await clients.send("renewed", "manual", "automatic")
     async with AutoLockRenewer() as renewer:
-        receiver = bench.receiver("renewed")
+        receiver = clients.receiver("renewed")
         manual, automatic = await receive(receiver, 2)
         first_end = manual.locked_until_utc
         assert first_end is not None
@@ -317,56 +319,56 @@ async def test_a_renewed_lock_outlives_its_time(bench: EmulatorClients) -> None:
         assert await receiver.receive_messages(1, max_wait_time=2.5) == []
         assert datetime.now(UTC) > first_end
         await complete(receiver, [manual, automatic])
-    assert bench.counts("renewed") == {}
+    assert clients.counts("renewed") == {}
 
 
 async def test_scheduled_messages_wait_and_can_be_cancelled(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
-    sender = bench.sender(queue)
+    sender = clients.sender(queue)
     soon = datetime.now(UTC) + timedelta(seconds=1.5)
     messages = [ServiceBusMessage("kept"), ServiceBusMessage("cancelled")]
     numbers = await sender.schedule_messages(messages, soon)
     await sender.send_messages(ServiceBusMessage("sent", scheduled_enqueue_time_utc=soon))
-    assert bench.counts(queue) == {"scheduled": 3}
+    assert clients.counts(queue) == {"scheduled": 3}
     await sender.cancel_scheduled_messages(numbers[1])
     with pytest.raises(MessageNotFoundError):
         await sender.cancel_scheduled_messages(numbers[1])
-    received = await receive(bench.receiver(queue), 2)
+    received = await receive(clients.receiver(queue), 2)
     # The client sends the moment in milliseconds.
     assert datetime.now(UTC) >= soon - timedelta(milliseconds=1)
     assert sorted(bodies(received)) == ["kept", "sent"]
 
 
-async def test_receive_and_delete_needs_no_settlement(bench: EmulatorClients, queue: str) -> None:
-    await bench.send(queue, *(f"{i}" for i in range(20)))
-    receiver = bench.receiver(queue, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE)
+async def test_receive_and_delete_needs_no_settlement(clients: EmulatorClients, queue: str) -> None:
+    await clients.send(queue, *(f"{i}" for i in range(20)))
+    receiver = clients.receiver(queue, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE)
     messages = await receive(receiver, 20)
     assert bodies(messages) == [f"{i}" for i in range(20)]
-    assert bench.counts(queue) == {}
+    assert clients.counts(queue) == {}
 
 
-async def test_expired_messages_are_not_delivered(bench: EmulatorClients, queue: str) -> None:
-    sender = bench.sender(queue)
+async def test_expired_messages_are_not_delivered(clients: EmulatorClients, queue: str) -> None:
+    sender = clients.sender(queue)
     await sender.send_messages(ServiceBusMessage("gone", time_to_live=timedelta(seconds=1)))
-    assert bench.counts(queue) == {"active": 1}
+    assert clients.counts(queue) == {"active": 1}
     async with asyncio.timeout(60):
-        while bench.counts(queue):
+        while clients.counts(queue):
             await asyncio.sleep(0.05)
     await sender.send_messages(ServiceBusMessage("stays"))
-    assert str(await receive_one(bench.receiver(queue))) == "stays"
+    assert str(await receive_one(clients.receiver(queue))) == "stays"
 
 
 async def test_receivers_share_a_queue_without_sharing_messages(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
-    receivers = [bench.receiver(queue) for _ in range(3)]
+    receivers = [clients.receiver(queue) for _ in range(3)]
     await asyncio.gather(*(receiver.peek_messages() for receiver in receivers))
-    await bench.send(queue, *(f"{i}" for i in range(120)))
+    await clients.send(queue, *(f"{i}" for i in range(120)))
 
     async def consume(receiver: ServiceBusReceiver) -> list[str]:
         share: list[str] = []
-        while bench.counts(queue):
+        while clients.counts(queue):
             batch = await receiver.receive_messages(7, max_wait_time=0.5)
             share += bodies(batch)
             await complete(receiver, batch)
@@ -379,11 +381,11 @@ async def test_receivers_share_a_queue_without_sharing_messages(
 
 
 async def test_what_a_closing_receiver_holds_unseen_is_released(
-    bench: EmulatorClients, queue: str
+    clients: EmulatorClients, queue: str
 ) -> None:
-    await bench.send(queue, *(f"{i}" for i in range(5)))
-    async with bench.client.get_queue_receiver(queue, prefetch_count=5) as receiver:
+    await clients.send(queue, *(f"{i}" for i in range(5)))
+    async with clients.client.get_queue_receiver(queue, prefetch_count=5) as receiver:
         await receiver.complete_message(await receive_one(receiver))
-        assert bench.counts(queue) == {"locked": 4}
-    messages = await receive(bench.receiver(queue), 4)
+        assert clients.counts(queue) == {"locked": 4}
+    messages = await receive(clients.receiver(queue), 4)
     assert {message.delivery_count for message in messages} == {0}

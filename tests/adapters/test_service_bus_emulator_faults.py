@@ -45,7 +45,7 @@ QUEUES = (*DETACHED, "hostile", "refusing")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def bench() -> AsyncIterator[EmulatorClients]:
+async def clients() -> AsyncIterator[EmulatorClients]:
     async with open_clients(*map(QueueSettings, QUEUES)) as running:
         yield running
 
@@ -60,16 +60,16 @@ async def bench() -> AsyncIterator[EmulatorClients]:
     ],
 )
 async def test_settlement_continues_through_management_after_a_detach(
-    bench: EmulatorClients, decision: str, left: dict[str, int]
+    clients: EmulatorClients, decision: str, left: dict[str, int]
 ) -> None:
     queue = f"detached-{decision}"
-    await bench.send(queue, "held")
-    receiver = bench.receiver(queue)
+    await clients.send(queue, "held")
+    receiver = clients.receiver(queue)
     message = await receive_one(receiver)
-    await bench.emulator.drop_links(queue)
-    assert bench.counts(queue) == {"locked": 1}
+    await clients.emulator.drop_links(queue)
+    assert clients.counts(queue) == {"locked": 1}
     await getattr(receiver, f"{decision}_message")(message)
-    assert bench.counts(queue) == left
+    assert clients.counts(queue) == left
 
 
 @pytest.mark.filterwarnings(
@@ -83,19 +83,19 @@ async def test_a_client_that_retries_survives_faults() -> None:
 
 
 async def survive(fault: str) -> None:
-    async with open_clients(QueueSettings("q")) as bench:
-        sender = await bench.send("q", "before")
-        receiver = bench.receiver("q")
+    async with open_clients(QueueSettings("q")) as clients:
+        sender = await clients.send("q", "before")
+        receiver = clients.receiver("q")
         await receiver.complete_message(await receive_one(receiver))
         if fault == "links":
-            await bench.emulator.drop_links("q")
+            await clients.emulator.drop_links("q")
         else:
-            await bench.emulator.drop_connections(abruptly=fault == "network")
+            await clients.emulator.drop_connections(abruptly=fault == "network")
         await sender.send_messages(ServiceBusMessage("after"))
         message = await receive_one(receiver)
         assert str(message) == "after"
         await receiver.complete_message(message)
-        assert bench.counts("q") == {}
+        assert clients.counts("q") == {}
 
 
 async def refusal(receiver: ServiceBusReceiver) -> ServiceBusError:
@@ -104,11 +104,11 @@ async def refusal(receiver: ServiceBusReceiver) -> ServiceBusError:
     return error.value
 
 
-async def test_what_is_not_there_or_not_supported_is_refused(bench: EmulatorClients) -> None:
+async def test_what_is_not_there_or_not_supported_is_refused(clients: EmulatorClients) -> None:
     unknown, topic, session = await asyncio.gather(
-        refusal(bench.receiver("missing")),
-        refusal(bench.client.get_subscription_receiver("refusing", "sub")),
-        refusal(bench.receiver("refusing", session_id=NEXT_AVAILABLE_SESSION)),
+        refusal(clients.receiver("missing")),
+        refusal(clients.client.get_subscription_receiver("refusing", "sub")),
+        refusal(clients.receiver("refusing", session_id=NEXT_AVAILABLE_SESSION)),
     )
     assert isinstance(unknown, ServiceBusAuthenticationError)
     assert "Status code: 404" in str(unknown.inner_exception)
@@ -116,7 +116,7 @@ async def test_what_is_not_there_or_not_supported_is_refused(bench: EmulatorClie
     assert isinstance(topic, ServiceBusAuthenticationError)
     assert "does not support message sessions" in str(session)
     with pytest.raises(KeyError, match="missing"):
-        bench.emulator.counts("missing")
+        clients.emulator.counts("missing")
 
 
 def body(performative: Performative) -> bytes:
@@ -245,10 +245,10 @@ async def converse(emulator: ServiceBusEmulator, data: bytes) -> bytes:
     ],
 )
 async def test_a_peer_can_only_hurt_itself(
-    bench: EmulatorClients, data: bytes, answer: bytes
+    clients: EmulatorClients, data: bytes, answer: bytes
 ) -> None:
-    assert answer in await converse(bench.emulator, data)
-    assert CLOSED_WELL in await converse(bench.emulator, OPENED + CLOSE)
+    assert answer in await converse(clients.emulator, data)
+    assert CLOSED_WELL in await converse(clients.emulator, OPENED + CLOSE)
 
 
 class Discarding(asyncio.Transport):
@@ -285,8 +285,8 @@ async def test_damaged_conversations_never_break_the_emulator() -> None:
         node.stop()
 
 
-async def test_frames_may_arrive_in_any_pieces(bench: EmulatorClients) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", bench.emulator.port)
+async def test_frames_may_arrive_in_any_pieces(clients: EmulatorClients) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", clients.emulator.port)
     data = SENDING + body(Detach(handle=0, closed=True)) + CLOSE
     for offset in range(len(data)):
         writer.write(data[offset : offset + 1])
@@ -296,8 +296,8 @@ async def test_frames_may_arrive_in_any_pieces(bench: EmulatorClients) -> None:
     await writer.wait_closed()
 
 
-async def test_an_idle_peer_is_kept_alive(bench: EmulatorClients) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", bench.emulator.port)
+async def test_an_idle_peer_is_kept_alive(clients: EmulatorClients) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", clients.emulator.port)
     writer.write(
         log_in("ANONYMOUS") + AMQP_HEADER + body(Open(container_id="x", idle_time_out=200))
     )

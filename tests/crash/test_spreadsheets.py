@@ -13,11 +13,11 @@ import pytest_asyncio
 
 from contracts.spreadsheets import UndoState
 from stack.postgres import postgres_server
-from tests.crash.before import furnish
-from tests.crash.club import Club, Kill, Life
-from tests.crash.places import Phase
-from tests.crash.sheet_outcomes import Remains, assert_same, target_rows
-from tests.crash.sheets import ROWS, Sheet
+from tests.crash.existing_people import add_existing_people
+from tests.crash.kill_points import Phase
+from tests.crash.spreadsheet_files import ROWS, Sheet
+from tests.crash.spreadsheet_load import FinishedImport, Kill, SpreadsheetLoad
+from tests.crash.spreadsheet_outcomes import Outcomes, assert_same, target_rows
 from tests.support.chaos import CHAOS, kills
 from tests.support.installation import running_installation
 
@@ -66,10 +66,10 @@ class Outcome:
         after: And after all of them were taken back.
     """
 
-    lives: Mapping[str, Life]
+    finished: Mapping[str, FinishedImport]
     kills: Sequence[Kill]
-    before: Remains
-    after: Remains
+    before: Outcomes
+    after: Outcomes
 
 
 @dataclass(frozen=True)
@@ -130,23 +130,23 @@ async def _import(
         async with starting:
             running = running_installation(folder, database_url=url)
             installation = await stack.enter_async_context(running)
-        await furnish(installation, sheets)
+        await add_existing_people(installation, sheets)
         database = installation.resources.database
         before = await target_rows(database)
-        club = Club(installation, wanted, chance)
-        lives = await club.live(sheets)
-        print(f"{folder.name}: {len(club.kills)} kills, {time.monotonic() - began:.0f} s")
-        return Outcome(lives, club.kills, before, await target_rows(database))
+        load = SpreadsheetLoad(installation, wanted, chance)
+        finished = await load.run(sheets)
+        print(f"{folder.name}: {len(load.kills)} kills, {time.monotonic() - began:.0f} s")
+        return Outcome(finished, load.kills, before, await target_rows(database))
 
 
 def _compare(found: Outcome, calm: Outcome) -> None:
-    for name, life in found.lives.items():
-        expected = calm.lives[name]
-        assert_same(name, life.remains, expected.remains)
-        assert_same(name, {"waiting": life.parked}, {"waiting": expected.parked})
-        assert life.undone.state is UndoState.UNDONE
-        assert (life.undone.counts, life.undone.problems) == (expected.undone.counts, ())
-        status = dict(life.remains["status"])
+    for name, one in found.finished.items():
+        expected = calm.finished[name]
+        assert_same(name, one.outcomes, expected.outcomes)
+        assert_same(name, {"waiting": one.parked}, {"waiting": expected.parked})
+        assert one.undone.state is UndoState.UNDONE
+        assert (one.undone.counts, one.undone.problems) == (expected.undone.counts, ())
+        status = dict(one.outcomes["status"])
         outcomes = (status[each] for each in ("created", "updated", "skipped", "error"))
         assert sum(outcomes) == status["total"] == ROWS
     assert_same("undone", found.after, found.before)

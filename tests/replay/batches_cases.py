@@ -51,35 +51,35 @@ async def reach(handle: Handle, phase: Phase) -> None:
     await eventually(reached)
 
 
-async def whole_way(handle: Handle, world: ScriptedBatch) -> None:
+async def whole_way(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
     await reach(handle, Phase.ENDING)
     await handle.signal(BatchLifecycle.take, ended())
 
 
-async def _cancel_while_provisioning(handle: Handle, world: ScriptedBatch) -> None:
-    await world.working.wait()
+async def _cancel_while_provisioning(handle: Handle, script: ScriptedBatch) -> None:
+    await script.working.wait()
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-async def cancel_partly(handle: Handle, world: ScriptedBatch) -> None:
+async def cancel_partly(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
 
 
-async def _retry_then_whole_way(handle: Handle, world: ScriptedBatch) -> None:
+async def _retry_then_whole_way(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.PARKED)
     await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
-    await whole_way(handle, world)
+    await whole_way(handle, script)
 
 
-async def _give_up(handle: Handle, world: ScriptedBatch) -> None:
+async def _give_up(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.PARKED)
     await handle.signal("fail", BatchAnswer(by="ann"))
 
 
-async def nothing(handle: Handle, world: ScriptedBatch) -> None:
+async def nothing(handle: Handle, script: ScriptedBatch) -> None:
     return
 
 
@@ -87,7 +87,7 @@ async def nothing(handle: Handle, world: ScriptedBatch) -> None:
 class Case:
     """One way a batch can go."""
 
-    world: ScriptedBatch = field(default_factory=ScriptedBatch)
+    script: ScriptedBatch = field(default_factory=ScriptedBatch)
     act: Act = whole_way
     purpose: Purpose = Purpose.LOAD
     timings: Timings = QUICK
@@ -98,7 +98,7 @@ class Case:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -113,14 +113,14 @@ class Case:
 
     async def go(self, handle: Handle) -> None:
         """Do what the world outside does."""
-        await self.act(handle, self.world)
+        await self.act(handle, self.script)
 
 
 @dataclass
 class CaseCase:
     """One way a case can go; its batches are scripted, its table is in memory."""
 
-    world: ScriptedCase
+    script: ScriptedCase
     act: Callable[[Handle, ScriptedCase], Awaitable[None]]
 
     workflow = CaseQueue
@@ -128,7 +128,7 @@ class CaseCase:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -142,48 +142,48 @@ class CaseCase:
 
     async def go(self, handle: Handle) -> None:
         """Do what the world outside does."""
-        await self.act(handle, self.world)
+        await self.act(handle, self.script)
 
 
-async def _two_batches(handle: Handle, world: ScriptedCase) -> None:
-    world.validations = [
+async def _two_batches(handle: Handle, script: ScriptedCase) -> None:
+    script.validations = [
         Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
     ]
     for number in (2, 1):
         await handle.execute_update(CaseQueue.take, started(BatchKey(case_id=1, batch_id=number)))
-    await eventually(lambda: world.has_closed(2), seconds=90)
+    await eventually(lambda: script.has_closed(2), seconds=90)
 
 
-async def _cancelled_case(handle: Handle, world: ScriptedCase) -> None:
+async def _cancelled_case(handle: Handle, script: ScriptedCase) -> None:
     key = BatchKey(case_id=1, batch_id=1)
     await handle.execute_update(CaseQueue.take, started(key))
-    await eventually(lambda: world.has_announced("LOADER_STARTED"))
+    await eventually(lambda: script.has_announced("LOADER_STARTED"))
     await handle.signal("take", cancelled(key=key))
-    await eventually(lambda: world.has_closed(1))
+    await eventually(lambda: script.has_closed(1))
 
 
-async def _case_cancelled_by_temporal(handle: Handle, world: ScriptedCase) -> None:
+async def _case_cancelled_by_temporal(handle: Handle, script: ScriptedCase) -> None:
     await handle.execute_update(CaseQueue.take, started(BatchKey(case_id=1, batch_id=1)))
-    await eventually(lambda: world.has_announced("LOADER_STARTED"))
+    await eventually(lambda: script.has_announced("LOADER_STARTED"))
     await handle.cancel()
 
 
-async def _refused_then_two_batches(handle: Handle, world: ScriptedCase) -> None:
+async def _refused_then_two_batches(handle: Handle, script: ScriptedCase) -> None:
     await handle.signal("take", started(BatchKey(case_id=2, batch_id=1)))
-    await _two_batches(handle, world)
+    await _two_batches(handle, script)
 
 
 def _unavailable_table() -> ScriptedCase:
-    world = ScriptedCase()
-    world.fails["note"] = [denied("no database")]
-    return world
+    script = ScriptedCase()
+    script.fails["note"] = [denied("no database")]
+    return script
 
 
 @dataclass
 class SweeperCase:
     """One way the sweeper can go."""
 
-    world: ScriptedSweep
+    script: ScriptedSweep
     cancel: bool = False
 
     workflow = BatchSweeper
@@ -191,7 +191,7 @@ class SweeperCase:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -202,14 +202,14 @@ class SweeperCase:
     async def go(self, handle: Handle) -> None:
         """Cancel it, when this is such a case."""
         if self.cancel:
-            await self.world.batch.working.wait()
+            await self.script.batch.working.wait()
             await handle.cancel()
 
 
 def held(step: str) -> ScriptedBatch:
-    world = ScriptedBatch()
-    world.hold(step)
-    return world
+    script = ScriptedBatch()
+    script.hold(step)
+    return script
 
 
 class _Healing(ScriptedBatch):
@@ -221,9 +221,9 @@ class _Healing(ScriptedBatch):
 
 
 def failing(step: str) -> ScriptedBatch:
-    world = ScriptedBatch()
-    world.fails[step] = [denied()]
-    return world
+    script = ScriptedBatch()
+    script.fails[step] = [denied()]
+    return script
 
 
 def answering(*outcomes: Validation) -> ScriptedBatch:
@@ -252,7 +252,7 @@ CASES: dict[str, Case] = {
     "given-up": Case(failing("attach_mapping"), _give_up),
     "redrive-of-kept": Case(
         ScriptedBatch(depths=[depth(dead=1), depth(dead=1), depth()]),
-        lambda handle, world: handle.signal(BatchLifecycle.take, ended()),
+        lambda handle, script: handle.signal(BatchLifecycle.take, ended()),
         Purpose.REDRIVE,
     ),
     "swept": Case(ScriptedBatch(), nothing, Purpose.SWEEP),

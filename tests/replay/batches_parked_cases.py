@@ -50,17 +50,17 @@ NO_END = QUICK.model_copy(update={"end": 1})
 def _park_and(*acts: Act) -> Act:
     """Do one thing after the other, each when the batch is parked."""
 
-    async def act(handle: Handle, world: ScriptedBatch) -> None:
+    async def act(handle: Handle, script: ScriptedBatch) -> None:
         for number, then in enumerate(acts):
             if number:
-                await _until_asked_again(handle, world)
+                await _until_asked_again(handle, script)
             await reach(handle, Phase.PARKED)
-            await then(handle, world)
+            await then(handle, script)
 
     return act
 
 
-async def _until_asked_again(handle: Handle, world: ScriptedBatch) -> None:
+async def _until_asked_again(handle: Handle, script: ScriptedBatch) -> None:
     since = (await handle.query(BatchLifecycle.status)).waiting_since
 
     async def asked() -> bool:
@@ -72,33 +72,33 @@ async def _until_asked_again(handle: Handle, world: ScriptedBatch) -> None:
 
 
 def _update(name: str) -> Act:
-    return lambda handle, world: handle.execute_update(name, BatchAnswer(by="ann", reason="so"))
+    return lambda handle, script: handle.execute_update(name, BatchAnswer(by="ann", reason="so"))
 
 
 def _signal(name: str) -> Act:
-    return lambda handle, world: handle.signal(name)
+    return lambda handle, script: handle.signal(name)
 
 
-async def _cancel(handle: Handle, world: ScriptedBatch) -> None:
+async def _cancel(handle: Handle, script: ScriptedBatch) -> None:
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-async def _cancel_by_temporal(handle: Handle, world: ScriptedBatch) -> None:
+async def _cancel_by_temporal(handle: Handle, script: ScriptedBatch) -> None:
     await handle.cancel()
 
 
 def _when(phase: Phase, then: Act) -> Act:
-    async def act(handle: Handle, world: ScriptedBatch) -> None:
+    async def act(handle: Handle, script: ScriptedBatch) -> None:
         await reach(handle, phase)
-        await then(handle, world)
+        await then(handle, script)
 
     return act
 
 
 def _when_working(then: Act) -> Act:
-    async def act(handle: Handle, world: ScriptedBatch) -> None:
-        await world.working.wait()
-        await then(handle, world)
+    async def act(handle: Handle, script: ScriptedBatch) -> None:
+        await script.working.wait()
+        await then(handle, script)
 
     return act
 
@@ -106,75 +106,75 @@ def _when_working(then: Act) -> Act:
 def _loaded_and(then: Act) -> Act:
     """Let the batch go to its end, then answer what it asks there."""
 
-    async def act(handle: Handle, world: ScriptedBatch) -> None:
-        await whole_way(handle, world)
-        await then(handle, world)
+    async def act(handle: Handle, script: ScriptedBatch) -> None:
+        await whole_way(handle, script)
+        await then(handle, script)
 
     return act
 
 
-async def _cancel_then_let_go(handle: Handle, world: ScriptedBatch) -> None:
+async def _cancel_then_let_go(handle: Handle, script: ScriptedBatch) -> None:
     await handle.cancel()
     await asyncio.sleep(1)
-    for event in world.held.values():
+    for event in script.held.values():
         event.set()
 
 
-async def _end_asked_for(handle: Handle, world: ScriptedBatch) -> None:
+async def _end_asked_for(handle: Handle, script: ScriptedBatch) -> None:
     """Loaded, and parked because the end of the batch does not come."""
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
     await reach(handle, Phase.PARKED)
 
 
-async def _end_retried(handle: Handle, world: ScriptedBatch) -> None:
-    await _end_asked_for(handle, world)
+async def _end_retried(handle: Handle, script: ScriptedBatch) -> None:
+    await _end_asked_for(handle, script)
     await handle.execute_update("retry", BatchAnswer(by="ann"))
     await handle.signal(BatchLifecycle.take, ended())
 
 
-async def _end_skipped(handle: Handle, world: ScriptedBatch) -> None:
-    await _end_asked_for(handle, world)
+async def _end_skipped(handle: Handle, script: ScriptedBatch) -> None:
+    await _end_asked_for(handle, script)
     await handle.execute_update("skip", BatchAnswer(by="ann"))
 
 
-async def _end_failed(handle: Handle, world: ScriptedBatch) -> None:
-    await _end_asked_for(handle, world)
+async def _end_failed(handle: Handle, script: ScriptedBatch) -> None:
+    await _end_asked_for(handle, script)
     await handle.signal("fail", BatchAnswer(by="ann"))
 
 
-async def _cancel_partly_then_fully(handle: Handle, world: ScriptedBatch) -> None:
-    await cancel_partly(handle, world)
+async def _cancel_partly_then_fully(handle: Handle, script: ScriptedBatch) -> None:
+    await cancel_partly(handle, script)
     await reach(handle, Phase.DRAINING)
     await handle.signal(BatchLifecycle.take, cancelled())
 
 
-async def _asked_for_again(handle: Handle, world: ScriptedBatch) -> None:
+async def _asked_for_again(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, again())
     await handle.signal(BatchLifecycle.take, started())
-    await whole_way(handle, world)
+    await whole_way(handle, script)
 
 
 def _then(*acts: Act) -> Act:
-    async def act(handle: Handle, world: ScriptedBatch) -> None:
+    async def act(handle: Handle, script: ScriptedBatch) -> None:
         for then in acts:
-            await then(handle, world)
+            await then(handle, script)
 
     return act
 
 
-async def _loading_done(handle: Handle, world: ScriptedBatch) -> None:
+async def _loading_done(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
 
 
-async def _end_reached(handle: Handle, world: ScriptedBatch) -> None:
+async def _end_reached(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.ENDING)
     await handle.signal(BatchLifecycle.take, ended())
 
 
-async def _wait_for_second_run(handle: Handle, world: ScriptedBatch) -> None:
+async def _wait_for_second_run(handle: Handle, script: ScriptedBatch) -> None:
     async def continued() -> bool:
         return (await handle.describe()).run_id != handle.first_execution_run_id
 
@@ -183,10 +183,10 @@ async def _wait_for_second_run(handle: Handle, world: ScriptedBatch) -> None:
 
 
 def _parked_at(*steps: str, **fields: Any) -> ScriptedBatch:
-    world = ScriptedBatch(**fields)
+    script = ScriptedBatch(**fields)
     for step in steps:
-        world.fails[step] = [denied()]
-    return world
+        script.fails[step] = [denied()]
+    return script
 
 
 class _Deaf(ScriptedBatch):
@@ -198,15 +198,15 @@ class _Deaf(ScriptedBatch):
 
 
 def _deaf(step: str) -> ScriptedBatch:
-    world = _Deaf()
-    world.hold(step)
-    return world
+    script = _Deaf()
+    script.hold(step)
+    return script
 
 
 def _unrecorded_skip() -> ScriptedBatch:
-    world = answering(Validation(outcome=ValidationOutcome.SKIP_DUPLICATE, reason="complete"))
-    world.fails["skip"] = [denied()]
-    return world
+    script = answering(Validation(outcome=ValidationOutcome.SKIP_DUPLICATE, reason="complete"))
+    script.fails["skip"] = [denied()]
+    return script
 
 
 CASES: dict[str, Case] = {

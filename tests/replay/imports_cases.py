@@ -21,7 +21,7 @@ Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedImport], Awaitable[None]]
 
 
-async def _nothing(handle: Handle, world: ScriptedImport) -> None:
+async def _nothing(handle: Handle, script: ScriptedImport) -> None:
     return
 
 
@@ -30,62 +30,62 @@ async def _when_parked(handle: Handle) -> None:
         await asyncio.sleep(0.05)
 
 
-async def _retry(handle: Handle, world: ScriptedImport) -> None:
+async def _retry(handle: Handle, script: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.execute_update(DocumentImport.retry, Retry(by="ann"))
 
 
-async def _retry_corrected(handle: Handle, world: ScriptedImport) -> None:
+async def _retry_corrected(handle: Handle, script: ScriptedImport) -> None:
     await _when_parked(handle)
-    corrected = world.prepared[0].model_copy(update={"blob_name": "uploads/right.csv"})
+    corrected = script.prepared[0].model_copy(update={"blob_name": "uploads/right.csv"})
     await handle.signal("retry", Retry(message=corrected, by="ann"))
 
 
-async def _skip(handle: Handle, world: ScriptedImport) -> None:
+async def _skip(handle: Handle, script: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.signal("skip")
 
 
-async def _cancel(handle: Handle, world: ScriptedImport) -> None:
-    await world.working.wait()
+async def _cancel(handle: Handle, script: ScriptedImport) -> None:
+    await script.working.wait()
     await handle.execute_update(DocumentImport.cancel, Answer(reason="enough"))
 
 
-async def _cancel_by_signal(handle: Handle, world: ScriptedImport) -> None:
-    await world.working.wait()
+async def _cancel_by_signal(handle: Handle, script: ScriptedImport) -> None:
+    await script.working.wait()
     await handle.signal("cancel", Answer(reason="enough", by="ann"))
 
 
-async def _cancel_by_temporal(handle: Handle, world: ScriptedImport) -> None:
-    await world.working.wait()
+async def _cancel_by_temporal(handle: Handle, script: ScriptedImport) -> None:
+    await script.working.wait()
     await handle.cancel()
 
 
-async def _cancel_parked_by_temporal(handle: Handle, world: ScriptedImport) -> None:
+async def _cancel_parked_by_temporal(handle: Handle, script: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.cancel()
 
 
-async def _retry_twice(handle: Handle, world: ScriptedImport) -> None:
+async def _retry_twice(handle: Handle, script: ScriptedImport) -> None:
     await _when_parked(handle)
     await handle.execute_update(DocumentImport.retry, Retry(by="ann"))
-    await eventually(lambda: _has_handled(world, 2))
-    await _retry(handle, world)
+    await eventually(lambda: _has_handled(script, 2))
+    await _retry(handle, script)
 
 
-async def _has_handled(world: ScriptedImport, times: int) -> bool:
-    return len(world.handled) >= times
+async def _has_handled(script: ScriptedImport, times: int) -> bool:
+    return len(script.handled) >= times
 
 
-async def _retry_as_other_work(handle: Handle, world: ScriptedImport) -> None:
+async def _retry_as_other_work(handle: Handle, script: ScriptedImport) -> None:
     await _when_parked(handle)
-    other = world.prepared[0].model_copy(update={"project_id": "p2"})
+    other = script.prepared[0].model_copy(update={"project_id": "p2"})
     await handle.signal("retry", Retry(message=other, by="ann"))
     await handle.signal("retry", Retry(by="bea"))
 
 
 def _update(name: str, answer: Answer | Retry) -> Act:
-    async def act(handle: Handle, world: ScriptedImport) -> None:
+    async def act(handle: Handle, script: ScriptedImport) -> None:
         await _when_parked(handle)
         await handle.execute_update(name, answer)
 
@@ -93,17 +93,17 @@ def _update(name: str, answer: Answer | Retry) -> Act:
 
 
 def _signal(name: str, *answer: Answer | Retry) -> Act:
-    async def act(handle: Handle, world: ScriptedImport) -> None:
+    async def act(handle: Handle, script: ScriptedImport) -> None:
         await _when_parked(handle)
         await handle.signal(name, *answer)
 
     return act
 
 
-async def _correct(handle: Handle, world: ScriptedImport) -> None:
+async def _correct(handle: Handle, script: ScriptedImport) -> None:
     await _when_parked(handle)
-    corrected = world.prepared[0].model_copy(update={"blob_name": "uploads/right.csv"})
-    await _update("retry", Retry(message=corrected, by="ann"))(handle, world)
+    corrected = script.prepared[0].model_copy(update={"blob_name": "uploads/right.csv"})
+    await _update("retry", Retry(message=corrected, by="ann"))(handle, script)
 
 
 class _Deaf(ScriptedImport):
@@ -138,7 +138,7 @@ class _Deaf(ScriptedImport):
 class Case:
     """One way a run can go."""
 
-    world: ScriptedImport
+    script: ScriptedImport
     message: dict[str, Any] = field(default_factory=dict[str, Any])
     act: Callable[[Handle, ScriptedImport], Awaitable[None]] = _nothing
     park: timedelta = timedelta(days=14)
@@ -147,7 +147,7 @@ class Case:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -164,7 +164,7 @@ class Case:
 
     async def go(self, handle: Handle) -> None:
         """Do what people do."""
-        await self.act(handle, self.world)
+        await self.act(handle, self.script)
 
 
 def _unreadable() -> ScriptedImport:

@@ -24,7 +24,7 @@ Handle = WorkflowHandle[Any, Any]
 class Case:
     """One way a load can go."""
 
-    world: ScriptedLoad = field(default_factory=ScriptedLoad)
+    script: ScriptedLoad = field(default_factory=ScriptedLoad)
     event: DocumentEvent = PROCESSED
     cancel: bool = False
 
@@ -32,7 +32,7 @@ class Case:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -47,26 +47,26 @@ class Case:
     async def go(self, handle: Handle) -> None:
         """Cancel it, when this is such a case."""
         if self.cancel:
-            await self.world.working.wait()
+            await self.script.working.wait()
             await handle.cancel()
 
 
 def _failing(step: LoadStep, *, is_final: bool = False) -> ScriptedLoad:
-    world = ScriptedLoad(is_final=is_final)
-    world.fails[step] = [unreadable()]
-    return world
+    script = ScriptedLoad(is_final=is_final)
+    script.fails[step] = [unreadable()]
+    return script
 
 
 def _not_given_up() -> ScriptedLoad:
-    world = _failing(LoadStep.EXTRACT)
-    world.fails["give_up"] = [unreadable("no database")]
-    return world
+    script = _failing(LoadStep.EXTRACT)
+    script.fails["give_up"] = [unreadable("no database")]
+    return script
 
 
 def _held_while_given_up() -> ScriptedLoad:
-    world = _failing(LoadStep.EXTRACT)
-    world.held.add("give_up")
-    return world
+    script = _failing(LoadStep.EXTRACT)
+    script.held.add("give_up")
+    return script
 
 
 CASES: dict[str, Case] = {

@@ -56,7 +56,7 @@ def _uuid(name: str) -> str:
     return str(uuid.uuid5(UUID, name))
 
 
-async def _nothing(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _nothing(handle: Handle, script: ScriptedSpreadsheet) -> None:
     return
 
 
@@ -75,9 +75,9 @@ async def when_parked(handle: Handle) -> None:
     await eventually(parked)
 
 
-async def when_called(world: ScriptedSpreadsheet, step: str) -> None:
+async def when_called(script: ScriptedSpreadsheet, step: str) -> None:
     async def called() -> bool:
-        return step in world.calls
+        return step in script.calls
 
     await eventually(called)
 
@@ -101,13 +101,13 @@ async def _answer_values(handle: Handle) -> None:
     await handle.execute_update("confirm_cell_mappings", ANN)
 
 
-async def _by_updates(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _by_updates(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await _answer_columns(handle)
     await handle.execute_update("confirm_column_mappings", ANN)
     await _answer_values(handle)
 
 
-async def _by_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _by_signals(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.signal("confirm_column_mappings")
     decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
@@ -117,30 +117,30 @@ async def _by_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await handle.result()
 
 
-async def _start(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _start(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("start", ANN)
     await _answer_values(handle)
 
 
-async def _another_layout(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _another_layout(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     change = LayoutChange(by="ann", layout=Layout(sheet="Second"))
     await handle.execute_update("change_layout", change)
     await handle.execute_update("start", ANN)
 
 
-async def _cancel_pause(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _cancel_pause(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("cancel", Answer(by="ann", reason="wrong file"))
 
 
-async def _cancel_rows(handle: Handle, world: ScriptedSpreadsheet) -> None:
-    await when_called(world, "process")
+async def _cancel_rows(handle: Handle, script: ScriptedSpreadsheet) -> None:
+    await when_called(script, "process")
     await handle.execute_update("cancel", Answer(by="ann"))
 
 
-async def retry(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def retry(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when_parked(handle)
     await handle.execute_update("retry", Answer(by="ann"))
 
@@ -149,7 +149,7 @@ async def retry(handle: Handle, world: ScriptedSpreadsheet) -> None:
 class Case:
     """One way an import can go."""
 
-    world: ScriptedSpreadsheet
+    script: ScriptedSpreadsheet
     order: dict[str, Any] = field(default_factory=dict[str, Any])
     act: Act = _nothing
     progress: SpreadsheetProgress | None = None
@@ -159,7 +159,7 @@ class Case:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -174,7 +174,7 @@ class Case:
 
     async def go(self, handle: Handle) -> None:
         """Do what people do."""
-        await self.act(handle, self.world)
+        await self.act(handle, self.script)
 
 
 STRAIGHT = {"auto_start": True}
@@ -215,7 +215,7 @@ async def _when_undo_parked(handle: Handle) -> None:
 class UndoCase:
     """One way an undo can go."""
 
-    world: ScriptedActivities
+    script: ScriptedActivities
     retry: bool = False
     act: Callable[[Handle], Awaitable[None]] | None = None
     passes: timedelta | None = None
@@ -224,7 +224,7 @@ class UndoCase:
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -248,7 +248,7 @@ class UndoCase:
         if self.act is not None:
             await _when_undo_parked(handle)
             await self.act(handle)
-        while self.retry and self.world.made("undo") < 2:
+        while self.retry and self.script.made("undo") < 2:
             await handle.signal("retry")
             await asyncio.sleep(0.1)
 
@@ -276,22 +276,22 @@ UNDO_CASES: dict[str, UndoCase] = {
 }
 
 
-async def _has_begun(world: ScriptedRetention) -> bool:
-    return bool(world.nows)
+async def _has_begun(script: ScriptedRetention) -> bool:
+    return bool(script.nows)
 
 
 @dataclass
 class RetentionCase:
     """One way a run of retention can go."""
 
-    world: ScriptedRetention
+    script: ScriptedRetention
     cancel: bool = False
 
     workflow = SpreadsheetRetention
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return self.world.activities()
+        return self.script.activities()
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
@@ -305,7 +305,7 @@ class RetentionCase:
     async def go(self, handle: Handle) -> None:
         """Cancel it, when this is such a case."""
         if self.cancel:
-            await eventually(lambda: _has_begun(self.world))
+            await eventually(lambda: _has_begun(self.script))
             await handle.cancel()
 
 

@@ -49,35 +49,35 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _signal_when_parked(name: str) -> Act:
-    async def act(handle: Handle, world: ScriptedSpreadsheet) -> None:
+    async def act(handle: Handle, script: ScriptedSpreadsheet) -> None:
         await when_parked(handle)
         await handle.signal(name)
 
     return act
 
 
-async def _cancel_parked(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _cancel_parked(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when_parked(handle)
     await handle.execute_update("cancel", Answer(by="ann", reason="wrong file"))
 
 
-async def _cancel_parked_by_temporal(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _cancel_parked_by_temporal(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when_parked(handle)
     await handle.cancel()
 
 
-async def _cancel_waiting_by_temporal(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _cancel_waiting_by_temporal(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.cancel()
 
 
-async def _cancel_rows_by_temporal(handle: Handle, world: ScriptedSpreadsheet) -> None:
-    await when_called(world, "process")
+async def _cancel_rows_by_temporal(handle: Handle, script: ScriptedSpreadsheet) -> None:
+    await when_called(script, "process")
     await handle.cancel()
 
 
-async def _cancel_rows_by_signal(handle: Handle, world: ScriptedSpreadsheet) -> None:
-    await when_called(world, "process")
+async def _cancel_rows_by_signal(handle: Handle, script: ScriptedSpreadsheet) -> None:
+    await when_called(script, "process")
     await handle.signal("cancel")
 
 
@@ -88,7 +88,7 @@ async def _until_cancelled(handle: Handle, refused: str | None = None) -> None:
     await handle.execute_update("cancel", Answer(by="ann"))
 
 
-async def _refused_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _refused_signals(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.signal("start", Confirmation(by="ann", expected_version=9))
     await handle.signal("confirm_cell_mappings")
@@ -97,7 +97,7 @@ async def _refused_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await _until_cancelled(handle, "confirm_column_mappings")
 
 
-async def _answer_that_fails(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _answer_that_fails(handle: Handle, script: ScriptedSpreadsheet) -> None:
     """An answer whose step fails: the caller gets the failure, and the import still waits."""
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     try:
@@ -113,7 +113,7 @@ async def _when_refused(handle: Handle) -> None:
     await eventually(refused)
 
 
-async def _layout_that_fails(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _layout_that_fails(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     change = LayoutChange(by="ann", layout=Layout(sheet="Second"))
     await handle.signal("change_layout", change)
@@ -122,7 +122,7 @@ async def _layout_that_fails(handle: Handle, world: ScriptedSpreadsheet) -> None
     await handle.execute_update("start", ANN)
 
 
-async def _values_by_signals(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _values_by_signals(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.signal("confirm_column_mappings")
     await when(handle, SpreadsheetState.CELL_MAPPING)
@@ -134,18 +134,18 @@ async def _values_by_signals(handle: Handle, world: ScriptedSpreadsheet) -> None
     await handle.signal("confirm_cell_mappings")
 
 
-async def _reassign(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _reassign(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("reassign", Reassignment(to="bea", by="ann", notify="b@c.org"))
     await handle.execute_update("start", ANN)
 
 
-async def _only_start(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _only_start(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     await handle.execute_update("start", ANN)
 
 
-async def _two_at_once(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _two_at_once(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     decisions = (ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True))
     answer = ColumnDecisions(by="ann", decisions=decisions, expected_version=1)
@@ -157,7 +157,7 @@ async def _two_at_once(handle: Handle, world: ScriptedSpreadsheet) -> None:
     await handle.execute_update("start", ANN)
 
 
-async def _reassign_often(handle: Handle, world: ScriptedSpreadsheet) -> None:
+async def _reassign_often(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await when(handle, SpreadsheetState.COLUMN_MAPPING)
     for name in ("bea", "cleo", "dora"):
         await handle.execute_update("reassign", Reassignment(to=name, by="ann"))

@@ -70,12 +70,12 @@ class EmulatorClients:
 @asynccontextmanager
 async def open_clients(*queues: QueueSettings) -> AsyncIterator[EmulatorClients]:
     async with ServiceBusEmulator(queues) as emulator:
-        bench = EmulatorClients(emulator)
+        clients = EmulatorClients(emulator)
         try:
-            await bench.open(settings.name for settings in queues)
-            yield bench
+            await clients.open(settings.name for settings in queues)
+            yield clients
         finally:
-            await bench.close()
+            await clients.close()
 
 
 async def receive(receiver: ServiceBusReceiver, number: int) -> list[ServiceBusReceivedMessage]:

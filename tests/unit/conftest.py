@@ -20,9 +20,9 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def club(migrated: Path, tmp_path: Path) -> AsyncGenerator[SpreadsheetSetup]:
+async def setup(migrated: Path, tmp_path: Path) -> AsyncGenerator[SpreadsheetSetup]:
     """A club with an event, and nobody registered yet."""
     path = tmp_path / "docflow.db"
     shutil.copy(migrated, path)
-    async with open_spreadsheet_setup(f"sqlite:///{path}", tmp_path) as world:
-        yield world
+    async with open_spreadsheet_setup(f"sqlite:///{path}", tmp_path) as setup:
+        yield setup

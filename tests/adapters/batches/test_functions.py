@@ -18,7 +18,7 @@ BUILT = sorted([Resource.FUNCTION, Resource.MAPPING, Resource.CONCURRENCY])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
-async def site(
+async def setup(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[FunctionSetup]:
     async with open_function_setup(request.param, tmp_path_factory.mktemp(request.param)) as opened:
@@ -26,24 +26,24 @@ async def site(
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def batch(site: FunctionSetup) -> AsyncIterator[FunctionBatch]:
-    async with site.batch() as batch:
+async def batch(setup: FunctionSetup) -> AsyncIterator[FunctionBatch]:
+    async with setup.batch() as batch:
         yield batch
 
 
-async def test_the_source_determines_what_queue_and_role_must_fit(site: FunctionSetup) -> None:
-    source = await site.functions.source(site.plan)
+async def test_the_source_determines_what_queue_and_role_must_fit(setup: FunctionSetup) -> None:
+    source = await setup.functions.source(setup.plan)
     assert source.timeout == TIMEOUT_SECONDS
     assert source.role and "/" not in source.role and ":" not in source.role
 
 
 async def test_everything_made_twice_is_there_once(
-    site: FunctionSetup, batch: FunctionBatch
+    setup: FunctionSetup, batch: FunctionBatch
 ) -> None:
-    assert not await site.functions.exists(batch.names.function)
+    assert not await setup.functions.exists(batch.names.function)
     for _ in range(2):
         await batch.build()
-    assert await site.functions.exists(batch.names.function)
+    assert await setup.functions.exists(batch.names.function)
     assert await batch.kinds() == BUILT
 
 
@@ -59,25 +59,25 @@ async def test_found_resources_carry_their_owner_and_age(batch: FunctionBatch) -
     assert {found[kind].owner for kind in (Resource.MAPPING, Resource.CONCURRENCY)} == {None}
 
 
-async def test_everything_removed_twice_is_gone(site: FunctionSetup, batch: FunctionBatch) -> None:
+async def test_everything_removed_twice_is_gone(setup: FunctionSetup, batch: FunctionBatch) -> None:
     await batch.build()
     assert [await batch.detach(), await batch.detach()] == [True, False]
     assert await batch.kinds() == sorted([Resource.FUNCTION, Resource.CONCURRENCY])
     assert [await batch.delete(), await batch.delete()] == [True, False]
-    assert not await site.functions.exists(batch.names.function)
+    assert not await setup.functions.exists(batch.names.function)
     assert await batch.found() == []
 
 
 async def test_only_the_owner_can_delete_a_function(batch: FunctionBatch) -> None:
     await batch.clone()
     with pytest.raises(Denied):
-        await batch.site.functions.delete(batch.names.function, "batch/7/30")
+        await batch.setup.functions.delete(batch.names.function, "batch/7/30")
     assert await batch.kinds() == [Resource.FUNCTION]
 
 
-async def test_a_batch_leaves_others_alone(site: FunctionSetup, batch: FunctionBatch) -> None:
+async def test_a_batch_leaves_others_alone(setup: FunctionSetup, batch: FunctionBatch) -> None:
     await batch.build()
-    async with site.batch() as other:
+    async with setup.batch() as other:
         await other.build()
         await other.remove()
         assert await other.found() == []
@@ -85,17 +85,17 @@ async def test_a_batch_leaves_others_alone(site: FunctionSetup, batch: FunctionB
 
 
 async def test_nothing_of_another_installation_is_found(
-    site: FunctionSetup, batch: FunctionBatch
+    setup: FunctionSetup, batch: FunctionBatch
 ) -> None:
     await batch.build()
-    assert [found async for found in site.functions.found("docflow")] == []
+    assert [found async for found in setup.functions.found("docflow")] == []
 
 
 async def test_a_function_of_another_run_is_left_alone(
     batch: FunctionBatch,
 ) -> None:
     await batch.clone()
-    functions = batch.site.functions
+    functions = batch.setup.functions
     with pytest.raises(Denied, match=batch.names.function):
         await functions.clone(batch.names, batch.plan, batch.key, "batch/1/1")
     [function] = await batch.found()
@@ -103,10 +103,10 @@ async def test_a_function_of_another_run_is_left_alone(
 
 
 async def test_nothing_is_fed_or_reserved_without_a_function(
-    site: FunctionSetup, batch: FunctionBatch
+    setup: FunctionSetup, batch: FunctionBatch
 ) -> None:
     with pytest.raises(Denied):
-        await site.functions.attach(batch.names, batch.plan)
+        await setup.functions.attach(batch.names, batch.plan)
     with pytest.raises(Denied):
-        await site.functions.reserve(batch.names, batch.plan)
+        await setup.functions.reserve(batch.names, batch.plan)
     assert await batch.found() == []

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class Account:
     """What lies behind the ports."""
 
-    site: FunctionSetup
+    setup: FunctionSetup
     cloud: Cloud
 
     async def function(self, name: str) -> Any:
@@ -37,26 +37,26 @@ class Account:
 async def account(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Account]:
-    async with open_function_setup(request.param, tmp_path_factory.mktemp(request.param)) as site:
-        assert site.cloud is not None
-        yield Account(site, site.cloud)
+    async with open_function_setup(request.param, tmp_path_factory.mktemp(request.param)) as setup:
+        assert setup.cloud is not None
+        yield Account(setup, setup.cloud)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def batch(account: Account) -> AsyncIterator[FunctionBatch]:
-    async with account.site.batch() as batch:
+    async with account.setup.batch() as batch:
         yield batch
 
 
 async def test_a_source_that_is_missing_is_named(account: Account) -> None:
-    plan = account.site.plan.model_copy(update={"source_function": "nobody"})
+    plan = account.setup.plan.model_copy(update={"source_function": "nobody"})
     with pytest.raises(Denied, match="source function nobody"):
-        await account.site.functions.source(plan)
+        await account.setup.functions.source(plan)
 
 
 async def test_a_clone_is_its_source_with_the_batch_in_its_environment(account: Account) -> None:
-    plan = account.site.plan.model_copy(update={"environment": {"TEMPORAL_ADDRESS": "there"}})
-    async with account.site.batch(plan) as batch:
+    plan = account.setup.plan.model_copy(update={"environment": {"TEMPORAL_ADDRESS": "there"}})
+    async with account.setup.batch(plan) as batch:
         await batch.clone()
         source = await account.function(plan.source_function)
         clone = await account.function(batch.names.function)
@@ -147,8 +147,8 @@ async def test_an_untagged_function_is_left_alone(account: Account, batch: Funct
 
 
 async def test_the_concurrency_of_a_plan_is_reserved(account: Account) -> None:
-    plan: BatchPlan = account.site.plan.model_copy(update={"concurrency": 3})
-    async with account.site.batch(plan) as batch:
+    plan: BatchPlan = account.setup.plan.model_copy(update={"concurrency": 3})
+    async with account.setup.batch(plan) as batch:
         await batch.clone()
         for _ in range(2):
             await batch.reserve()

@@ -58,28 +58,28 @@ async def granted(batch: FunctionBatch) -> None:
 
 
 async def source(batch: FunctionBatch) -> None:
-    await batch.site.functions.source(batch.plan)
+    await batch.setup.functions.source(batch.plan)
 
 
 async def exists(batch: FunctionBatch) -> None:
-    await batch.site.functions.exists(batch.names.function)
+    await batch.setup.functions.exists(batch.names.function)
 
 
 async def clone(batch: FunctionBatch) -> None:
-    await batch.site.functions.clone(batch.names, batch.plan, batch.key, batch.owner)
+    await batch.setup.functions.clone(batch.names, batch.plan, batch.key, batch.owner)
 
 
 async def attach(batch: FunctionBatch) -> None:
-    await batch.site.functions.attach(batch.names, batch.plan)
+    await batch.setup.functions.attach(batch.names, batch.plan)
 
 
 async def detach(batch: FunctionBatch) -> None:
-    await batch.site.functions.detach(batch.names)
+    await batch.setup.functions.detach(batch.names)
 
 
 async def revoke(batch: FunctionBatch) -> None:
-    role = (await batch.site.functions.source(batch.plan)).role
-    await batch.site.grants.revoke(batch.names, role)
+    role = (await batch.setup.functions.source(batch.plan)).role
+    await batch.setup.grants.revoke(batch.names, role)
 
 
 async def parts(batch: FunctionBatch) -> list[Resource]:
@@ -87,8 +87,8 @@ async def parts(batch: FunctionBatch) -> list[Resource]:
 
 
 async def policies(batch: FunctionBatch) -> list[Resource]:
-    role = (await batch.site.functions.source(batch.plan)).role
-    found = batch.site.grants.found(batch.plan.prefix, role)
+    role = (await batch.setup.functions.source(batch.plan)).role
+    found = batch.setup.grants.found(batch.plan.prefix, role)
     return [each.resource async for each in found if each.key == batch.key]
 
 
@@ -121,20 +121,20 @@ GRANTS = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FunctionSetup]:
+async def setup(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FunctionSetup]:
     async with open_function_setup("moto", tmp_path_factory.mktemp("moto")) as opened:
         yield opened
 
 
 @pytest.fixture
-def clients(site: FunctionSetup) -> AwsClients:
-    assert site.cloud is not None
-    return site.cloud.clients
+def clients(setup: FunctionSetup) -> AwsClients:
+    assert setup.cloud is not None
+    return setup.cloud.clients
 
 
-async def operations_of(site: FunctionSetup, client: Any, step: Step) -> list[str]:
+async def operations_of(setup: FunctionSetup, client: Any, step: Step) -> list[str]:
     """The calls that a step makes, found by letting it work."""
-    async with site.batch() as batch:
+    async with setup.batch() as batch:
         await step.needs(batch)
         with answers(client) as watching:
             await step.call(batch)
@@ -143,12 +143,12 @@ async def operations_of(site: FunctionSetup, client: Any, step: Step) -> list[st
 
 
 async def check(
-    site: FunctionSetup, client: Any, step: Step, spoil: Callable[[Answers, str], None], kind: type
+    setup: FunctionSetup, client: Any, step: Step, spoil: Callable[[Answers, str], None], kind: type
 ) -> None:
     """Let each call of a step fail once: the step says so, and does its work when called again."""
-    operations = await operations_of(site, client, step)
+    operations = await operations_of(setup, client, step)
     for failing, operation in enumerate(operations):
-        async with site.batch() as batch:
+        async with setup.batch() as batch:
             await step.needs(batch)
             with answers(client) as standing:
                 standing.let_through(operation, operations[:failing].count(operation))
@@ -163,7 +163,7 @@ async def check(
 @pytest.mark.parametrize(("code", "status", "kind"), LAMBDA_CODES, ids=str)
 @pytest.mark.parametrize("step", STEPS)
 async def test_functions_survive_an_error_at_every_call(
-    site: FunctionSetup,
+    setup: FunctionSetup,
     clients: AwsClients,
     step: str,
     code: str,
@@ -171,7 +171,7 @@ async def test_functions_survive_an_error_at_every_call(
     kind: type[PortError],
 ) -> None:
     await check(
-        site,
+        setup,
         clients.lambda_,
         STEPS[step],
         lambda standing, operation: standing.refuse(operation, code, status),
@@ -182,10 +182,10 @@ async def test_functions_survive_an_error_at_every_call(
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", STEPS)
 async def test_functions_survive_silence_at_every_call(
-    site: FunctionSetup, clients: AwsClients, step: str, error: Exception
+    setup: FunctionSetup, clients: AwsClients, step: str, error: Exception
 ) -> None:
     await check(
-        site,
+        setup,
         clients.lambda_,
         STEPS[step],
         lambda standing, operation: standing.lose(operation, error),
@@ -196,7 +196,7 @@ async def test_functions_survive_silence_at_every_call(
 @pytest.mark.parametrize(("code", "status", "kind"), IAM_CODES, ids=str)
 @pytest.mark.parametrize("step", GRANTS)
 async def test_grants_survive_an_error_at_every_call(
-    site: FunctionSetup,
+    setup: FunctionSetup,
     clients: AwsClients,
     step: str,
     code: str,
@@ -204,7 +204,7 @@ async def test_grants_survive_an_error_at_every_call(
     kind: type[PortError],
 ) -> None:
     await check(
-        site,
+        setup,
         clients.iam,
         GRANTS[step],
         lambda standing, operation: standing.refuse(operation, code, status),
@@ -215,10 +215,10 @@ async def test_grants_survive_an_error_at_every_call(
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", GRANTS)
 async def test_grants_survive_silence_at_every_call(
-    site: FunctionSetup, clients: AwsClients, step: str, error: Exception
+    setup: FunctionSetup, clients: AwsClients, step: str, error: Exception
 ) -> None:
     await check(
-        site,
+        setup,
         clients.iam,
         GRANTS[step],
         lambda standing, operation: standing.lose(operation, error),

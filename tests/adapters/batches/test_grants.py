@@ -27,7 +27,7 @@ DATABASE_USER = "arn:aws:rds-db:eu-central-1:123456789012:dbuser:prx-0123456789/
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
-async def site(
+async def setup(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[FunctionSetup]:
     async with open_function_setup(request.param, tmp_path_factory.mktemp(request.param)) as opened:
@@ -35,67 +35,67 @@ async def site(
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def batch(site: FunctionSetup) -> AsyncIterator[FunctionBatch]:
-    async with site.batch() as batch:
+async def batch(setup: FunctionSetup) -> AsyncIterator[FunctionBatch]:
+    async with setup.batch() as batch:
         yield batch
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def role(site: FunctionSetup) -> str:
-    return (await site.functions.source(site.plan)).role
+async def role(setup: FunctionSetup) -> str:
+    return (await setup.functions.source(setup.plan)).role
 
 
-async def found(site: FunctionSetup, role: str) -> list[tuple[Resource, str]]:
-    return [(one.resource, one.name) async for one in site.grants.found(site.plan.prefix, role)]
+async def found(setup: FunctionSetup, role: str) -> list[tuple[Resource, str]]:
+    return [(one.resource, one.name) async for one in setup.grants.found(setup.plan.prefix, role)]
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_policy_put_twice_is_there_once(
-    site: FunctionSetup, batch: FunctionBatch, role: str
+    setup: FunctionSetup, batch: FunctionBatch, role: str
 ) -> None:
     for _ in range(2):
-        await site.grants.grant(batch.names, batch.plan, role)
-    assert await found(site, role) == [(Resource.PERMISSIONS, batch.names.policy)]
+        await setup.grants.grant(batch.names, batch.plan, role)
+    assert await found(setup, role) == [(Resource.PERMISSIONS, batch.names.policy)]
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_policy_removed_twice_is_gone(
-    site: FunctionSetup, batch: FunctionBatch, role: str
+    setup: FunctionSetup, batch: FunctionBatch, role: str
 ) -> None:
-    await site.grants.grant(batch.names, batch.plan, role)
-    taken = [await site.grants.revoke(batch.names, role) for _ in range(2)]
+    await setup.grants.grant(batch.names, batch.plan, role)
+    taken = [await setup.grants.revoke(batch.names, role) for _ in range(2)]
     assert taken == [True, False]
-    assert await found(site, role) == []
+    assert await found(setup, role) == []
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_batch_takes_nothing_from_another(
-    site: FunctionSetup, batch: FunctionBatch, role: str
+    setup: FunctionSetup, batch: FunctionBatch, role: str
 ) -> None:
-    async with site.batch() as other:
+    async with setup.batch() as other:
         for each in (batch, other):
-            await site.grants.grant(each.names, each.plan, role)
-        assert {name for _, name in await found(site, role)} == {
+            await setup.grants.grant(each.names, each.plan, role)
+        assert {name for _, name in await found(setup, role)} == {
             batch.names.policy,
             other.names.policy,
         }
-        await site.grants.revoke(other.names, role)
-    assert await found(site, role) == [(Resource.PERMISSIONS, batch.names.policy)]
+        await setup.grants.revoke(other.names, role)
+    assert await found(setup, role) == [(Resource.PERMISSIONS, batch.names.policy)]
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_iam_has_the_policy_as_it_was_meant(
-    site: FunctionSetup, batch: FunctionBatch, role: str
+    setup: FunctionSetup, batch: FunctionBatch, role: str
 ) -> None:
     plan = batch.plan.model_copy(update={"grants": (SECRET, DATABASE_USER)})
-    await site.grants.grant(batch.names, plan, role)
-    if site.cloud is not None:
-        iam = site.cloud.clients.iam
+    await setup.grants.grant(batch.names, plan, role)
+    if setup.cloud is not None:
+        iam = setup.cloud.clients.iam
         got: Any = await iam.get_role_policy(RoleName=role, PolicyName=batch.names.policy)
         document = got["PolicyDocument"]
         has = json.loads(document) if isinstance(document, str) else document
         assert has == policy_of(batch.names, plan)
-    assert await found(site, role) == [(Resource.PERMISSIONS, batch.names.policy)]
+    assert await found(setup, role) == [(Resource.PERMISSIONS, batch.names.policy)]
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -57,7 +57,7 @@ LOST = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def benches(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[QueueSetups]:
+async def setups(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[QueueSetups]:
     async with open_queue_setups("moto", tmp_path_factory.mktemp("moto")) as opened:
         yield opened
 
@@ -80,12 +80,12 @@ class Said:
 
 
 @contextmanager
-def taped(bench: QueueSetup) -> Iterator[list[Said]]:
+def taped(setup: QueueSetup) -> Iterator[list[Said]]:
     """Listen to the calls of both clients."""
-    assert isinstance(bench, AwsQueueSetup)
+    assert isinstance(setup, AwsQueueSetup)
     tape: list[Said] = []
     with ExitStack() as stack:
-        for service, client in services(bench.clients):
+        for service, client in services(setup.clients):
 
             def listen(model: Any, parsed: Any, service: str = service, **_: Any) -> None:
                 tape.append(Said(service, model.name, copy.deepcopy(parsed)))
@@ -99,24 +99,24 @@ def services(clients: AwsClients) -> list[tuple[str, Any]]:
     return [("sqs", clients.sqs), ("sns", clients.sns)]
 
 
-async def tape_of(benches: QueueSetups, step: Step) -> tuple[QueueSetup, list[Said]]:
+async def tape_of(setups: QueueSetups, step: Step) -> tuple[QueueSetup, list[Said]]:
     """The calls that a step makes, found by letting it work, and where it did."""
-    bench = await benches()
-    await step.needs(bench)
-    with taped(bench) as tape:
-        await step.call(bench)
+    setup = await setups()
+    await step.needs(setup)
+    with taped(setup) as tape:
+        await step.call(setup)
     assert tape
-    return bench, tape
+    return setup, tape
 
 
 @contextmanager
-def replayed(bench: QueueSetup, tape: Sequence[Said]) -> Iterator[dict[str, Answers]]:
+def replayed(setup: QueueSetup, tape: Sequence[Said]) -> Iterator[dict[str, Answers]]:
     """Answer from a tape, with nobody behind it."""
-    assert isinstance(bench, AwsQueueSetup)
+    assert isinstance(setup, AwsQueueSetup)
     with ExitStack() as stack:
         yield {
             name: stack.enter_context(answers(client, alone=True))
-            for name, client in services(bench.clients)
+            for name, client in services(setup.clients)
         }
 
 
@@ -132,30 +132,30 @@ def play(standing: dict[str, Answers], tape: Sequence[Said]) -> None:
 
 
 async def outcomes(
-    bench: QueueSetup, step: Step, tape: Sequence[Said], spoil: Callable[[Answers, str], None]
+    setup: QueueSetup, step: Step, tape: Sequence[Said], spoil: Callable[[Answers, str], None]
 ) -> AsyncIterator[tuple[str, Any]]:
     """Let each call of a step fail in turn, the others being answered as they were once."""
     for failing, said in enumerate(tape):
-        with replayed(bench, tape) as standing:
+        with replayed(setup, tape) as standing:
             play(standing, tape[:failing])
             spoil(standing[said.service], said.operation)
             play(standing, tape[failing:])
             for _ in (*LETTERS, LETTERS[0]):
                 standing["sqs"].say("ChangeMessageVisibility")
             try:
-                outcome = await step.call(bench)
+                outcome = await step.call(setup)
             except PortError as error:
                 outcome = error
         yield said.operation, outcome
 
 
 @pytest.mark.parametrize("name", STEPS)
-async def test_every_error_at_any_call_is_classified(benches: QueueSetups, name: str) -> None:
+async def test_every_error_at_any_call_is_classified(setups: QueueSetups, name: str) -> None:
     step = STEPS[name]
-    bench, tape = await tape_of(benches, step)
+    setup, tape = await tape_of(setups, step)
     for code, status, kind in CODES:
         spoil = partial(Answers.refuse, code=code, status=status)
-        async for operation, outcome in outcomes(bench, step, tape, spoil):
+        async for operation, outcome in outcomes(setup, step, tape, spoil):
             # What SQS cannot move, or not now, is moved one by one.
             moved = operation == "ListMessageMoveTasks" and status >= 500
             wanted = Redriven if moved else kind
@@ -163,12 +163,12 @@ async def test_every_error_at_any_call_is_classified(benches: QueueSetups, name:
 
 
 @pytest.mark.parametrize("name", STEPS)
-async def test_a_timeout_at_any_call_is_reported(benches: QueueSetups, name: str) -> None:
+async def test_a_timeout_at_any_call_is_reported(setups: QueueSetups, name: str) -> None:
     step = STEPS[name]
-    bench, tape = await tape_of(benches, step)
+    setup, tape = await tape_of(setups, step)
     for error in LOST:
         async for operation, outcome in outcomes(
-            bench, step, tape, partial(Answers.lose, error=error)
+            setup, step, tape, partial(Answers.lose, error=error)
         ):
             assert type(outcome) is Unavailable, f"{error} at {operation}: {outcome!r}"
 
@@ -187,16 +187,16 @@ FINE_WHEN_GONE = {
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "NotFound"])
 @pytest.mark.parametrize("name", STEPS)
 async def test_what_is_gone_is_refused_unless_the_step_can_do_without(
-    benches: QueueSetups, name: str, code: str
+    setups: QueueSetups, name: str, code: str
 ) -> None:
     step = STEPS[name]
-    bench, tape = await tape_of(benches, step)
+    setup, tape = await tape_of(setups, step)
     if name == "repair":
         # It subscribes again, then.
         tape = [*tape, Said("sns", "Subscribe", {"SubscriptionArn": "arn:aws:sns:again"})]
     spoil = partial(Answers.refuse, code=code, status=400)
     seen: set[str] = set()
-    async for operation, outcome in outcomes(bench, step, tape, spoil):
+    async for operation, outcome in outcomes(setup, step, tape, spoil):
         is_fine = operation in FINE_WHEN_GONE.get(name, ())
         if name == "redrive" and operation in seen:
             # The second time it asks for the queue that they come from.
@@ -206,9 +206,9 @@ async def test_what_is_gone_is_refused_unless_the_step_can_do_without(
 
 
 @contextmanager
-def broken(bench: QueueSetup, operation: str, before: int, *, done: bool) -> Iterator[None]:
+def broken(setup: QueueSetup, operation: str, before: int, *, done: bool) -> Iterator[None]:
     """Let one call find nobody, or, when it is done all the same, lose its answer."""
-    assert isinstance(bench, AwsQueueSetup)
+    assert isinstance(setup, AwsQueueSetup)
     left = before
 
     def lose(model: Any, **_: Any) -> None:
@@ -220,7 +220,7 @@ def broken(bench: QueueSetup, operation: str, before: int, *, done: bool) -> Ite
 
     event = "after-call" if done else "before-call"
     with ExitStack() as stack:
-        for _, client in services(bench.clients):
+        for _, client in services(setup.clients):
             client.meta.events.register(event, lose)
             stack.callback(client.meta.events.unregister, event, lose)
         yield
@@ -229,26 +229,26 @@ def broken(bench: QueueSetup, operation: str, before: int, *, done: bool) -> Ite
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "answer lost"])
 @pytest.mark.parametrize("name", STEPS)
 async def test_a_second_attempt_does_the_work_wherever_the_first_one_broke(
-    benches: QueueSetups, name: str, done: bool
+    setups: QueueSetups, name: str, done: bool
 ) -> None:
     step = STEPS[name]
-    _, tape = await tape_of(benches, step)
+    _, tape = await tape_of(setups, step)
     operations = [said.operation for said in tape]
     for failing, operation in enumerate(operations):
-        bench = await benches()
-        await step.needs(bench)
-        with broken(bench, operation, operations[:failing].count(operation), done=done):
+        setup = await setups()
+        await step.needs(setup)
+        with broken(setup, operation, operations[:failing].count(operation), done=done):
             with pytest.raises(Unavailable):
-                await step.call(bench)
-            await ready(lambda bench=bench: step.call(bench))
-        assert await step.left(bench) == step.leaves, operation
+                await step.call(setup)
+            await ready(lambda setup=setup: step.call(setup))
+        assert await step.left(setup) == step.leaves, operation
 
 
-async def test_throttling_that_passes_is_ridden_out_by_the_client(benches: QueueSetups) -> None:
-    bench = await benches()
-    assert isinstance(bench, AwsQueueSetup)
-    names = await bench.build()
-    settings = AwsSettings("eu-central-1", bench.clients.sqs.meta.endpoint_url, "test", "test")
+async def test_throttling_that_passes_is_ridden_out_by_the_client(setups: QueueSetups) -> None:
+    setup = await setups()
+    assert isinstance(setup, AwsQueueSetup)
+    names = await setup.build()
+    settings = AwsSettings("eu-central-1", setup.clients.sqs.meta.endpoint_url, "test", "test")
     async with open_aws(settings) as clients:
         refusals = iter([refused(403, "RequestThrottled"), refused(503, "ServiceUnavailable")])
         clients.sqs.meta.events.register(

@@ -29,7 +29,7 @@ STARTED = Publication(
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", *clouds()])
-async def benches(
+async def setups(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[QueueSetups]:
     async with open_queue_setups(request.param, tmp_path_factory.mktemp(request.param)) as opened:
@@ -37,109 +37,109 @@ async def benches(
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def bench(benches: QueueSetups) -> QueueSetup:
-    return await benches()
+async def setup(setups: QueueSetups) -> QueueSetup:
+    return await setups()
 
 
-async def test_a_queue_gets_the_events_of_its_batch_as_they_were_sent(bench: QueueSetup) -> None:
-    names, others = await bench.subscribe(), await bench.subscribe(OTHER)
-    sent = [await bench.publish(event, documentId="a") for event in DOCUMENT_EVENT_TYPES]
-    other = await bench.publish(DOCUMENT_EVENT_TYPES[0], OTHER, documentId="b")
-    assert Counter(await bench.arrives(names.queue, count=3)) == Counter(sent)
-    assert await bench.arrives(others.queue) == [other]
-    await bench.holds(names.queue)
+async def test_a_queue_gets_the_events_of_its_batch_as_they_were_sent(setup: QueueSetup) -> None:
+    names, others = await setup.subscribe(), await setup.subscribe(OTHER)
+    sent = [await setup.publish(event, documentId="a") for event in DOCUMENT_EVENT_TYPES]
+    other = await setup.publish(DOCUMENT_EVENT_TYPES[0], OTHER, documentId="b")
+    assert Counter(await setup.arrives(names.queue, count=3)) == Counter(sent)
+    assert await setup.arrives(others.queue) == [other]
+    await setup.holds(names.queue)
 
 
-async def test_announcements_are_not_for_batches(bench: QueueSetup) -> None:
-    names = await bench.subscribe()
-    await bench.topic.publish(bench.plan, STARTED)
-    await bench.topic.send_canary(bench.plan, KEY, "1")
-    (body,) = await bench.arrives(names.queue)
+async def test_announcements_are_not_for_batches(setup: QueueSetup) -> None:
+    names = await setup.subscribe()
+    await setup.topic.publish(setup.plan, STARTED)
+    await setup.topic.send_canary(setup.plan, KEY, "1")
+    (body,) = await setup.arrives(names.queue)
     assert json.loads(body)["eventType"] == CANARY
-    await bench.holds(names.queue)
+    await setup.holds(names.queue)
 
 
-async def test_a_canary_reaches_its_batch_alone(bench: QueueSetup) -> None:
-    names, others = await bench.subscribe(), await bench.subscribe(OTHER)
-    await bench.topic.send_canary(bench.plan, KEY, "batch/7/3/1")
-    (body,) = await bench.arrives(names.queue)
+async def test_a_canary_reaches_its_batch_alone(setup: QueueSetup) -> None:
+    names, others = await setup.subscribe(), await setup.subscribe(OTHER)
+    await setup.topic.send_canary(setup.plan, KEY, "batch/7/3/1")
+    (body,) = await setup.arrives(names.queue)
     assert json.loads(body) == document(CANARY, messageId="batch/7/3/1")
-    await bench.holds(others.queue)
+    await setup.holds(others.queue)
 
 
-async def test_subscribing_twice_is_once(bench: QueueSetup) -> None:
+async def test_subscribing_twice_is_once(setup: QueueSetup) -> None:
     for _ in range(2):
-        names = await bench.subscribe()
-    assert await bench.subscriptions() == [KEY]
-    sent = await bench.publish("DOCUMENT_PROCESSED")
-    assert await bench.arrives(names.queue) == [sent]
-    await bench.holds(names.queue)
+        names = await setup.subscribe()
+    assert await setup.subscriptions() == [KEY]
+    sent = await setup.publish("DOCUMENT_PROCESSED")
+    assert await setup.arrives(names.queue) == [sent]
+    await setup.holds(names.queue)
 
 
-async def test_a_subscription_to_something_else_is_repaired(bench: QueueSetup) -> None:
-    names = await bench.build()
-    await bench.topic.subscribe(names, bench.plan, OTHER)
-    await bench.topic.subscribe(names, bench.plan, KEY)
-    assert len(await bench.subscriptions()) == 1
-    await bench.publish("DOCUMENT_PROCESSED", OTHER)
-    sent = await bench.publish("DOCUMENT_PROCESSED")
-    assert await bench.arrives(names.queue) == [sent]
-    await bench.holds(names.queue)
+async def test_a_subscription_to_something_else_is_repaired(setup: QueueSetup) -> None:
+    names = await setup.build()
+    await setup.topic.subscribe(names, setup.plan, OTHER)
+    await setup.topic.subscribe(names, setup.plan, KEY)
+    assert len(await setup.subscriptions()) == 1
+    await setup.publish("DOCUMENT_PROCESSED", OTHER)
+    sent = await setup.publish("DOCUMENT_PROCESSED")
+    assert await setup.arrives(names.queue) == [sent]
+    await setup.holds(names.queue)
 
 
 async def test_events_are_filtered_by_their_bodies_where_the_plan_requires_it(
-    bench: QueueSetup,
+    setup: QueueSetup,
 ) -> None:
-    if bench.name != "moto":
+    if setup.name != "moto":
         # There a filter policy keeps the scope with which it was set first.
-        await bench.subscribe()
-    names = await bench.subscribe(filter_scope="MessageBody")
-    assert await bench.subscriptions() == [KEY]
-    others = await bench.subscribe(OTHER)
-    sent = await bench.publish("BATCH_ATTACHMENTS")
-    if isinstance(bench, AwsQueueSetup):
+        await setup.subscribe()
+    names = await setup.subscribe(filter_scope="MessageBody")
+    assert await setup.subscriptions() == [KEY]
+    others = await setup.subscribe(OTHER)
+    sent = await setup.publish("BATCH_ATTACHMENTS")
+    if isinstance(setup, AwsQueueSetup):
         # Without attributes it reaches nobody who looks at them.
-        await bench.clients.sns.publish(TopicArn=bench.plan.topic_arn, Message=sent)
-        assert await bench.arrives(names.queue, count=2) == [sent, sent]
+        await setup.clients.sns.publish(TopicArn=setup.plan.topic_arn, Message=sent)
+        assert await setup.arrives(names.queue, count=2) == [sent, sent]
     else:
-        assert await bench.arrives(names.queue) == [sent]
-    await bench.topic.send_canary(bench.plan, KEY, "1")
-    assert len(await bench.arrives(names.queue)) == 1
-    await bench.holds(others.queue)
+        assert await setup.arrives(names.queue) == [sent]
+    await setup.topic.send_canary(setup.plan, KEY, "1")
+    assert len(await setup.arrives(names.queue)) == 1
+    await setup.holds(others.queue)
 
 
-async def test_unsubscribing_twice_is_once(bench: QueueSetup) -> None:
-    names, others = await bench.subscribe(), await bench.subscribe(OTHER)
-    assert [await bench.topic.unsubscribe(names, bench.plan) for _ in range(2)] == [True, False]
-    assert await bench.subscriptions() == [OTHER]
-    await bench.publish("DOCUMENT_PROCESSED")
-    sent = await bench.publish("DOCUMENT_PROCESSED", OTHER)
-    assert await bench.arrives(others.queue) == [sent]
-    await bench.holds(names.queue)
+async def test_unsubscribing_twice_is_once(setup: QueueSetup) -> None:
+    names, others = await setup.subscribe(), await setup.subscribe(OTHER)
+    assert [await setup.topic.unsubscribe(names, setup.plan) for _ in range(2)] == [True, False]
+    assert await setup.subscriptions() == [OTHER]
+    await setup.publish("DOCUMENT_PROCESSED")
+    sent = await setup.publish("DOCUMENT_PROCESSED", OTHER)
+    assert await setup.arrives(others.queue) == [sent]
+    await setup.holds(names.queue)
 
 
-async def test_the_subscription_of_a_missing_queue_is_deleted_too(bench: QueueSetup) -> None:
-    names = await bench.subscribe()
-    await bench.subscribe(OTHER)
-    await bench.queues.delete_queue(names.queue, KEY.workflow_id)
-    assert await bench.topic.unsubscribe(names, bench.plan)
-    assert await bench.subscriptions() == [OTHER]
+async def test_the_subscription_of_a_missing_queue_is_deleted_too(setup: QueueSetup) -> None:
+    names = await setup.subscribe()
+    await setup.subscribe(OTHER)
+    await setup.queues.delete_queue(names.queue, KEY.workflow_id)
+    assert await setup.topic.unsubscribe(names, setup.plan)
+    assert await setup.subscriptions() == [OTHER]
 
 
-async def test_a_queue_that_is_not_there_cannot_subscribe(bench: QueueSetup) -> None:
+async def test_a_queue_that_is_not_there_cannot_subscribe(setup: QueueSetup) -> None:
     with pytest.raises(Denied):
-        await bench.topic.subscribe(bench.names(), bench.plan, KEY)
-    assert await bench.subscriptions() == []
+        await setup.topic.subscribe(setup.names(), setup.plan, KEY)
+    assert await setup.subscriptions() == []
 
 
-async def test_only_its_own_subscriptions_belong_to_an_installation(bench: QueueSetup) -> None:
-    await bench.subscribe()
-    for prefix in (f"{bench.plan.prefix}-longer", bench.plan.prefix[:-1]):
-        found = bench.topic.found(prefix, bench.plan.topic_arn)
+async def test_only_its_own_subscriptions_belong_to_an_installation(setup: QueueSetup) -> None:
+    await setup.subscribe()
+    for prefix in (f"{setup.plan.prefix}-longer", setup.plan.prefix[:-1]):
+        found = setup.topic.found(prefix, setup.plan.topic_arn)
         assert [one async for one in found] == []
 
 
-async def test_announcements_are_published(bench: QueueSetup) -> None:
+async def test_announcements_are_published(setup: QueueSetup) -> None:
     expected = {
         "eventType": "LOADER_STARTED",
         "caseId": 7,
@@ -147,25 +147,25 @@ async def test_announcements_are_published(bench: QueueSetup) -> None:
         "status": "SUCCESS",
         "messageId": "batch/7/3/started",
     }
-    if isinstance(bench, MemoryQueueSetup):
-        await bench.topic.publish(bench.plan, STARTED)
-        assert [said.model_dump(by_alias=True) for said in bench.cloud.published] == [expected]
+    if isinstance(setup, MemoryQueueSetup):
+        await setup.topic.publish(setup.plan, STARTED)
+        assert [said.model_dump(by_alias=True) for said in setup.cloud.published] == [expected]
         return
-    assert isinstance(bench, AwsQueueSetup)
+    assert isinstance(setup, AwsQueueSetup)
     # A queue that is subscribed to everything, as that of another system.
-    names = await bench.build()
-    queue = await bench.clients.sqs.get_queue_attributes(
-        QueueUrl=await bench.url(names.queue), AttributeNames=["QueueArn"]
+    names = await setup.build()
+    queue = await setup.clients.sqs.get_queue_attributes(
+        QueueUrl=await setup.url(names.queue), AttributeNames=["QueueArn"]
     )
-    await bench.clients.sns.subscribe(
-        TopicArn=bench.plan.topic_arn,
+    await setup.clients.sns.subscribe(
+        TopicArn=setup.plan.topic_arn,
         Protocol="sqs",
         Endpoint=queue["Attributes"]["QueueArn"],
         Attributes={"RawMessageDelivery": "true"},
     )
-    await bench.topic.publish(bench.plan, STARTED)
-    got = await bench.clients.sqs.receive_message(
-        QueueUrl=await bench.url(names.queue), WaitTimeSeconds=20, MessageAttributeNames=["All"]
+    await setup.topic.publish(setup.plan, STARTED)
+    got = await setup.clients.sqs.receive_message(
+        QueueUrl=await setup.url(names.queue), WaitTimeSeconds=20, MessageAttributeNames=["All"]
     )
     (message,) = got["Messages"]
     assert json.loads(message.get("Body", "")) == expected

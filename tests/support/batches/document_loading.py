@@ -148,9 +148,9 @@ async def document_loading(migrated: Path, folder: Path) -> AsyncGenerator[Docum
     path = folder / "docflow.db"
     shutil.copy(migrated, path)
     async with open_database(f"sqlite:///{path}") as database, FileTexts() as texts:
-        world = DocumentLoading(folder, database, texts)
-        await world.start_batch()
-        yield world
+        loading = DocumentLoading(folder, database, texts)
+        await loading.start_batch()
+        yield loading
 
 
 def failure_of(error: BaseException) -> tuple[str | None, str]:

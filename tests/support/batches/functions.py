@@ -72,7 +72,7 @@ class FunctionSetup:
 class FunctionBatch:
     """One batch of a site."""
 
-    site: FunctionSetup
+    setup: FunctionSetup
     key: BatchKey
     plan: BatchPlan
 
@@ -85,24 +85,24 @@ class FunctionBatch:
         return self.key.workflow_id
 
     async def grant(self) -> None:
-        role = (await self.site.functions.source(self.plan)).role
-        await self.site.grants.grant(self.names, self.plan, role)
+        role = (await self.setup.functions.source(self.plan)).role
+        await self.setup.grants.grant(self.names, self.plan, role)
 
     async def clone(self) -> None:
-        functions = self.site.functions
+        functions = self.setup.functions
         await ready(lambda: functions.clone(self.names, self.plan, self.key, self.owner))
 
     async def attach(self) -> None:
-        await ready(lambda: self.site.functions.attach(self.names, self.plan))
+        await ready(lambda: self.setup.functions.attach(self.names, self.plan))
 
     async def reserve(self) -> None:
-        await self.site.functions.reserve(self.names, self.plan)
+        await self.setup.functions.reserve(self.names, self.plan)
 
     async def detach(self) -> bool:
-        return await ready(lambda: self.site.functions.detach(self.names))
+        return await ready(lambda: self.setup.functions.detach(self.names))
 
     async def delete(self) -> bool:
-        return await self.site.functions.delete(self.names.function, self.owner)
+        return await self.setup.functions.delete(self.names.function, self.owner)
 
     async def build(self) -> None:
         """Make everything that a queue is fed to a function by."""
@@ -113,7 +113,7 @@ class FunctionBatch:
 
     async def found(self) -> list[FoundResource]:
         """What exists of it."""
-        return [resource for resource in await self.site.found() if resource.key == self.key]
+        return [resource for resource in await self.setup.found() if resource.key == self.key]
 
     async def kinds(self) -> list[Resource]:
         """What exists of it, by kind."""
@@ -121,11 +121,11 @@ class FunctionBatch:
 
     async def remove(self) -> None:
         """Remove everything; what is gone is gone."""
-        role = (await self.site.functions.source(self.plan)).role
+        role = (await self.setup.functions.source(self.plan)).role
         await self.detach()
         await self.delete()
-        await self.site.grants.revoke(self.names, role)
-        await self.site.queues.delete_queue(self.names.queue, self.owner)
+        await self.setup.grants.revoke(self.names, role)
+        await self.setup.queues.delete_queue(self.names.queue, self.owner)
 
 
 @asynccontextmanager

@@ -128,9 +128,9 @@ async def batch_installation(
             notices=unused,
             scratch=folder,
         )
-        world = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)
-        cloud.listeners.append(world.hear)
-        yield world
+        installation = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)
+        cloud.listeners.append(installation.hear)
+        yield installation
 
 
 def keys_of(case_id: int, batches: int) -> list[BatchKey]:
@@ -139,17 +139,17 @@ def keys_of(case_id: int, batches: int) -> list[BatchKey]:
 
 
 async def tell_shuffled(
-    world: BatchInstallation, dice: random.Random, *, cases: int, batches: int
+    installation: BatchInstallation, dice: random.Random, *, cases: int, batches: int
 ) -> list[BatchKey]:
     """Tell every event of many cases in any order, some of them twice; the batches."""
     chosen = dice.sample(range(1, 1_000_000_000), cases)
     keys = [key for case in chosen for key in keys_of(case, batches)]
-    await world.store.expect(keys)
+    await installation.store.expect(keys)
     room = asyncio.Semaphore(20)
 
     async def tell(event: CaseEvent) -> None:
         async with room:
-            await world.tell(event)
+            await installation.tell(event)
 
     await asyncio.gather(*map(tell, shuffled(keys, dice)))
     return keys
@@ -168,7 +168,7 @@ def shuffled(
     return events
 
 
-async def all_complete(world: BatchInstallation, keys: Sequence[BatchKey]) -> bool:
+async def all_complete(installation: BatchInstallation, keys: Sequence[BatchKey]) -> bool:
     """Whether every batch is complete."""
-    views = await world.store.list(limit=len(keys) + 1)
+    views = await installation.store.list(limit=len(keys) + 1)
     return sum(view.status is LoaderStatus.COMPLETE for view in views) == len(keys)

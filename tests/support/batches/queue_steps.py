@@ -20,111 +20,111 @@ async def nothing(_: QueueSetup) -> None:
     """There is nothing yet."""
 
 
-async def dead_letters(bench: QueueSetup) -> None:
-    await bench.queues.ensure_dead_letters(bench.names(), bench.plan, KEY.workflow_id)
+async def dead_letters(setup: QueueSetup) -> None:
+    await setup.queues.ensure_dead_letters(setup.names(), setup.plan, KEY.workflow_id)
 
 
-async def queue(bench: QueueSetup) -> None:
-    await bench.queues.ensure_queue(bench.names(), bench.plan, KEY.workflow_id, VISIBILITY)
+async def queue(setup: QueueSetup) -> None:
+    await setup.queues.ensure_queue(setup.names(), setup.plan, KEY.workflow_id, VISIBILITY)
 
 
-async def both(bench: QueueSetup) -> None:
-    await dead_letters(bench)
-    await queue(bench)
+async def both(setup: QueueSetup) -> None:
+    await dead_letters(setup)
+    await queue(setup)
 
 
-async def with_other_settings(bench: QueueSetup) -> None:
-    await bench.build(retention=3600)
-    await bench.untag(bench.names().queue)
+async def with_other_settings(setup: QueueSetup) -> None:
+    await setup.build(retention=3600)
+    await setup.untag(setup.names().queue)
 
 
-async def redrive_policy(bench: QueueSetup) -> None:
-    await bench.queues.set_redrive_policy(bench.names(), bench.plan)
+async def redrive_policy(setup: QueueSetup) -> None:
+    await setup.queues.set_redrive_policy(setup.names(), setup.plan)
 
 
-async def topic_policy(bench: QueueSetup) -> None:
-    await bench.queues.allow_topic(bench.names(), bench.plan)
+async def topic_policy(setup: QueueSetup) -> None:
+    await setup.queues.allow_topic(setup.names(), setup.plan)
 
 
-async def early(bench: QueueSetup) -> None:
-    names = await bench.build()
-    await bench.send(names.queue, LETTERS[0])
-    await bench.send(names.queue, json.dumps(document(CANARY, messageId="1")))
+async def early(setup: QueueSetup) -> None:
+    names = await setup.build()
+    await setup.send(names.queue, LETTERS[0])
+    await setup.send(names.queue, json.dumps(document(CANARY, messageId="1")))
 
 
-async def proof(bench: QueueSetup) -> bool:
-    return await bench.queues.has_proof(bench.names().queue, "1")
+async def proof(setup: QueueSetup) -> bool:
+    return await setup.queues.has_proof(setup.names().queue, "1")
 
 
-async def depth(bench: QueueSetup) -> Any:
-    return await bench.queues.depth(bench.names().queue)
+async def depth(setup: QueueSetup) -> Any:
+    return await setup.queues.depth(setup.names().queue)
 
 
-async def letters(bench: QueueSetup) -> None:
-    names = await bench.build()
+async def letters(setup: QueueSetup) -> None:
+    names = await setup.build()
     for body in (*LETTERS, LETTERS[0]):
-        await bench.queues.dead_letter(names, body, "broken", body)
+        await setup.queues.dead_letter(names, body, "broken", body)
 
 
-async def redrive(bench: QueueSetup) -> Any:
-    return await bench.queues.redrive(bench.names())
+async def redrive(setup: QueueSetup) -> Any:
+    return await setup.queues.redrive(setup.names())
 
 
-async def dead_letter(bench: QueueSetup) -> None:
-    await bench.queues.dead_letter(bench.names(), LETTERS[0], "broken", "load/7/3/a")
+async def dead_letter(setup: QueueSetup) -> None:
+    await setup.queues.dead_letter(setup.names(), LETTERS[0], "broken", "load/7/3/a")
 
 
-async def delete(bench: QueueSetup) -> bool:
-    return await bench.queues.delete_queue(bench.names().queue, KEY.workflow_id)
+async def delete(setup: QueueSetup) -> bool:
+    return await setup.queues.delete_queue(setup.names().queue, KEY.workflow_id)
 
 
-async def subscribe(bench: QueueSetup) -> None:
-    await bench.topic.subscribe(bench.names(), bench.plan, KEY)
+async def subscribe(setup: QueueSetup) -> None:
+    await setup.topic.subscribe(setup.names(), setup.plan, KEY)
 
 
-async def subscribed_to_another(bench: QueueSetup) -> None:
-    names = await bench.build()
-    await bench.topic.subscribe(names, bench.plan, OTHER)
+async def subscribed_to_another(setup: QueueSetup) -> None:
+    names = await setup.build()
+    await setup.topic.subscribe(names, setup.plan, OTHER)
 
 
-async def unsubscribe(bench: QueueSetup) -> bool:
-    return await bench.topic.unsubscribe(bench.names(), bench.plan)
+async def unsubscribe(setup: QueueSetup) -> bool:
+    return await setup.topic.unsubscribe(setup.names(), setup.plan)
 
 
-async def publish(bench: QueueSetup) -> None:
-    await bench.topic.publish(bench.plan, ENDED)
+async def publish(setup: QueueSetup) -> None:
+    await setup.topic.publish(setup.plan, ENDED)
 
 
-async def canary(bench: QueueSetup) -> None:
-    await bench.topic.send_canary(bench.plan, KEY, "1")
+async def canary(setup: QueueSetup) -> None:
+    await setup.topic.send_canary(setup.plan, KEY, "1")
 
 
-async def subscriptions(bench: QueueSetup) -> Any:
-    return await bench.subscriptions()
+async def subscriptions(setup: QueueSetup) -> Any:
+    return await setup.subscriptions()
 
 
-async def names_of_queues(bench: QueueSetup) -> list[str]:
-    names = bench.names()
+async def names_of_queues(setup: QueueSetup) -> list[str]:
+    names = setup.names()
     kinds = {names.queue: "queue", names.dead_letters: "dead"}
-    return [kinds[one.name] for one in await bench.found_queues()]
+    return [kinds[one.name] for one in await setup.found_queues()]
 
 
-async def set_to(bench: QueueSetup) -> list[Any]:
-    has = await bench.settings(bench.names().queue)
+async def set_to(setup: QueueSetup) -> list[Any]:
+    has = await setup.settings(setup.names().queue)
     return [
-        has.retention == bench.plan.retention,
+        has.retention == setup.plan.retention,
         has.dead_letters is not None,
         has.topic_arn is not None,
     ]
 
 
-async def in_queue(bench: QueueSetup) -> list[str]:
+async def in_queue(setup: QueueSetup) -> list[str]:
     """What has come back; a message whose answer was lost may have done so twice."""
-    return sorted(set(await bench.drain(bench.names().queue)))
+    return sorted(set(await setup.drain(setup.names().queue)))
 
 
-async def in_dead_letters(bench: QueueSetup) -> list[str]:
-    return sorted(set(await bench.drain(bench.names().dead_letters)))
+async def in_dead_letters(setup: QueueSetup) -> list[str]:
+    return sorted(set(await setup.drain(setup.names().dead_letters)))
 
 
 @dataclass(frozen=True)

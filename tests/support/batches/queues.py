@@ -296,26 +296,26 @@ async def open_queue_setups(name: str, folder: Path) -> AsyncIterator[QueueSetup
         yield in_memory
         return
     opened: list[AwsQueueSetup] = []
-    async with cloud(name, folder) as site:
-        clients = site.clients
+    async with cloud(name, folder) as setup:
+        clients = setup.clients
 
         async def on_aws() -> QueueSetup:
             queues, topic = AwsQueues(clients.sqs), AwsTopic(clients.sns, clients.sqs)
             plan = _plan("arn:aws:sns:unknown")
             made = await clients.sns.create_topic(Name=plan.prefix)
             plan = plan.model_copy(update={"topic_arn": made["TopicArn"]})
-            bench = AwsQueueSetup(name, queues, topic, plan, clients=clients)
+            setup = AwsQueueSetup(name, queues, topic, plan, clients=clients)
             if name == "aws":
                 # Filter policies, and counters, take their time.
-                bench = replace(bench, patience=15 * 60)
-            opened.append(bench)
-            return bench
+                setup = replace(setup, patience=15 * 60)
+            opened.append(setup)
+            return setup
 
         try:
             yield on_aws
         finally:
-            for bench in opened if name == "aws" else ():
-                await bench.remove()
+            for setup in opened if name == "aws" else ():
+                await setup.remove()
 
 
 def _plan(topic_arn: str) -> BatchPlan:

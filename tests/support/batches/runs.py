@@ -46,12 +46,12 @@ class BatchRuns:
     @asynccontextmanager
     async def running(
         self,
-        world: ScriptedBatch,
+        script: ScriptedBatch,
         timings: Timings = QUICK,
         purpose: Purpose = Purpose.LOAD,
     ) -> AsyncIterator[Handle]:
         queue = f"batches-{uuid.uuid4().hex}"
-        async with self.run_worker(queue, [BatchLifecycle], world.activities()):
+        async with self.run_worker(queue, [BatchLifecycle], script.activities()):
             handle = await self.server.client.start_workflow(
                 BatchLifecycle.run,
                 BatchOrder(key=KEY, purpose=purpose, timings=timings),
@@ -111,8 +111,8 @@ async def attribute_of(handle: Handle, key: Any) -> Any:
     return (await handle.describe()).typed_search_attributes.get(key)
 
 
-def removed_by(world: ScriptedBatch) -> list[str]:
-    return [name for name in world.calls if name in REMOVING]
+def removed_by(script: ScriptedBatch) -> list[str]:
+    return [name for name in script.calls if name in REMOVING]
 
 
 async def holds(truth: bool) -> bool:

@@ -225,7 +225,7 @@ class SpreadsheetSetup:
 class StagedSpreadsheet:
     """An import whose rows are put aside and whose columns are known."""
 
-    world: SpreadsheetSetup
+    setup: SpreadsheetSetup
     order: SpreadsheetOrder
     analysis: Analysis
     staged: Staged
@@ -238,11 +238,11 @@ class StagedSpreadsheet:
     async def collect(self) -> CellSummary:
         """Collect the values."""
         work = CollectInput(order=self.order, staged=self.staged, columns=self.columns)
-        return await environment().run(self.world.values.collect_values, work)
+        return await environment().run(self.setup.values.collect_values, work)
 
     async def ids(self) -> dict[str, int]:
         """Id of each value's mapping."""
-        pages = [page async for page in self.world.store.mappings(self.order.uuid)]
+        pages = [page async for page in self.setup.store.mappings(self.order.uuid)]
         return {mapping.value: mapping.id for page in pages for mapping in page}
 
     async def decide(self, version: int = 2, *, confirm: bool = False, **said: Any) -> CellSummary:
@@ -268,12 +268,12 @@ class StagedSpreadsheet:
             at=NOW,
             confirm=confirm,
         )
-        return await environment().run(self.world.values.decide_cells, work)
+        return await environment().run(self.setup.values.decide_cells, work)
 
     async def process(self, round: int = 0, *, counting: bool = False) -> Processed:
         """Go through the rows."""
         work = self.work(round).model_copy(update={"counting": counting})
-        return await environment().run(self.world.rows.process, work)
+        return await environment().run(self.setup.rows.process, work)
 
     def record(self, state: SpreadsheetState, sequence: int = 1) -> StatusRecord:
         """A transition."""
@@ -285,7 +285,7 @@ class StagedSpreadsheet:
         """Write the end of the import."""
         result = SpreadsheetResult(uuid=self.order.uuid, state=state)
         finishing = Finishing(result=result, record=self.record(state))
-        return await environment().run(self.world.lifecycle.finish, finishing)
+        return await environment().run(self.setup.lifecycle.finish, finishing)
 
     def work(self, round: int = 0) -> ProcessInput:
         """Input of `spreadsheets.process`."""

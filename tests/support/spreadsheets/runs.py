@@ -44,10 +44,10 @@ class SpreadsheetRuns:
 
     @asynccontextmanager
     async def running(
-        self, world: ScriptedSpreadsheet, order: SpreadsheetOrder
+        self, script: ScriptedSpreadsheet, order: SpreadsheetOrder
     ) -> AsyncIterator[Handle]:
         queue = f"spreadsheets-{uuid.uuid4().hex}"
-        async with self.run_worker(queue, [SpreadsheetImport], world.activities()):
+        async with self.run_worker(queue, [SpreadsheetImport], script.activities()):
             yield await self.server.client.start_workflow(
                 SpreadsheetImport.run,
                 args=[order, None],
@@ -87,11 +87,11 @@ async def waits_in(handle: Handle, state: SpreadsheetState) -> SpreadsheetStatus
     return await status_when(handle, lambda s: s.state is state and s.waiting_since is not None)
 
 
-async def was_called(world: ScriptedSpreadsheet, step: str) -> None:
+async def was_called(script: ScriptedSpreadsheet, step: str) -> None:
     """Wait until an activity runs."""
 
     async def called() -> bool:
-        return step in world.calls
+        return step in script.calls
 
     await eventually(called)
 

@@ -48,72 +48,72 @@ PLAN = pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]])
 
 
 @pytest.fixture
-async def world(migrated: Path, tmp_path: Path) -> AsyncIterator[DocumentLoading]:
-    async with document_loading(migrated, tmp_path) as world:
-        yield world
+async def loading(migrated: Path, tmp_path: Path) -> AsyncIterator[DocumentLoading]:
+    async with document_loading(migrated, tmp_path) as loading:
+        yield loading
 
 
-async def test_a_mail_is_loaded_with_all_its_parts(world: DocumentLoading) -> None:
-    event = await world.send("M-1", mail(REPLY), "reply.eml", tags=("Urgent",))
-    outcomes = await world.load(event)
+async def test_a_mail_is_loaded_with_all_its_parts(loading: DocumentLoading) -> None:
+    event = await loading.send("M-1", mail(REPLY), "reply.eml", tags=("Urgent",))
+    outcomes = await loading.load(event)
     assert not any(outcome.resumed for outcome in outcomes.values())
-    assert await world.rows("documents", "document_id", "state", "media_type", "title") == [
+    assert await loading.rows("documents", "document_id", "state", "media_type", "title") == [
         ("M-1", "loaded", "message/rfc822", "Re: gate")
     ]
-    assert await world.rows("document_texts", "document_id", "text") == [("M-1", "the answer")]
-    assert await world.rows("document_tags", "tag") == [
+    assert await loading.rows("document_texts", "document_id", "text") == [("M-1", "the answer")]
+    assert await loading.rows("document_tags", "tag") == [
         ("Urgent",),
         ("has:attachments",),
         ("type:mail",),
         ("year:2024",),
     ]
     folder = "batches/7/3/M-1/attachments"
-    assert await world.rows("attachments", "blob_name", "filename", "size") == [
+    assert await loading.rows("attachments", "blob_name", "filename", "size") == [
         (f"{folder}/0001-plan.pdf", "plan.pdf", 8),
         (f"{folder}/0002-Größe.txt", "Größe.txt", 4),
     ]
-    assert await world.get(f"{folder}/0002-Größe.txt") == b"10 m"
+    assert await loading.get(f"{folder}/0002-Größe.txt") == b"10 m"
 
 
 @pytest.mark.parametrize("first", [QUESTION, REPLY])
 async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
-    world: DocumentLoading, first: Letter
+    loading: DocumentLoading, first: Letter
 ) -> None:
     second = REPLY if first is QUESTION else QUESTION
     for letter in (first, second):
-        await world.load(await world.send(letter.message_id, mail(letter)))
-    assert await world.rows("document_relations", "document_id", "related_id", "kind") == [
+        await loading.load(await loading.send(letter.message_id, mail(letter)))
+    assert await loading.rows("document_relations", "document_id", "related_id", "kind") == [
         ("reply@site.example", "question@site.example", "reply")
     ]
 
 
-async def test_a_step_that_is_done_is_not_done_again(world: DocumentLoading) -> None:
-    event = await world.send("M-1", mail(REPLY))
-    first = await world.load(event)
-    before = await _everything(world)
+async def test_a_step_that_is_done_is_not_done_again(loading: DocumentLoading) -> None:
+    event = await loading.send("M-1", mail(REPLY))
+    first = await loading.load(event)
+    before = await _everything(loading)
     # Neither the document nor what was found in it is looked at again.
-    empty = DocumentLoading(world.folder, world.database, world.texts)
+    empty = DocumentLoading(loading.folder, loading.database, loading.texts)
     second = await empty.load(event)
     assert all(outcome.resumed for outcome in second.values())
     assert second[LoadStep.DEDUPE].source == first[LoadStep.DEDUPE].source
-    assert await _everything(world) == before
+    assert await _everything(loading) == before
 
 
-async def _everything(world: DocumentLoading) -> list[Any]:
+async def _everything(loading: DocumentLoading) -> list[Any]:
     return [
-        await world.rows("documents", "document_id", "state", "sha256"),
-        await world.rows("document_texts", "document_id", "text"),
-        await world.rows("document_tags", "document_id", "tag"),
-        await world.rows("attachments", "document_id", "blob_name", "sha256"),
+        await loading.rows("documents", "document_id", "state", "sha256"),
+        await loading.rows("document_texts", "document_id", "text"),
+        await loading.rows("document_tags", "document_id", "tag"),
+        await loading.rows("attachments", "document_id", "blob_name", "sha256"),
     ]
 
 
 @pytest.mark.parametrize("last", [1, 2, 3])
 async def test_what_was_found_is_kept_as_a_whole_or_found_again(
-    world: DocumentLoading, monkeypatch: pytest.MonkeyPatch, last: int
+    loading: DocumentLoading, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     uploads: list[str] = []
-    upload = world.blobs.upload
+    upload = loading.blobs.upload
 
     async def fail_at_last(source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         uploads.append(name)
@@ -121,42 +121,42 @@ async def test_what_was_found_is_kept_as_a_whole_or_found_again(
             raise Unavailable("the blob store is away")
         return await upload(source, name, overwrite=overwrite)
 
-    event = await world.send("M-1", mail(REPLY))
-    source = (await world.take(LoadStep.DEDUPE, event)).source
+    event = await loading.send("M-1", mail(REPLY))
+    source = (await loading.take(LoadStep.DEDUPE, event)).source
     with monkeypatch.context() as patched:
-        patched.setattr(world.blobs, "upload", fail_at_last)
+        patched.setattr(loading.blobs, "upload", fail_at_last)
         with pytest.raises(ApplicationError) as raised:
-            await world.take(LoadStep.EXTRACT, event, source)
+            await loading.take(LoadStep.EXTRACT, event, source)
     assert failure_of(raised.value)[0] == TRANSIENT
-    assert await world.rows("document_texts", "text") == []
-    outcomes = await world.load(event)
+    assert await loading.rows("document_texts", "text") == []
+    outcomes = await loading.load(event)
     assert [step for step, outcome in outcomes.items() if outcome.resumed] == [LoadStep.DEDUPE]
-    assert len(await world.rows("attachments", "blob_name")) == 2
-    assert await world.rows("documents", "state") == [("loaded",)]
+    assert len(await loading.rows("attachments", "blob_name")) == 2
+    assert await loading.rows("documents", "state") == [("loaded",)]
 
 
-async def test_of_the_same_bytes_only_the_first_are_kept(world: DocumentLoading) -> None:
-    await world.load(await world.send("D-1", PLAN))
-    outcomes = await world.load(await world.send("D-2", PLAN))
+async def test_of_the_same_bytes_only_the_first_are_kept(loading: DocumentLoading) -> None:
+    await loading.load(await loading.send("D-1", PLAN))
+    outcomes = await loading.load(await loading.send("D-2", PLAN))
     assert [outcome.duplicate_of for outcome in outcomes.values()] == ["D-1"]
-    assert await world.rows("documents", "document_id", "state", "duplicate_of") == [
+    assert await loading.rows("documents", "document_id", "state", "duplicate_of") == [
         ("D-1", "loaded", None),
         ("D-2", "duplicate", "D-1"),
     ]
-    again = await world.take(LoadStep.DEDUPE, await world.send("D-2", PLAN))
+    again = await loading.take(LoadStep.DEDUPE, await loading.send("D-2", PLAN))
     assert (again.duplicate_of, again.resumed) == ("D-1", True)
 
 
-async def test_relations_of_a_message(world: DocumentLoading) -> None:
+async def test_relations_of_a_message(loading: DocumentLoading) -> None:
     event = DocumentRelations(
         case_id=KEY.case_id,
         batch_id=KEY.batch_id,
         document_id="D-1",
         relations=(Relation(related_id="D-2", kind=RelationKind.VERSION),),
     )
-    await world.load(event)
-    assert (await world.load(event))[LoadStep.RELATIONS].resumed
-    assert await world.rows("document_relations", "document_id", "related_id", "kind") == [
+    await loading.load(event)
+    assert (await loading.load(event))[LoadStep.RELATIONS].resumed
+    assert await loading.rows("document_relations", "document_id", "related_id", "kind") == [
         ("D-1", "D-2", "version")
     ]
 
@@ -172,113 +172,115 @@ def _attachments(*names: str) -> DocumentAttachments:
     )
 
 
-async def test_attachments_of_a_message_are_resolved(world: DocumentLoading) -> None:
-    await world.put("in/1.jpg", b"one")
-    await world.put("in/2.jpg", b"second")
-    await world.load(_attachments("in/1.jpg", "in/2.jpg", "in/1.jpg"))
-    assert await world.rows("attachments", "blob_name", "filename", "size") == [
+async def test_attachments_of_a_message_are_resolved(loading: DocumentLoading) -> None:
+    await loading.put("in/1.jpg", b"one")
+    await loading.put("in/2.jpg", b"second")
+    await loading.load(_attachments("in/1.jpg", "in/2.jpg", "in/1.jpg"))
+    assert await loading.rows("attachments", "blob_name", "filename", "size") == [
         ("in/1.jpg", "1.jpg", 3),
         ("in/2.jpg", "2.jpg", 6),
     ]
 
 
-async def test_an_attachment_that_is_not_there_is_named(world: DocumentLoading) -> None:
-    await world.put("in/1.jpg", b"one")
+async def test_an_attachment_that_is_not_there_is_named(loading: DocumentLoading) -> None:
+    await loading.put("in/1.jpg", b"one")
     with pytest.raises(ApplicationError) as raised:
-        await world.load(_attachments("in/1.jpg", "in/2.jpg"))
+        await loading.load(_attachments("in/1.jpg", "in/2.jpg"))
     assert failure_of(raised.value) == (
         MISSING_BLOB,
         "in/2.jpg is not in the blob store; upload it there, and redrive the batch",
     )
-    assert await world.rows("attachments", "blob_name") == []
+    assert await loading.rows("attachments", "blob_name") == []
 
 
-async def test_a_document_that_is_not_there_is_named(world: DocumentLoading) -> None:
-    event = await world.send("D-1", PLAN)
-    await world.blobs.delete(event.blob_name)
+async def test_a_document_that_is_not_there_is_named(loading: DocumentLoading) -> None:
+    event = await loading.send("D-1", PLAN)
+    await loading.blobs.delete(event.blob_name)
     with pytest.raises(ApplicationError) as raised:
-        await world.load(event)
+        await loading.load(event)
     assert failure_of(raised.value)[0] == MISSING_BLOB
     assert "in/D-1 is not in the blob store" in raised.value.message
 
 
-async def test_an_unreadable_document_is_reported_with_the_reason(world: DocumentLoading) -> None:
+async def test_an_unreadable_document_is_reported_with_the_reason(loading: DocumentLoading) -> None:
     with pytest.raises(ApplicationError) as raised:
-        await world.load(await world.send("D-1", PLAN[:500]))
+        await loading.load(await loading.send("D-1", PLAN[:500]))
     assert failure_of(raised.value)[0] == UNREADABLE_DOCUMENT
     assert raised.value.non_retryable
 
 
-async def test_a_file_that_is_replaced_meanwhile_is_refused(world: DocumentLoading) -> None:
-    event = await world.send("D-1", PLAN)
-    source = (await world.take(LoadStep.DEDUPE, event)).source
-    await world.put(event.blob_name, b"something else")
+async def test_a_file_that_is_replaced_meanwhile_is_refused(loading: DocumentLoading) -> None:
+    event = await loading.send("D-1", PLAN)
+    source = (await loading.take(LoadStep.DEDUPE, event)).source
+    await loading.put(event.blob_name, b"something else")
     with pytest.raises(ApplicationError) as raised:
-        await world.take(LoadStep.EXTRACT, event, source)
+        await loading.take(LoadStep.EXTRACT, event, source)
     assert failure_of(raised.value)[0] == PERMANENT
     assert "in/D-1 was replaced" in raised.value.message
 
 
 @pytest.mark.parametrize("step", [LoadStep.TAGS, LoadStep.ATTACHMENTS])
-async def test_findings_of_other_bytes_are_not_used(world: DocumentLoading, step: LoadStep) -> None:
-    event = await world.send("M-1", mail(REPLY))
-    source = (await world.take(LoadStep.DEDUPE, event)).source
+async def test_findings_of_other_bytes_are_not_used(
+    loading: DocumentLoading, step: LoadStep
+) -> None:
+    event = await loading.send("M-1", mail(REPLY))
+    source = (await loading.take(LoadStep.DEDUPE, event)).source
     assert source is not None
-    await world.take(LoadStep.EXTRACT, event, source)
+    await loading.take(LoadStep.EXTRACT, event, source)
     with pytest.raises(ApplicationError) as other_bytes:
-        await world.take(step, event, source.model_copy(update={"sha256": "00" * 32}))
-    await world.blobs.delete("batches/7/3/M-1/extract.json")
+        await loading.take(step, event, source.model_copy(update={"sha256": "00" * 32}))
+    await loading.blobs.delete("batches/7/3/M-1/extract.json")
     with pytest.raises(ApplicationError) as nothing:
-        await world.take(step, event, source)
+        await loading.take(step, event, source)
     for raised in (other_bytes, nothing):
         assert failure_of(raised.value)[0] == PERMANENT
         assert "send the document under a new id" in raised.value.message
 
 
-async def test_a_step_of_another_event_is_refused(world: DocumentLoading) -> None:
+async def test_a_step_of_another_event_is_refused(loading: DocumentLoading) -> None:
     relations = DocumentRelations.model_validate(
         {**KEY.model_dump(), "document_id": "D-1", "relations": [{"related_id": "D-2"}]}
     )
     for step in (LoadStep.DEDUPE, LoadStep.EXTRACT, LoadStep.TAGS, LoadStep.ATTACHMENTS):
         with pytest.raises(ApplicationError, match=f"{step} is no step of BATCH_DOCUMENT"):
-            await world.take(step, relations)
+            await loading.take(step, relations)
     with pytest.raises(ApplicationError, match="relations is no step of BATCH_ATTACHMENTS"):
-        await world.take(LoadStep.RELATIONS, _attachments("in/1.jpg"))
+        await loading.take(LoadStep.RELATIONS, _attachments("in/1.jpg"))
 
 
-async def test_a_document_that_is_given_up_becomes_a_dead_letter(world: DocumentLoading) -> None:
-    event = await world.send("D-1", PLAN, "plan.pdf", tags=("A",))
+async def test_a_document_that_is_given_up_becomes_a_dead_letter(loading: DocumentLoading) -> None:
+    event = await loading.send("D-1", PLAN, "plan.pdf", tags=("A",))
     for _ in range(2):
-        assert not (await world.give_up(event)).final
-    bodies = set(world.cloud.queue(NAMES.dead_letters).messages)
+        assert not (await loading.give_up(event)).final
+    bodies = set(loading.cloud.queue(NAMES.dead_letters).messages)
     assert [DOCUMENT_EVENT.validate_json(body) for body in bodies] == [event]
-    assert await world.rows("documents", "state") == []
+    assert await loading.rows("documents", "state") == []
 
 
-async def test_on_the_final_pass_it_is_recorded_as_failed(world: DocumentLoading) -> None:
-    event = await world.send("D-1", PLAN)
-    await world.batches.start_pass(KEY, 2, final=True)
+async def test_on_the_final_pass_it_is_recorded_as_failed(loading: DocumentLoading) -> None:
+    event = await loading.send("D-1", PLAN)
+    await loading.batches.start_pass(KEY, 2, final=True)
     for _ in range(2):
-        assert (await world.give_up(event)).final
-    assert world.cloud.queue(NAMES.dead_letters).messages == []
-    assert await world.rows("documents", "document_id", "state", "reason") == [
+        assert (await loading.give_up(event)).final
+    assert loading.cloud.queue(NAMES.dead_letters).messages == []
+    assert await loading.rows("documents", "document_id", "state", "reason") == [
         ("D-1", "failed", "extract: it is cut off")
     ]
 
 
 async def test_without_a_queue_for_dead_letters_it_is_recorded_as_well(
-    world: DocumentLoading,
+    loading: DocumentLoading,
 ) -> None:
-    world.cloud.fail("dead_letter", Denied("there is no such queue"))
-    assert (await world.give_up(await world.send("D-1", PLAN))).final
-    assert await world.rows("documents", "state") == [("failed",)]
+    loading.cloud.fail("dead_letter", Denied("there is no such queue"))
+    assert (await loading.give_up(await loading.send("D-1", PLAN))).final
+    assert await loading.rows("documents", "state") == [("failed",)]
 
 
 @pytest.mark.parametrize(
     "document_id", [".", "..", "a b", "ä" * 200, "sha256-x", "what?*", "x" * 101, ".hidden"]
 )
 async def test_every_document_id_has_a_folder_of_its_own(
-    world: DocumentLoading, document_id: str
+    loading: DocumentLoading, document_id: str
 ) -> None:
     event = DocumentProcessed(case_id=7, batch_id=3, document_id=document_id, blob_name="in/any")
     folder = folder_of(event)
@@ -288,18 +290,18 @@ async def test_every_document_id_has_a_folder_of_its_own(
     assert folder_of(other) != folder
 
 
-async def test_forty_sample_documents(world: DocumentLoading, tmp_path: Path) -> None:
+async def test_forty_sample_documents(loading: DocumentLoading, tmp_path: Path) -> None:
     documents = sample_documents(tmp_path / "samples")
     for document in documents:
-        await world.put(f"in/{document.document_id}", document.path.read_bytes())
+        await loading.put(f"in/{document.document_id}", document.path.read_bytes())
         event = document.event(KEY, f"in/{document.document_id}")
         try:
-            await world.load(event)
+            await loading.load(event)
         except ApplicationError as error:
             assert error.type == UNREADABLE_DOCUMENT
-            await world.store.fail(event, error.message)
-    ends = dict(await world.rows("documents", "document_id", "state"))
+            await loading.store.fail(event, error.message)
+    ends = dict(await loading.rows("documents", "document_id", "state"))
     assert ends == {document.document_id: document.ends.value for document in documents}
-    replies = [row for row in await world.rows("document_relations", "kind") if row == ("reply",)]
+    replies = [row for row in await loading.rows("document_relations", "kind") if row == ("reply",)]
     # Every mail names all mails of its thread before it: threads of 4, 3, 3, and one from Outlook.
     assert len(replies) == 6 + 3 + 3 + 1

@@ -61,14 +61,14 @@ class Site:
 
 
 @pytest.fixture
-def site() -> Site:
+def setup() -> Site:
     return Site()
 
 
-async def test_provisioning_twice_makes_one_of_everything(site: Site) -> None:
+async def test_provisioning_twice_makes_one_of_everything(setup: Site) -> None:
     for _ in range(2):
-        assert await site.steps(*MAKING) == {ResourceState.READY}
-    cloud = site.cloud
+        assert await setup.steps(*MAKING) == {ResourceState.READY}
+    cloud = setup.cloud
     assert set(cloud.queues_by_name) == {NAMES.queue, NAMES.dead_letters}
     assert {queue.owner for queue in cloud.queues_by_name.values()} == {KEY.workflow_id}
     queue, function = cloud.queues_by_name[NAMES.queue], cloud.functions_by_name[NAMES.function]
@@ -80,43 +80,45 @@ async def test_provisioning_twice_makes_one_of_everything(site: Site) -> None:
 
 
 @pytest.mark.parametrize("done", range(len(MAKING) + 1))
-async def test_teardown_leaves_nothing_wherever_provisioning_stopped(site: Site, done: int) -> None:
-    neighbour = Site(site.cloud, NEIGHBOUR)
+async def test_teardown_leaves_nothing_wherever_provisioning_stopped(
+    setup: Site, done: int
+) -> None:
+    neighbour = Site(setup.cloud, NEIGHBOUR)
     await neighbour.steps(*MAKING)
-    await site.steps(*MAKING[:done])
+    await setup.steps(*MAKING[:done])
     for _ in range(2):
-        assert await site.steps(*REMOVING) == {ResourceState.GONE}
-    assert (await site.orphans()).keys == (NEIGHBOUR,)
+        assert await setup.steps(*REMOVING) == {ResourceState.GONE}
+    assert (await setup.orphans()).keys == (NEIGHBOUR,)
     await neighbour.steps(*REMOVING)
-    assert site.cloud.is_empty
+    assert setup.cloud.is_empty
 
 
 @pytest.mark.parametrize("done", range(1, len(REMOVING)))
 async def test_the_sweeper_finds_what_is_left_wherever_teardown_stopped(
-    site: Site, done: int
+    setup: Site, done: int
 ) -> None:
-    await site.steps(*MAKING)
-    assert await site.orphans() == Orphans(keys=(KEY,))
-    await site.steps(*REMOVING[:done])
-    assert await site.orphans() == Orphans(keys=(KEY,))
-    await site.steps(*REMOVING)
-    assert await site.orphans() == Orphans()
+    await setup.steps(*MAKING)
+    assert await setup.orphans() == Orphans(keys=(KEY,))
+    await setup.steps(*REMOVING[:done])
+    assert await setup.orphans() == Orphans(keys=(KEY,))
+    await setup.steps(*REMOVING)
+    assert await setup.orphans() == Orphans()
 
 
-async def test_without_functions_a_batch_is_queues_and_a_subscription(site: Site) -> None:
-    site.plan = WITHOUT_FUNCTION
-    await site.steps(*MAKING)
-    assert not site.cloud.functions_by_name
-    assert not site.cloud.policies
-    await site.steps(*REMOVING)
-    assert site.cloud.is_empty
+async def test_without_functions_a_batch_is_queues_and_a_subscription(setup: Site) -> None:
+    setup.plan = WITHOUT_FUNCTION
+    await setup.steps(*MAKING)
+    assert not setup.cloud.functions_by_name
+    assert not setup.cloud.policies
+    await setup.steps(*REMOVING)
+    assert setup.cloud.is_empty
 
 
-async def test_the_lock_is_held_from_the_functions_making_to_its_end(site: Site) -> None:
-    lock = function_lock(site.cloud.functions, PLAN.prefix)
+async def test_the_lock_is_held_from_the_functions_making_to_its_end(setup: Site) -> None:
+    lock = function_lock(setup.cloud.functions, PLAN.prefix)
     held: list[str] = []
     for step in (*MAKING, *REMOVING):
-        await site.step(step)
+        await setup.step(step)
         if await lock(KEY):
             held.append(step)
     between = [*MAKING, *REMOVING]
@@ -125,26 +127,26 @@ async def test_the_lock_is_held_from_the_functions_making_to_its_end(site: Site)
     assert not await lock(NEIGHBOUR)
 
 
-async def test_dead_letters_outlive_everything_else_and_are_no_orphans(site: Site) -> None:
-    await site.steps(*MAKING)
-    site.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}", "{}"]
-    await site.steps(*REMOVING[:-1])
-    kept = await site.step(REMOVING[-1])
+async def test_dead_letters_outlive_everything_else_and_are_no_orphans(setup: Site) -> None:
+    await setup.steps(*MAKING)
+    setup.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}", "{}"]
+    await setup.steps(*REMOVING[:-1])
+    kept = await setup.step(REMOVING[-1])
     assert kept == StepDone(
         state=ResourceState.KEPT, note=f"2 dead letters are in {NAMES.dead_letters}"
     )
-    assert set(site.cloud.queues_by_name) == {NAMES.dead_letters}
-    assert await site.orphans() == Orphans()
-    site.cloud.queues_by_name[NAMES.dead_letters].messages.clear()
-    assert await site.orphans() == Orphans(keys=(KEY,))
+    assert set(setup.cloud.queues_by_name) == {NAMES.dead_letters}
+    assert await setup.orphans() == Orphans()
+    setup.cloud.queues_by_name[NAMES.dead_letters].messages.clear()
+    assert await setup.orphans() == Orphans(keys=(KEY,))
 
 
-async def test_unwanted_dead_letters_are_removed(site: Site) -> None:
-    await site.step("create_dead_letters")
-    site.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}"]
-    done = await site.step("delete_dead_letters", keep_dead_letters=False)
+async def test_unwanted_dead_letters_are_removed(setup: Site) -> None:
+    await setup.step("create_dead_letters")
+    setup.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}"]
+    done = await setup.step("delete_dead_letters", keep_dead_letters=False)
     assert done == StepDone(state=ResourceState.GONE)
-    assert site.cloud.is_empty
+    assert setup.cloud.is_empty
 
 
 BEFORE_DELIVERY = MAKING[: MAKING.index("prove_delivery")]
@@ -152,27 +154,27 @@ BEFORE_DELIVERY = MAKING[: MAKING.index("prove_delivery")]
 
 @pytest.mark.parametrize("missing", ["subscribe", "set_queue_policy"])
 async def test_delivery_is_not_proven_as_long_as_something_is_in_its_way(
-    site: Site, missing: str
+    setup: Site, missing: str
 ) -> None:
-    await site.steps(*(step for step in BEFORE_DELIVERY if step != missing))
+    await setup.steps(*(step for step in BEFORE_DELIVERY if step != missing))
     with pytest.raises(ApplicationError, match="has reached the queue"):
-        await site.step("prove_delivery", delivery=0)
-    await site.step(missing)
-    assert await site.step("prove_delivery") == StepDone(state=ResourceState.READY)
+        await setup.step("prove_delivery", delivery=0)
+    await setup.step(missing)
+    assert await setup.step("prove_delivery") == StepDone(state=ResourceState.READY)
 
 
-async def test_an_early_document_proves_delivery_and_stays(site: Site) -> None:
-    await site.steps(*BEFORE_DELIVERY)
+async def test_an_early_document_proves_delivery_and_stays(setup: Site) -> None:
+    await setup.steps(*BEFORE_DELIVERY)
     document = json.dumps({"eventType": "DOCUMENT_PROCESSED"})
-    site.cloud.topic.deliver(KEY, document)
-    await site.step("prove_delivery")
-    assert site.cloud.queues_by_name[NAMES.queue].messages == [document]
+    setup.cloud.topic.deliver(KEY, document)
+    await setup.step("prove_delivery")
+    assert setup.cloud.queues_by_name[NAMES.queue].messages == [document]
 
 
 async def test_a_foreign_resource_with_our_name_stops_both_building_and_sweeping(
-    site: Site,
+    setup: Site,
 ) -> None:
-    await site.cloud.queues.ensure_queue(NAMES, PLAN, "somebody", 30)
+    await setup.cloud.queues.ensure_queue(NAMES, PLAN, "somebody", 30)
     with pytest.raises(ApplicationError, match="belongs to somebody"):
-        await site.step("create_queue")
-    assert await site.orphans() == Orphans()
+        await setup.step("create_queue")
+    assert await setup.orphans() == Orphans()

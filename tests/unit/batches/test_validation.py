@@ -26,7 +26,7 @@ KEY = BatchKey(case_id=7, batch_id=3)
 LONG_AGO = datetime(2025, 3, 4, tzinfo=UTC)
 
 
-class World:
+class ValidationSetup:
     """One case: what its tables say, what exists, which runs are open."""
 
     def __init__(self, status: LoaderStatus = LoaderStatus.WAITING, **facts: Any) -> None:
@@ -50,23 +50,23 @@ class World:
 
 
 async def test_a_batch_that_nothing_speaks_against_is_claimed() -> None:
-    world = World(job_finished=True)
-    assert await world.validate() == Validation(
+    setup = ValidationSetup(job_finished=True)
+    assert await setup.validate() == Validation(
         outcome=ValidationOutcome.CONTINUE, job_finished=True
     )
-    assert world.claims == [(KEY, ())]
+    assert setup.claims == [(KEY, ())]
 
 
 async def test_an_attempt_that_finds_its_own_claim_continues() -> None:
-    world = World(LoaderStatus.PROCESSING, end_finished=True)
-    validation = await world.validate()
+    setup = ValidationSetup(LoaderStatus.PROCESSING, end_finished=True)
+    validation = await setup.validate()
     assert (validation.outcome, validation.end_finished) == (ValidationOutcome.CONTINUE, True)
 
 
 async def test_a_cancelled_batch_costs_the_cloud_nothing() -> None:
-    world = World(LoaderStatus.CANCELLED)
-    assert (await world.validate()).outcome is ValidationOutcome.SKIP_CANCELLED
-    assert (world.looks, world.claims) == ([], [])
+    setup = ValidationSetup(LoaderStatus.CANCELLED)
+    assert (await setup.validate()).outcome is ValidationOutcome.SKIP_CANCELLED
+    assert (setup.looks, setup.claims) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_a_cancelled_batch_costs_the_cloud_nothing() -> None:
 async def test_a_complete_batch_is_built_again_only_for_its_dead_letters(
     purpose: Purpose, outcome: ValidationOutcome
 ) -> None:
-    assert (await World(LoaderStatus.COMPLETE).validate(purpose)).outcome is outcome
+    assert (await ValidationSetup(LoaderStatus.COMPLETE).validate(purpose)).outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -92,54 +92,54 @@ async def test_a_complete_batch_is_built_again_only_for_its_dead_letters(
 async def test_resources_of_another_owner_are_not_adopted(
     status: LoaderStatus, outcome: ValidationOutcome
 ) -> None:
-    world = World(status)
-    world.built = {KEY.batch_id}
-    assert (await world.validate()).outcome is outcome
-    assert world.claims == []
+    setup = ValidationSetup(status)
+    setup.built = {KEY.batch_id}
+    assert (await setup.validate()).outcome is outcome
+    assert setup.claims == []
 
 
 async def test_orphans_are_named_to_the_claim_and_in_the_answer() -> None:
-    world = World(processing=[(1, LONG_AGO), (2, LONG_AGO)])
-    validation = await world.validate()
+    setup = ValidationSetup(processing=[(1, LONG_AGO), (2, LONG_AGO)])
+    validation = await setup.validate()
     assert validation == Validation(outcome=ValidationOutcome.CONTINUE, orphans=(1, 2))
-    assert world.claims == [(KEY, (1, 2))]
-    assert world.runs.made("is_open") == [["batch/7/1"], ["batch/7/2"]]
+    assert setup.claims == [(KEY, (1, 2))]
+    assert setup.runs.made("is_open") == [["batch/7/1"], ["batch/7/2"]]
 
 
 async def test_one_that_lives_blocks_although_others_are_orphans() -> None:
-    world = World(processing=[(1, LONG_AGO), (2, LONG_AGO)])
-    world.built = {2}
+    setup = ValidationSetup(processing=[(1, LONG_AGO), (2, LONG_AGO)])
+    setup.built = {2}
     before = datetime.now(UTC)
-    validation = await world.validate()
+    validation = await setup.validate()
     assert validation.outcome is ValidationOutcome.BLOCKED
     assert validation.reason == "batch 2 of the case is loading: its infrastructure exists"
     assert validation.retry_at is not None
     assert timedelta(seconds=60) <= validation.retry_at - before < timedelta(seconds=70)
-    assert world.claims == []
+    assert setup.claims == []
 
 
 async def test_a_run_that_has_built_nothing_yet_blocks() -> None:
-    world = World(processing=[(1, LONG_AGO)])
-    world.runs.answer("is_open", True)
-    validation = await world.validate()
+    setup = ValidationSetup(processing=[(1, LONG_AGO)])
+    setup.runs.answer("is_open", True)
+    validation = await setup.validate()
     assert validation.reason == "batch 1 of the case is loading: its run is open"
-    assert world.claims == []
+    assert setup.claims == []
 
 
 async def test_a_young_lock_blocks_until_the_end_of_its_grace() -> None:
     claimed = datetime.now(UTC) - timedelta(minutes=10)
-    world = World(processing=[(1, claimed)])
-    validation = await world.validate(grace=900)
+    setup = ValidationSetup(processing=[(1, claimed)])
+    validation = await setup.validate(grace=900)
     assert validation.outcome is ValidationOutcome.BLOCKED
     assert validation.retry_at == claimed + timedelta(minutes=15)
-    assert (await world.validate(grace=600)).outcome is ValidationOutcome.CONTINUE
+    assert (await setup.validate(grace=600)).outcome is ValidationOutcome.CONTINUE
 
 
 async def test_a_second_claim_is_retried_soon() -> None:
-    world = World()
-    world.store.answer("claim", False)
+    setup = ValidationSetup()
+    setup.store.answer("claim", False)
     before = datetime.now(UTC)
-    validation = await world.validate()
+    validation = await setup.validate()
     assert validation.outcome is ValidationOutcome.BLOCKED
     assert validation.retry_at is not None
     assert timedelta(seconds=5) <= validation.retry_at - before < timedelta(seconds=15)
@@ -148,10 +148,10 @@ async def test_a_second_claim_is_retried_soon() -> None:
 @pytest.mark.parametrize("call", ["facts", "claim"])
 @pytest.mark.parametrize("error", [Unavailable("no connection" + "!" * 3000), Throttled("busy")])
 async def test_an_unavailable_database_is_an_answer(call: str, error: Exception) -> None:
-    world = World()
-    world.store.answer(call, error)
+    setup = ValidationSetup()
+    setup.store.answer(call, error)
     before = datetime.now(UTC)
-    validation = await world.validate()
+    validation = await setup.validate()
     assert validation.outcome is ValidationOutcome.REQUEUE_DB_ERROR
     assert validation.reason is not None
     assert validation.reason.startswith(f"the database is unavailable: {error}"[:40])
@@ -160,10 +160,10 @@ async def test_an_unavailable_database_is_an_answer(call: str, error: Exception)
 
 
 async def test_an_unknown_batch_is_refused() -> None:
-    world = World()
-    world.store.answer("facts", None)
+    setup = ValidationSetup()
+    setup.store.answer("facts", None)
     with pytest.raises(ApplicationError, match="batch 3 of case 7 is not known") as caught:
-        await world.validate()
+        await setup.validate()
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
 
 
@@ -171,12 +171,12 @@ async def test_an_unknown_batch_is_refused() -> None:
     ("error", "kind"), [(Unavailable("no route"), TRANSIENT), (Throttled("slower"), THROTTLING)]
 )
 async def test_an_unavailable_temporal_blocks_every_claim(error: Exception, kind: str) -> None:
-    world = World(processing=[(1, LONG_AGO)])
-    world.runs.answer("is_open", error)
+    setup = ValidationSetup(processing=[(1, LONG_AGO)])
+    setup.runs.answer("is_open", error)
     with pytest.raises(ApplicationError) as caught:
-        await world.validate()
+        await setup.validate()
     assert (caught.value.type, caught.value.non_retryable) == (kind, False)
-    assert world.claims == []
+    assert setup.claims == []
 
 
 async def test_the_lock_is_the_function_or_without_one_the_queue() -> None:

@@ -63,10 +63,10 @@ async def start(
 
 
 @asynccontextmanager
-async def running(client: Client, world: ScriptedImport) -> AsyncIterator[str]:
+async def running(client: Client, script: ScriptedImport) -> AsyncIterator[str]:
     """An import on a worker of its own; yields its workflow id."""
     task_queue, message = uuid.uuid4().hex, import_message()
-    activities = world.activities()
+    activities = script.activities()
     async with Worker(
         client, task_queue=task_queue, workflows=[DocumentImport], activities=activities
     ):
@@ -126,9 +126,9 @@ async def test_a_failed_run_has_its_result(client: Client, runs: ImportRuns) -> 
 
 
 async def test_what_is_not_parked_refuses_answers(client: Client, runs: ImportRuns) -> None:
-    world = ScriptedImport(path="remote", block=True)
-    async with running(client, world) as workflow_id:
-        await world.working.wait()
+    script = ScriptedImport(path="remote", block=True)
+    async with running(client, script) as workflow_id:
+        await script.working.wait()
         with pytest.raises(ServiceError, match="skip was refused: this run is not parked"):
             await runs.answer(workflow_id, "skip", Answer())
         await client.get_workflow_handle(workflow_id).terminate("by hand")
@@ -150,10 +150,10 @@ async def test_an_answer_that_no_worker_takes_is_not_waited_for(
 
 async def test_workers_are_counted(client: Client, runs: ImportRuns) -> None:
     assert await runs.workers() == 0
-    world = ScriptedImport()
+    script = ScriptedImport()
     message = import_message()
     async with Worker(
-        client, task_queue=TASK_QUEUE, workflows=[DocumentImport], activities=world.activities()
+        client, task_queue=TASK_QUEUE, workflows=[DocumentImport], activities=script.activities()
     ):
         await (await start(client, message, TASK_QUEUE)).result()
         assert await runs.workers() == 1

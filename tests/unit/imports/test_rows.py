@@ -32,43 +32,43 @@ MIXED = b"Code,Rate\nE-1,1.5\nE-2,abc\nE-3,2.5\nE-1,3\nE-4,-1\nE-5,3\n"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> ActivityPorts:
+def ports(tmp_path: Path) -> ActivityPorts:
     return ActivityPorts(tmp_path)
 
 
 async def load(
-    world: ActivityPorts, content: bytes | None, *, chunk_rows: int = 2, **fields: Any
+    ports: ActivityPorts, content: bytes | None, *, chunk_rows: int = 2, **fields: Any
 ) -> HandlerOutcome:
     if content is not None:
-        await world.put("in/file", content)
+        await ports.put("in/file", content)
     message = message_of(fields.pop("type", "equipment"), blob_name="in/file", **fields)
     activities = RowImports(
-        world.store, world.blobs, world.documents, world.reports, world.scratch, chunk_rows
+        ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch, chunk_rows
     )
     return await environment().run(activities.load_rows, work_of(message))
 
 
-def codes(world: ActivityPorts, table: str = "equipment") -> list[str]:
-    return [key[1] for key in world.store.tables.get(table, {})]
+def codes(ports: ActivityPorts, table: str = "equipment") -> list[str]:
+    return [key[1] for key in ports.store.tables.get(table, {})]
 
 
-async def test_a_clean_small_document_is_one_transaction(world: ActivityPorts) -> None:
-    outcome = await load(world, GOOD, chunk_rows=100)
+async def test_a_clean_small_document_is_one_transaction(ports: ActivityPorts) -> None:
+    outcome = await load(ports, GOOD, chunk_rows=100)
     assert outcome.counts == Counts(created=2)
     assert outcome.report is None
     assert outcome.note == "Columns not used: 'Colour'."
-    assert world.store.tables["equipment"]["P1", "E-1"] == {
+    assert ports.store.tables["equipment"]["P1", "E-1"] == {
         "project_id": "P1",
         "code": "E-1",
         "rate": Decimal("10.5"),
     }
-    assert world.store.calls == ["mark", "write"]
-    assert await load(world, None, chunk_rows=100) == outcome
+    assert ports.store.calls == ["mark", "write"]
+    assert await load(ports, None, chunk_rows=100) == outcome
 
 
-async def test_good_rows_are_loaded_and_bad_ones_are_reported(world: ActivityPorts) -> None:
-    outcome = await load(world, MIXED)
-    assert codes(world) == ["E-1", "E-3", "E-5"]
+async def test_good_rows_are_loaded_and_bad_ones_are_reported(ports: ActivityPorts) -> None:
+    outcome = await load(ports, MIXED)
+    assert codes(ports) == ["E-1", "E-3", "E-5"]
     assert outcome.counts == Counts(created=3, rejected=3)
     assert [(p.line, p.column, p.value) for p in outcome.problems] == [
         (3, "Rate", "abc"),
@@ -76,24 +76,24 @@ async def test_good_rows_are_loaded_and_bad_ones_are_reported(world: ActivityPor
         (6, "Rate", "-1"),
     ]
     assert outcome.report is not None and outcome.report.name == "reports/P1/T1.xlsx"
-    header, *rows = await world.read(outcome.report.name)
+    header, *rows = await ports.read(outcome.report.name)
     assert header == ["what is wrong", "Code", "Rate"]
     assert [row[1:] for row in rows] == [["E-2", "abc"], ["E-1", "3"], ["E-4", "-1"]]
     assert "same code as line 2" in rows[1][0]
 
 
-async def test_the_corrected_report_finds_its_lines(world: ActivityPorts) -> None:
+async def test_the_corrected_report_finds_its_lines(ports: ActivityPorts) -> None:
     take_off = b"Drawing,Commodity,Qty\nD-1,P,1\nD-1,P,two\nD-1,P,3\n"
     fields = {"type": "mto", "service_id": "S1"}
-    outcome = await load(world, take_off, **fields)
+    outcome = await load(ports, take_off, **fields)
     assert outcome.report is not None
-    header, (wrong, *cells) = await world.read(outcome.report.name)
+    header, (wrong, *cells) = await ports.read(outcome.report.name)
     corrected = [str(cell) for cell in (wrong, *cells)]
     corrected[header.index("Qty")] = "2"
     text = ";".join(header) + "\n" + ";".join(f'"{cell}"' for cell in corrected) + "\n"
-    outcome = await load(world, text.encode(), task_id="T2", **fields)
+    outcome = await load(ports, text.encode(), task_id="T2", **fields)
     assert outcome.counts == Counts(created=1)
-    lines = sorted(world.store.tables["mto_lines"].values(), key=lambda row: row["sequence"])
+    lines = sorted(ports.store.tables["mto_lines"].values(), key=lambda row: row["sequence"])
     assert [(row["sequence"], row["quantity"]) for row in lines] == [
         (1, Decimal(1)),
         (2, Decimal(2)),
@@ -101,29 +101,29 @@ async def test_the_corrected_report_finds_its_lines(world: ActivityPorts) -> Non
     ]
 
 
-async def test_many_problems_travel_as_a_few(world: ActivityPorts) -> None:
+async def test_many_problems_travel_as_a_few(ports: ActivityPorts) -> None:
     rows = "".join(f"E-{i},bad\n" for i in range(50))
-    outcome = await load(world, f"Code,Rate\n{rows}".encode())
+    outcome = await load(ports, f"Code,Rate\n{rows}".encode())
     assert outcome.counts == Counts(rejected=50)
     assert outcome.problem_count == 50
     assert len(outcome.problems) == PROBLEMS_IN_RESULT
     assert outcome.report is not None
-    assert len(await world.read(outcome.report.name)) == 51
+    assert len(await ports.read(outcome.report.name)) == 51
 
 
-async def test_all_or_nothing_writes_nothing_and_still_reports(world: ActivityPorts) -> None:
-    outcome = await load(world, MIXED, all_or_nothing=True)
-    assert codes(world) == []
+async def test_all_or_nothing_writes_nothing_and_still_reports(ports: ActivityPorts) -> None:
+    outcome = await load(ports, MIXED, all_or_nothing=True)
+    assert codes(ports) == []
     assert outcome.counts == Counts(rejected=3)
     assert outcome.report is not None
     assert outcome.held_back is not None
     assert "all_or_nothing, and 3 rows were rejected" in outcome.held_back
-    again = await load(world, None, all_or_nothing=True)
+    again = await load(ports, None, all_or_nothing=True)
     assert again.model_copy(update={"report": outcome.report}) == outcome
 
 
-async def test_all_or_nothing_writes_everything_when_all_is_well(world: ActivityPorts) -> None:
-    outcome = await load(world, GOOD, all_or_nothing=True)
+async def test_all_or_nothing_writes_everything_when_all_is_well(ports: ActivityPorts) -> None:
+    outcome = await load(ports, GOOD, all_or_nothing=True)
     assert outcome.counts == Counts(created=2)
 
 
@@ -131,50 +131,50 @@ async def test_all_or_nothing_writes_everything_when_all_is_well(world: Activity
     "fields", [{"strategy": "update_only"}, {"strategy": "append", "idempotency_key": "K"}]
 )
 async def test_all_or_nothing_is_not_promised_where_the_store_refuses_rows(
-    world: ActivityPorts, fields: dict[str, str]
+    ports: ActivityPorts, fields: dict[str, str]
 ) -> None:
     with pytest.raises(ApplicationError) as caught:
-        await load(world, GOOD, all_or_nothing=True, **fields)
+        await load(ports, GOOD, all_or_nothing=True, **fields)
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
 
 
-async def test_replace_removes_what_the_document_does_not_hold(world: ActivityPorts) -> None:
-    await load(world, b"Code\nE-1\nE-9\n")
-    outcome = await load(world, GOOD, task_id="T2", strategy="replace")
+async def test_replace_removes_what_the_document_does_not_hold(ports: ActivityPorts) -> None:
+    await load(ports, b"Code\nE-1\nE-9\n")
+    outcome = await load(ports, GOOD, task_id="T2", strategy="replace")
     assert outcome.counts == Counts(created=1, updated=1, deleted=1)
-    assert codes(world) == ["E-1", "E-2"]
-    assert world.store.as_of == date(2025, 3, 4)
+    assert codes(ports) == ["E-1", "E-2"]
+    assert ports.store.as_of == date(2025, 3, 4)
 
 
-async def test_replace_removes_nothing_when_a_row_was_rejected(world: ActivityPorts) -> None:
-    await load(world, b"Code\nE-2\nE-9\n")
-    outcome = await load(world, MIXED, task_id="T2", strategy="replace")
+async def test_replace_removes_nothing_when_a_row_was_rejected(ports: ActivityPorts) -> None:
+    await load(ports, b"Code\nE-2\nE-9\n")
+    outcome = await load(ports, MIXED, task_id="T2", strategy="replace")
     assert outcome.counts == Counts(created=3, rejected=3)
-    assert sorted(codes(world)) == ["E-1", "E-2", "E-3", "E-5", "E-9"]
+    assert sorted(codes(ports)) == ["E-1", "E-2", "E-3", "E-5", "E-9"]
     assert outcome.note == "Nothing was removed, because 3 rows were rejected."
 
 
-async def test_replace_by_an_empty_document_is_refused(world: ActivityPorts) -> None:
-    await load(world, GOOD)
+async def test_replace_by_an_empty_document_is_refused(ports: ActivityPorts) -> None:
+    await load(ports, GOOD)
     with pytest.raises(ApplicationError, match="must not replace everything") as caught:
-        await load(world, b"Code,Rate\n", task_id="T2", strategy="replace")
+        await load(ports, b"Code,Rate\n", task_id="T2", strategy="replace")
     assert caught.value.type == INVALID_DOCUMENT
-    assert len(codes(world)) == 2
+    assert len(codes(ports)) == 2
 
 
-async def test_a_header_alone_is_no_error_otherwise(world: ActivityPorts) -> None:
-    outcome = await load(world, b"Code,Rate\n")
+async def test_a_header_alone_is_no_error_otherwise(ports: ActivityPorts) -> None:
+    outcome = await load(ports, b"Code,Rate\n")
     assert outcome == HandlerOutcome(note="There are no rows below the header.")
 
 
 async def test_rows_that_the_store_refuses_are_reported_with_their_cells(
-    world: ActivityPorts,
+    ports: ActivityPorts,
 ) -> None:
-    await load(world, b"Code\nE-1\n")
-    outcome = await load(world, GOOD, task_id="T2", strategy="update_only", chunk_rows=100)
+    await load(ports, b"Code\nE-1\n")
+    outcome = await load(ports, GOOD, task_id="T2", strategy="update_only", chunk_rows=100)
     assert outcome.counts == Counts(updated=1, rejected=1)
     assert outcome.report is not None
-    assert (await world.read(outcome.report.name))[1][1:] == ["E-2", "20", "blue"]
+    assert (await ports.read(outcome.report.name))[1][1:] == ["E-2", "20", "blue"]
 
 
 @pytest.mark.parametrize(
@@ -187,24 +187,24 @@ async def test_rows_that_the_store_refuses_are_reported_with_their_cells(
     ],
 )
 async def test_a_document_that_cannot_be_imported_fails_for_good(
-    world: ActivityPorts, content: bytes | None, error: str
+    ports: ActivityPorts, content: bytes | None, error: str
 ) -> None:
     with pytest.raises(ApplicationError) as caught:
-        await load(world, content)
+        await load(ports, content)
     assert (caught.value.type, caught.value.non_retryable) == (error, True)
-    assert list(world.scratch.iterdir()) == []
+    assert list(ports.scratch.iterdir()) == []
 
 
 async def test_a_document_that_was_replaced_meanwhile_is_not_mixed_with_the_old_one(
-    world: ActivityPorts,
+    ports: ActivityPorts,
 ) -> None:
-    source = await world.put("in/file", GOOD)
-    await world.put("in/file", MIXED)
-    activities = RowImports(world.store, world.blobs, world.documents, world.reports, world.scratch)
+    source = await ports.put("in/file", GOOD)
+    await ports.put("in/file", MIXED)
+    activities = RowImports(ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch)
     work = work_of(message_of("equipment", blob_name="in/file"), source)
     with pytest.raises(ApplicationError, match="was replaced while its import was running"):
         await environment().run(activities.load_rows, work)
-    assert codes(world) == []
+    assert codes(ports) == []
 
 
 SCENARIOS: list[dict[str, Any]] = [
@@ -232,8 +232,8 @@ def kill_at(step: int) -> Callable[[str], None]:
 async def test_a_worker_killed_at_any_step_leaves_no_trace(
     tmp_path: Path, fields: dict[str, Any], moment: str
 ) -> None:
-    async def run(world: ActivityPorts) -> HandlerOutcome:
-        return await load(world, MIXED, **fields)
+    async def run(ports: ActivityPorts) -> HandlerOutcome:
+        return await load(ports, MIXED, **fields)
 
     (tmp_path / "calm").mkdir()
     calm = ActivityPorts(tmp_path / "calm")
@@ -241,17 +241,17 @@ async def test_a_worker_killed_at_any_step_leaves_no_trace(
     for step in range(len(calm.store.calls)):
         folder = tmp_path / f"killed-{step}"
         folder.mkdir()
-        world = ActivityPorts(folder)
-        setattr(world.store, moment, kill_at(step))
+        ports = ActivityPorts(folder)
+        setattr(ports.store, moment, kill_at(step))
         with pytest.raises(Killed):
-            await run(world)
-        setattr(world.store, moment, lambda name: None)
-        outcome = await run(world)
+            await run(ports)
+        setattr(ports.store, moment, lambda name: None)
+        outcome = await run(ports)
         assert outcome.counts == expected.counts
         assert outcome.problems == expected.problems
         assert outcome.note == expected.note
-        assert world.store.tables == calm.store.tables
-        assert list(world.scratch.iterdir()) == []
+        assert ports.store.tables == calm.store.tables
+        assert list(ports.scratch.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -262,36 +262,36 @@ async def test_a_worker_killed_at_any_step_leaves_no_trace(
         LoadMark(cursor=2, counts=Counts(created=2), header=("other work", "Code"), finished=True),
     ],
 )
-async def test_progress_of_other_work_does_not_count(world: ActivityPorts, mark: LoadMark) -> None:
-    world.store.marks[KEY] = mark
-    outcome = await load(world, GOOD)
+async def test_progress_of_other_work_does_not_count(ports: ActivityPorts, mark: LoadMark) -> None:
+    ports.store.marks[KEY] = mark
+    outcome = await load(ports, GOOD)
     assert outcome.counts == Counts(created=2)
-    assert codes(world) == ["E-1", "E-2"]
+    assert codes(ports) == ["E-1", "E-2"]
 
 
 async def test_an_append_that_has_gone_in_is_not_appended_again_when_corrected(
-    world: ActivityPorts,
+    ports: ActivityPorts,
 ) -> None:
     append = {"strategy": "append", "idempotency_key": "K"}
-    await load(world, GOOD, **append)
+    await load(ports, GOOD, **append)
     with pytest.raises(ApplicationError, match="2 rows of this task were appended already") as seen:
-        await load(world, GOOD, sheet="corrected", **append)
+        await load(ports, GOOD, sheet="corrected", **append)
     assert seen.value.type == PERMANENT
-    assert codes(world) == ["E-1", "E-2"]
+    assert codes(ports) == ["E-1", "E-2"]
 
 
-async def test_a_guessed_encoding_is_reported(world: ActivityPorts) -> None:
+async def test_a_guessed_encoding_is_reported(ports: ActivityPorts) -> None:
     content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
-    outcome = await load(world, content)
+    outcome = await load(ports, content)
     assert outcome.note == "Read as windows-1252, a guess: name the encoding if letters are wrong."
 
 
-async def test_an_encoding_that_was_named_is_no_guess(world: ActivityPorts) -> None:
+async def test_an_encoding_that_was_named_is_no_guess(ports: ActivityPorts) -> None:
     content = "Code,Description\nE-1,Müllgefäß für Öl\n".encode("cp1252")
-    assert (await load(world, content, encoding="cp1252")).note is None
+    assert (await load(ports, content, encoding="cp1252")).note is None
 
 
-async def test_big_documents_are_read_beside_the_event_loop(world: ActivityPorts) -> None:
+async def test_big_documents_are_read_beside_the_event_loop(ports: ActivityPorts) -> None:
     rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
     assert len(rows) > INLINE_BYTES
     threads: set[threading.Thread] = set()
@@ -301,26 +301,26 @@ async def test_big_documents_are_read_beside_the_event_loop(world: ActivityPorts
             threads.add(threading.current_thread())
             return super().open_table(path, **named)
 
-    world.documents = Watched()
+    ports.documents = Watched()
     content = f"Code,Rate,Description\n{rows}".encode()
-    outcome = await load(world, content, chunk_rows=1_000)
+    outcome = await load(ports, content, chunk_rows=1_000)
     assert outcome.counts == Counts(created=4_000)
-    assert world.store.calls.count("write") == 4
+    assert ports.store.calls.count("write") == 4
     assert threading.current_thread() not in threads
     assert not any(thread.is_alive() for thread in threads)
 
 
-async def test_heartbeats_report_the_progress_of_the_load(world: ActivityPorts) -> None:
+async def test_heartbeats_report_the_progress_of_the_load(ports: ActivityPorts) -> None:
     beats: list[RowsRead] = []
 
     def fail(name: str) -> None:
         if name == "finish":
             raise Unavailable("the database went away")
 
-    world.store.before_call = fail
-    await world.put("in/file", MIXED)
+    ports.store.before_call = fail
+    await ports.put("in/file", MIXED)
     activities = RowImports(
-        world.store, world.blobs, world.documents, world.reports, world.scratch, 4
+        ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch, 4
     )
     env = environment(heartbeat_timeout=timedelta(hours=1), is_local=False)
     env.on_heartbeat = lambda *details: beats.extend(details)
@@ -330,37 +330,37 @@ async def test_heartbeats_report_the_progress_of_the_load(world: ActivityPorts) 
     assert beats == [RowsRead(rows=6, counts=Counts(created=3, rejected=3))]
 
 
-async def test_cancelled_between_chunks_keeps_what_is_committed(world: ActivityPorts) -> None:
+async def test_cancelled_between_chunks_keeps_what_is_committed(ports: ActivityPorts) -> None:
     rows = "".join(f"E-{i:06d},{i}.5,{'x' * 40}\n" for i in range(4_000))
-    await world.put("in/file", f"Code,Rate,Description\n{rows}".encode())
+    await ports.put("in/file", f"Code,Rate,Description\n{rows}".encode())
     activities = RowImports(
-        world.store, world.blobs, world.documents, world.reports, world.scratch, 1_000
+        ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch, 1_000
     )
     env = environment()
 
     def cancel(name: str) -> None:
-        if world.store.calls.count("write") == 2:
+        if ports.store.calls.count("write") == 2:
             env.cancel()
 
-    world.store.after_call = cancel
+    ports.store.after_call = cancel
     work = work_of(message_of("equipment", blob_name="in/file"))
     with pytest.raises(asyncio.CancelledError):
         await env.run(activities.load_rows, work)
-    mark = await world.store.mark(KEY)
-    assert mark.cursor == mark.counts.created == len(codes(world))
+    mark = await ports.store.mark(KEY)
+    assert mark.cursor == mark.counts.created == len(codes(ports))
     assert mark.cursor in (2_000, 3_000)
-    assert list(world.scratch.iterdir()) == []
+    assert list(ports.scratch.iterdir()) == []
 
 
-async def test_a_report_that_fails_half_way_ends_cleanly(world: ActivityPorts) -> None:
+async def test_a_report_that_fails_half_way_ends_cleanly(ports: ActivityPorts) -> None:
     class Failing:
         def write(self, target: Path, header: Any, rows: Any) -> None:
             first: RejectedRow = next(rows)
             raise OSError(f"disk full at line {first.line}")
 
-    await world.put("in/file", MIXED)
-    activities = RowImports(world.store, world.blobs, world.documents, Failing(), world.scratch, 2)
+    await ports.put("in/file", MIXED)
+    activities = RowImports(ports.store, ports.blobs, ports.documents, Failing(), ports.scratch, 2)
     work = work_of(message_of("equipment", blob_name="in/file"))
     with pytest.raises(ApplicationError, match="unexpected OSError: disk full at line 3"):
         await environment().run(activities.load_rows, work)
-    assert (await load(world, None)).counts == Counts(created=3, rejected=3)
+    assert (await load(ports, None)).counts == Counts(created=3, rejected=3)

@@ -26,21 +26,21 @@ def test_every_table_type_has_a_sample() -> None:
 async def test_counts(
     tmp_path: Path, name: str, document_type: str, created: str, rejected: str
 ) -> None:
-    world = ActivityPorts(tmp_path)
-    await world.put("in/file", (SAMPLES / name).read_bytes())
+    ports = ActivityPorts(tmp_path)
+    await ports.put("in/file", (SAMPLES / name).read_bytes())
     message = message_of(document_type, blob_name="in/file", filename=name, service_id="S1")
-    activities = RowImports(world.store, world.blobs, world.documents, world.reports, world.scratch)
+    activities = RowImports(ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch)
     outcome = await environment().run(activities.load_rows, work_of(message))
     assert outcome.counts == Counts(created=int(created), rejected=int(rejected))
 
 
 async def test_umlauts_of_an_old_code_page_arrive(tmp_path: Path) -> None:
-    world = ActivityPorts(tmp_path)
-    await world.put("in/file", (SAMPLES / "crew_members_cp1252.csv").read_bytes())
+    ports = ActivityPorts(tmp_path)
+    await ports.put("in/file", (SAMPLES / "crew_members_cp1252.csv").read_bytes())
     message = message_of("crew_member", blob_name="in/file")
-    activities = RowImports(world.store, world.blobs, world.documents, world.reports, world.scratch)
+    activities = RowImports(ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch)
     await environment().run(activities.load_rows, work_of(message))
-    names = {row["name"] for row in world.store.tables["crew_members"].values()}
+    names = {row["name"] for row in ports.store.tables["crew_members"].values()}
     assert {"Jürgen Müller", "Björn Groß", "Zoë Öztürk", "André Lefèvre"} <= names
 
 

@@ -66,11 +66,11 @@ async def rows_of(database: Database) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in await connection.execute(text(query))]
 
 
-async def imported(world: ActivityPorts, store: Any, task_id: str, **fields: Any) -> HandlerOutcome:
+async def imported(ports: ActivityPorts, store: Any, task_id: str, **fields: Any) -> HandlerOutcome:
     """One import, from plan to record, as a workflow runs it."""
     message = message_of("mto", task_id=task_id, blob_name="in/file", service_id="S1", **fields)
-    lifecycle = ImportLifecycle(store, world.blobs)
-    loads = RowImports(store, world.blobs, world.documents, world.reports, world.scratch, 2)
+    lifecycle = ImportLifecycle(store, ports.blobs)
+    loads = RowImports(store, ports.blobs, ports.documents, ports.reports, ports.scratch, 2)
     preparation = await environment().run(lifecycle.prepare, ImportOrder(message=message))
     assert preparation.plan is not None, preparation.skip
     work = HandlerInput(message=message, plan=preparation.plan)
@@ -101,7 +101,7 @@ async def survived(store: Any, step: Any, argument: Any) -> HandlerOutcome:
 async def test_a_killed_worker_leaves_no_trace(
     tmp_path: Path, database: Database, fields: dict[str, Any], rows_in_the_end: int
 ) -> None:
-    world, store = ActivityPorts(tmp_path), SqlImportStore(database)
+    ports, store = ActivityPorts(tmp_path), SqlImportStore(database)
     ends: set[tuple[Any, ...]] = set()
     # Two calls prepare the import; then each call is the worker's last one once.
     for calls in (1_000, *range(2, 10)):
@@ -109,11 +109,11 @@ async def test_a_killed_worker_leaves_no_trace(
             await connection.execute(text("DELETE FROM mto_lines"))
         fixed = {**fields, "idempotency_key": f"K-{calls}"} if "strategy" in fields else fields
         if "strategy" in fields:
-            await world.put("in/file", TAKE_OFF)
-            await imported(world, store, f"first-{calls}")
-        await world.put("in/file", TAKE_OFF)
+            await ports.put("in/file", TAKE_OFF)
+            await imported(ports, store, f"first-{calls}")
+        await ports.put("in/file", TAKE_OFF)
         dying = Dying(store, calls)
-        outcome = await imported(world, dying, f"T-{calls}", **fixed)
+        outcome = await imported(ports, dying, f"T-{calls}", **fixed)
         ends.add((outcome.counts, outcome.problems, outcome.note, tuple(await rows_of(database))))
     assert len(ends) == 1
     ((counts, problems, _, rows),) = ends
@@ -123,13 +123,13 @@ async def test_a_killed_worker_leaves_no_trace(
 
 
 async def test_only_what_was_asked_for_changes(tmp_path: Path, database: Database) -> None:
-    world, store = ActivityPorts(tmp_path), SqlImportStore(database)
-    await world.put("in/file", b"Drawing,Commodity,Size,Qty\nD-1,P,2,1\nD-9,P,2,1\n")
-    first = await imported(world, store, "T1")
-    await world.put("in/file", b"Drawing,Commodity,Size,Qty\nD-1,P,2,1.50\nD-2,P,,1\n")
-    second = await imported(world, store, "T2", strategy="update_only")
+    ports, store = ActivityPorts(tmp_path), SqlImportStore(database)
+    await ports.put("in/file", b"Drawing,Commodity,Size,Qty\nD-1,P,2,1\nD-9,P,2,1\n")
+    first = await imported(ports, store, "T1")
+    await ports.put("in/file", b"Drawing,Commodity,Size,Qty\nD-1,P,2,1.50\nD-2,P,,1\n")
+    second = await imported(ports, store, "T2", strategy="update_only")
     assert (first.counts, second.counts) == (Counts(created=2), Counts(updated=1, rejected=1))
     assert second.report is not None
-    header, row = await world.read(second.report.name)
+    header, row = await ports.read(second.report.name)
     assert header == ["what is wrong", "Drawing", "Commodity", "Size", "Qty", "sequence"]
     assert row[1:] == ["D-2", "P", None, "1", 1]

@@ -42,13 +42,13 @@ def targets(columns: tuple[ColumnMapping, ...]) -> dict[str, str | None]:
     return {column.header: column.target for column in columns}
 
 
-async def preview(club: SpreadsheetSetup, order: SpreadsheetOrder) -> dict[str, Any]:
-    rows = await club.select("spreadsheet_imports", "uuid preview")
+async def preview(setup: SpreadsheetSetup, order: SpreadsheetOrder) -> dict[str, Any]:
+    rows = await setup.select("spreadsheet_imports", "uuid preview")
     return json.loads(dict(rows)[order.uuid])
 
 
-async def samples(club: SpreadsheetSetup) -> list[str]:
-    return [row[0] for row in await club.select("spreadsheet_columns", "samples")]
+async def samples(setup: SpreadsheetSetup) -> list[str]:
+    return [row[0] for row in await setup.select("spreadsheet_columns", "samples")]
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ async def samples(club: SpreadsheetSetup) -> list[str]:
     ],
 )
 async def test_files_in_many_encodings(
-    club: SpreadsheetSetup, encoding: str, named: str | None, found: str
+    setup: SpreadsheetSetup, encoding: str, named: str | None, found: str
 ) -> None:
-    order = await club.upload(table(HEADER, *ROWS, encoding=encoding, delimiter=";"))
-    analysis = await club.analyse(order, Layout(encoding=named))
+    order = await setup.upload(table(HEADER, *ROWS, encoding=encoding, delimiter=";"))
+    analysis = await setup.analyse(order, Layout(encoding=named))
     assert analysis.layout == Layout(encoding=found, delimiter=";", header_line=1)
     assert targets(analysis.columns) == {
         "Vorname": "FIRST_NAME",
@@ -76,46 +76,46 @@ async def test_files_in_many_encodings(
         "Straße": "STREET",
         "Größe": None,
     }
-    seen = await preview(club, order)
+    seen = await preview(setup, order)
     assert seen["rows"] == [[1, HEADER], [2, ROWS[0]]]
 
 
-async def test_the_layout_as_found_reads_the_same(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(["x"], HEADER, *ROWS, encoding="cp1252", delimiter="\t"))
-    first = await club.analyse(order)
-    seen = await preview(club, order)
-    again = await club.analyse(order, first.layout)
+async def test_the_layout_as_found_reads_the_same(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(["x"], HEADER, *ROWS, encoding="cp1252", delimiter="\t"))
+    first = await setup.analyse(order)
+    seen = await preview(setup, order)
+    again = await setup.analyse(order, first.layout)
     assert first.layout.header_line == 2
     assert again.columns == first.columns
-    assert await preview(club, order) == seen
+    assert await preview(setup, order) == seen
 
 
-async def test_a_delimiter_may_be_named(club: SpreadsheetSetup) -> None:
-    order = await club.upload(b"First name|Last name,Email\nAnna,A|B,a@example.org\n")
-    analysis = await club.analyse(order, Layout(delimiter="|"))
+async def test_a_delimiter_may_be_named(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(b"First name|Last name,Email\nAnna,A|B,a@example.org\n")
+    analysis = await setup.analyse(order, Layout(delimiter="|"))
     assert [column.header for column in analysis.columns] == ["First name", "Last name,Email"]
 
 
-async def test_the_header_may_stand_on_line_4(club: SpreadsheetSetup) -> None:
+async def test_the_header_may_stand_on_line_4(setup: SpreadsheetSetup) -> None:
     title = [["City Marathon 2025"], [], ["printed", "", "", "2025-03-04"]]
-    order = await club.upload(table(*title, HEADER, *ROWS))
-    analysis = await club.analyse(order)
+    order = await setup.upload(table(*title, HEADER, *ROWS))
+    analysis = await setup.analyse(order)
     assert analysis.layout.header_line == 4
-    assert (await preview(club, order))["rows"][0] == [4, HEADER]
+    assert (await preview(setup, order))["rows"][0] == [4, HEADER]
 
 
-async def test_a_person_may_name_the_line_of_the_header(club: SpreadsheetSetup) -> None:
+async def test_a_person_may_name_the_line_of_the_header(setup: SpreadsheetSetup) -> None:
     filler = [["a", "b"]] * 50
-    order = await club.upload(table(HEADER, *filler, ["First name", "Last name"], ["Anna", "A"]))
-    analysis = await club.analyse(order, Layout(header_line=52))
+    order = await setup.upload(table(HEADER, *filler, ["First name", "Last name"], ["Anna", "A"]))
+    analysis = await setup.analyse(order, Layout(header_line=52))
     assert targets(analysis.columns) == {"First name": "FIRST_NAME", "Last name": "LAST_NAME"}
     with pytest.raises(ApplicationError, match="line 90 holds nothing") as caught:
-        await club.analyse(order, Layout(header_line=90))
+        await setup.analyse(order, Layout(header_line=90))
     assert (caught.value.type, caught.value.non_retryable) == (INVALID_DOCUMENT, True)
 
 
-async def test_ghost_columns_and_rows_are_ignored(club: SpreadsheetSetup) -> None:
-    order = await club.upload(
+async def test_ghost_columns_and_rows_are_ignored(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(
         table(
             ["First name", "", "Last name", " ", "", ""],
             ["Anna", "", "A", "", "\t", ""],
@@ -123,67 +123,67 @@ async def test_ghost_columns_and_rows_are_ignored(club: SpreadsheetSetup) -> Non
             ["Bob", "", "B", "", "", "seen"],
         )
     )
-    analysis = await club.analyse(order)
+    analysis = await setup.analyse(order)
     assert [(column.id, column.index, column.header) for column in analysis.columns] == [
         (1, 0, "First name"),
         (3, 2, "Last name"),
         (6, 5, "Column F"),
     ]
     assert analysis.columns[2].status is MappingStatus.UNMATCHED
-    assert [row[0] for row in (await preview(club, order))["rows"]] == [1, 2, 4]
-    assert await samples(club) == ['["Anna", "Bob"]', '["A", "B"]', '["seen"]']
+    assert [row[0] for row in (await preview(setup, order))["rows"]] == [1, 2, 4]
+    assert await samples(setup) == ['["Anna", "Bob"]', '["A", "B"]', '["seen"]']
 
 
-async def test_the_first_sheet_with_anything_or_the_one_asked_for(club: SpreadsheetSetup) -> None:
+async def test_the_first_sheet_with_anything_or_the_one_asked_for(setup: SpreadsheetSetup) -> None:
     content = workbook(
-        club.folder,
+        setup.folder,
         Empty=[],
         Members=[["First name", "Last name"], ["Anna", "A"]],
         Others=[["Surname"], ["B"]],
     )
-    order = await club.upload(content, filename="members.xlsx")
-    analysis = await club.analyse(order)
+    order = await setup.upload(content, filename="members.xlsx")
+    analysis = await setup.analyse(order)
     assert analysis.layout == Layout(sheet="Members", header_line=1)
-    seen = await preview(club, order)
+    seen = await preview(setup, order)
     assert (seen["format"], seen["sheets"]) == ("xlsx", ["Empty", "Members", "Others"])
-    other = await club.analyse(order, Layout(sheet="others"), version=2)
+    other = await setup.analyse(order, Layout(sheet="others"), version=2)
     assert other.layout.sheet == "Others"
     assert targets(other.columns) == {"Surname": "LAST_NAME"}
     with pytest.raises(ApplicationError, match="no sheet 'Third'; it has 'Empty'") as caught:
-        await club.analyse(order, Layout(sheet="Third"), version=3)
+        await setup.analyse(order, Layout(sheet="Third"), version=3)
     assert caught.value.type == UNREADABLE_DOCUMENT
 
 
 async def test_a_sheet_whose_name_is_too_long_to_ask_for_is_read_as_the_first(
-    club: SpreadsheetSetup,
+    setup: SpreadsheetSetup,
 ) -> None:
-    order = await club.upload(ods("N" * 150, [["First name"], ["Anna"]]), filename="t.ods")
-    analysis = await club.analyse(order)
+    order = await setup.upload(ods("N" * 150, [["First name"], ["Anna"]]), filename="t.ods")
+    analysis = await setup.analyse(order)
     assert analysis.layout == Layout(header_line=1)
-    assert (await club.analyse(order, analysis.layout)).columns == analysis.columns
+    assert (await setup.analyse(order, analysis.layout)).columns == analysis.columns
 
 
-async def test_dates_and_formulas_are_shown_as_text(club: SpreadsheetSetup) -> None:
+async def test_dates_and_formulas_are_shown_as_text(setup: SpreadsheetSetup) -> None:
     rows = [["First name", "Birthdate", "Notes"], ["Anna", date(1990, 5, 31), "'=1+1"]]
-    order = await club.upload(workbook(club.folder, S=rows), filename="t.xlsx")
-    await club.analyse(order)
-    assert (await preview(club, order))["rows"][1] == [2, ["Anna", "1990-05-31", "'=1+1"]]
+    order = await setup.upload(workbook(setup.folder, S=rows), filename="t.xlsx")
+    await setup.analyse(order)
+    assert (await preview(setup, order))["rows"][1] == [2, ["Anna", "1990-05-31", "'=1+1"]]
 
 
-async def test_the_preview_is_short_and_samples_are_few(club: SpreadsheetSetup) -> None:
+async def test_the_preview_is_short_and_samples_are_few(setup: SpreadsheetSetup) -> None:
     rows = [[f"Anna{i % 7}", "x" * 1000] for i in range(100)]
-    order = await club.upload(table(["First name", "Notes"], *rows))
-    await club.analyse(order)
-    shown = (await preview(club, order))["rows"]
+    order = await setup.upload(table(["First name", "Notes"], *rows))
+    await setup.analyse(order)
+    shown = (await preview(setup, order))["rows"]
     assert [line for line, _ in shown] == list(range(1, PREVIEW_ROWS + 1))
     assert max(len(cell) for _, cells in shown for cell in cells) == 200
-    assert (await samples(club))[0] == '["Anna0", "Anna1", "Anna2", "Anna3", "Anna4"]'
+    assert (await samples(setup))[0] == '["Anna0", "Anna1", "Anna2", "Anna3", "Anna4"]'
 
 
-async def test_more_columns_than_can_be_mapped_are_named(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table([f"H{i}" for i in range(263)], [str(i) for i in range(264)]))
+async def test_more_columns_than_can_be_mapped_are_named(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table([f"H{i}" for i in range(263)], [str(i) for i in range(264)]))
     with pytest.raises(ApplicationError) as caught:
-        await club.analyse(order)
+        await setup.analyse(order)
     assert caught.value.type == INVALID_DOCUMENT
     assert "264 columns hold something, and at most 256 can be mapped" in str(caught.value)
     assert "'H256' (Column IW), 'H257' (Column IX)" in str(caught.value)
@@ -206,23 +206,23 @@ async def test_more_columns_than_can_be_mapped_are_named(club: SpreadsheetSetup)
     ],
 )
 async def test_what_is_no_table_fails_with_the_reason(
-    club: SpreadsheetSetup, content: bytes, reason: str
+    setup: SpreadsheetSetup, content: bytes, reason: str
 ) -> None:
-    order = await club.upload(content)
+    order = await setup.upload(content)
     with pytest.raises(ApplicationError, match=reason) as caught:
-        await club.analyse(order)
+        await setup.analyse(order)
     assert (caught.value.type, caught.value.non_retryable) == (UNREADABLE_DOCUMENT, True)
 
 
-async def test_a_zip_bomb_is_not_unpacked(club: SpreadsheetSetup) -> None:
+async def test_a_zip_bomb_is_not_unpacked(setup: SpreadsheetSetup) -> None:
     bomb = write_workbook(
-        club.folder / "bomb",
+        setup.folder / "bomb",
         {"S": sheet_xml('<row r="1"><c r="A1"><v>1</v></c></row>')},
         extra={"xl/media/image1.png": b"\0" * (200 << 20)},
     )
-    order = await club.upload(bomb.read_bytes(), filename="registrations.xlsx")
+    order = await setup.upload(bomb.read_bytes(), filename="registrations.xlsx")
     with pytest.raises(ApplicationError, match="bomb") as caught:
-        await club.analyse(order)
+        await setup.analyse(order)
     assert caught.value.type == UNREADABLE_DOCUMENT
 
 
@@ -236,26 +236,26 @@ async def test_a_zip_bomb_is_not_unpacked(club: SpreadsheetSetup) -> None:
     ],
 )
 async def test_a_type_or_context_that_is_not_there_is_refused(
-    club: SpreadsheetSetup, fields: dict[str, Any], reason: str
+    setup: SpreadsheetSetup, fields: dict[str, Any], reason: str
 ) -> None:
-    order = await club.upload(table(HEADER, *ROWS), **fields)
+    order = await setup.upload(table(HEADER, *ROWS), **fields)
     with pytest.raises(ApplicationError, match=reason) as caught:
-        await club.analyse(order)
+        await setup.analyse(order)
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
 
 
-async def test_a_file_that_was_replaced_is_refused(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(HEADER, *ROWS))
-    path = club.folder / "other"
+async def test_a_file_that_was_replaced_is_refused(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(HEADER, *ROWS))
+    path = setup.folder / "other"
     path.write_bytes(table(["a"], ["b"]))
-    await club.blobs.upload(path, order.source.name)
+    await setup.blobs.upload(path, order.source.name)
     with pytest.raises(ApplicationError, match="was replaced"):
-        await club.analyse(order)
+        await setup.analyse(order)
 
 
-async def test_earlier_decisions_count(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(["Rufzeichen", "Nachname"], ["Anna", "A"]))
-    (first, last) = (await club.analyse(order)).columns
+async def test_earlier_decisions_count(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(["Rufzeichen", "Nachname"], ["Anna", "A"]))
+    (first, last) = (await setup.analyse(order)).columns
     assert first.target is None
     decided = first.model_copy(
         update={"target": "FIRST_NAME", "status": MappingStatus.MANUAL_MATCHED, "confidence": 1.0}
@@ -268,9 +268,9 @@ async def test_earlier_decisions_count(club: SpreadsheetSetup) -> None:
         columns=(decided, last),
         remember=True,
     )
-    await environment().run(club.lifecycle.save_columns, save)
-    other = await club.upload(table(["RUFZEICHEN ", "Nachname"], ["Bob", "B"]))
-    found = (await club.analyse(other)).columns[0]
+    await environment().run(setup.lifecycle.save_columns, save)
+    other = await setup.upload(table(["RUFZEICHEN ", "Nachname"], ["Bob", "B"]))
+    found = (await setup.analyse(other)).columns[0]
     assert (found.target, found.status, found.confidence) == (
         "FIRST_NAME",
         MappingStatus.AUTO_MATCHED,
@@ -278,19 +278,19 @@ async def test_earlier_decisions_count(club: SpreadsheetSetup) -> None:
     )
 
 
-async def test_fields_of_custom_lists_belong_to_the_run(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table([*HEADER, "T-Shirt"], [*ROWS[0], "M"]))
-    analysis = await club.analyse(order)
+async def test_fields_of_custom_lists_belong_to_the_run(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table([*HEADER, "T-Shirt"], [*ROWS[0], "M"]))
+    analysis = await setup.analyse(order)
     assert analysis.columns[-1].target == "CUSTOM_LIST_T_SHIRT"
     assert analysis.fields[-1] == FieldFacts(
         name="CUSTOM_LIST_T_SHIRT", resolver=analysis.fields[-1].resolver, creates=True
     )
 
 
-async def test_a_late_attempt_changes_nothing(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(HEADER, *ROWS, delimiter=";"))
-    await club.analyse(order, version=2)
-    saved = await preview(club, order)
-    await club.analyse(order, Layout(delimiter="|"), version=1)
-    assert await preview(club, order) == saved
-    assert len(await samples(club)) == len(HEADER)
+async def test_a_late_attempt_changes_nothing(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(HEADER, *ROWS, delimiter=";"))
+    await setup.analyse(order, version=2)
+    saved = await preview(setup, order)
+    await setup.analyse(order, Layout(delimiter="|"), version=1)
+    assert await preview(setup, order) == saved
+    assert len(await samples(setup)) == len(HEADER)

@@ -27,37 +27,37 @@ from tests.support.spreadsheets.activities import (
 )
 
 
-async def states(club: SpreadsheetSetup) -> list[tuple[Any, ...]]:
-    return await club.select("spreadsheet_imports", "state sequence")
+async def states(setup: SpreadsheetSetup) -> list[tuple[Any, ...]]:
+    return await setup.select("spreadsheet_imports", "state sequence")
 
 
-async def test_an_import_begins_once(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(*MIXED))
+async def test_an_import_begins_once(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(*MIXED))
     env = environment(workflow_id=f"spreadsheet/{order.uuid}")
-    await env.run(club.lifecycle.begin, order)
-    rows = await club.select("spreadsheet_imports", "uuid state filename created_at")
+    await env.run(setup.lifecycle.begin, order)
+    rows = await setup.select("spreadsheet_imports", "uuid state filename created_at")
     assert rows == [(order.uuid, "UPLOADED", "registrations.csv", env.info.scheduled_time)]
 
 
-async def test_a_late_record_changes_nothing(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(table(*MIXED))
+async def test_a_late_record_changes_nothing(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(table(*MIXED))
     for state, sequence in (
         (SpreadsheetState.CELL_MAPPING, 2),
         (SpreadsheetState.COLUMN_MAPPING, 1),
         (SpreadsheetState.PROCESSING, 2),
     ):
-        await environment().run(club.lifecycle.record, prepared.record(state, sequence))
-    assert await states(club) == [("PROCESSING", 2)]
+        await environment().run(setup.lifecycle.record, prepared.record(state, sequence))
+    assert await states(setup) == [("PROCESSING", 2)]
 
 
-async def test_the_end_is_written_once_and_answers_the_counts(club: SpreadsheetSetup) -> None:
-    prepared = await club.finished()
+async def test_the_end_is_written_once_and_answers_the_counts(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.finished()
     assert await prepared.finish(SpreadsheetState.FAILED) == RowCounts(created=3, error=2)
-    assert await states(club) == [("COMPLETED", 1)]
+    assert await states(setup) == [("COMPLETED", 1)]
 
 
-async def test_columns_are_saved_once(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(table(*MIXED))
+async def test_columns_are_saved_once(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(table(*MIXED))
 
     def save(version: int, status: MappingStatus) -> SaveColumns:
         columns: tuple[ColumnMapping, ...] = tuple(
@@ -72,8 +72,8 @@ async def test_columns_are_saved_once(club: SpreadsheetSetup) -> None:
         )
 
     for version, status in ((3, MappingStatus.MANUAL_MATCHED), (2, MappingStatus.IGNORED)):
-        await environment().run(club.lifecycle.save_columns, save(version, status))
-    rows = await club.select("spreadsheet_columns", "status")
+        await environment().run(setup.lifecycle.save_columns, save(version, status))
+    rows = await setup.select("spreadsheet_columns", "status")
     assert {row[0] for row in rows} == {"MANUAL_MATCHED"}
 
 
@@ -91,8 +91,8 @@ def notice(prepared: StagedSpreadsheet) -> Notice:
     )
 
 
-async def test_a_notice_has_one_key_however_often_it_is_sent(club: SpreadsheetSetup) -> None:
-    told = notice(await club.prepare(table(*MIXED)))
+async def test_a_notice_has_one_key_however_often_it_is_sent(setup: SpreadsheetSetup) -> None:
+    told = notice(await setup.prepare(table(*MIXED)))
     memory = MemoryNotices()
     send = SpreadsheetNotices(memory).notify
     for step in (

@@ -25,25 +25,25 @@ from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 
 
-async def staged_rows(club: SpreadsheetSetup, staged: Staged) -> list[tuple[int, list[Cell]]]:
-    path = club.folder / "fetched"
-    await club.blobs.download(staged.rows.name, path)
+async def staged_rows(setup: SpreadsheetSetup, staged: Staged) -> list[tuple[int, list[Cell]]]:
+    path = setup.folder / "fetched"
+    await setup.blobs.download(staged.rows.name, path)
     with closing(StagedRows(path)) as rows:
         return [(row.line, list(row.cells)) for row in rows.read()]
 
 
-async def test_rows_below_the_header_that_hold_anything(club: SpreadsheetSetup) -> None:
-    order = await club.upload(
+async def test_rows_below_the_header_that_hold_anything(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(
         table(["title"], ["a", "b"], ["1", ""], ["", " "], [], ["", "=1+1"], ["\u00a0"])
     )
-    staged = await club.stage(order, Layout(header_line=2))
+    staged = await setup.stage(order, Layout(header_line=2))
     assert staged.total == 2
-    assert await staged_rows(club, staged) == [(3, ["1"]), (6, ["", "=1+1"])]
-    assert await club.select("spreadsheet_imports", "total") == [(2,)]
+    assert await staged_rows(setup, staged) == [(3, ["1"]), (6, ["", "=1+1"])]
+    assert await setup.select("spreadsheet_imports", "total") == [(2,)]
 
 
-async def test_cells_of_a_workbook_keep_their_types(club: SpreadsheetSetup) -> None:
-    path = club.folder / "made.xlsx"
+async def test_cells_of_a_workbook_keep_their_types(setup: SpreadsheetSetup) -> None:
+    path = setup.folder / "made.xlsx"
     with xlsxwriter.Workbook(str(path)) as book:
         sheet = book.add_worksheet()
         day = book.add_format({"num_format": "yyyy-mm-dd"})
@@ -56,9 +56,9 @@ async def test_cells_of_a_workbook_keep_their_types(club: SpreadsheetSetup) -> N
         sheet.write_number(1, 6, 0.5, clock)
         sheet.write_formula(1, 7, "=1+1", None, 2)
         sheet.write_string(1, 8, "=cmd|' /C calc'!A0")
-    order = await club.upload(path.read_bytes(), filename="t.xlsx")
-    staged = await club.stage(order, Layout(header_line=1))
-    ((_, cells),) = await staged_rows(club, staged)
+    order = await setup.upload(path.read_bytes(), filename="t.xlsx")
+    staged = await setup.stage(order, Layout(header_line=1))
+    ((_, cells),) = await staged_rows(setup, staged)
     expected: list[Cell] = [
         *(1, 1.5, True, "00012", date(2024, 2, 29), datetime(2024, 2, 29, 13, 45, 1)),
         *("12:00:00", 2, "=cmd|' /C calc'!A0"),
@@ -67,44 +67,46 @@ async def test_cells_of_a_workbook_keep_their_types(club: SpreadsheetSetup) -> N
     assert [type(cell) for cell in cells] == [type(cell) for cell in expected]
 
 
-async def test_a_second_run_writes_the_same_bytes_to_the_same_place(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(["a"], *([str(i)] for i in range(1000))))
+async def test_a_second_run_writes_the_same_bytes_to_the_same_place(
+    setup: SpreadsheetSetup,
+) -> None:
+    order = await setup.upload(table(["a"], *([str(i)] for i in range(1000))))
     layout = Layout(header_line=1, encoding="utf-8", delimiter=",")
-    first, second = await club.stage(order, layout), await club.stage(order, layout)
+    first, second = await setup.stage(order, layout), await setup.stage(order, layout)
     assert first.rows.name == staged_name(order.uuid, layout)
     assert second.rows.model_copy(update={"etag": first.rows.etag}) == first.rows
-    async with fetched_rows(club.blobs, first, club.scratch) as path:
+    async with fetched_rows(setup.blobs, first, setup.scratch) as path:
         assert path.stat().st_size == first.rows.size
-    assert list(club.scratch.glob("docflow-*")) == []
+    assert list(setup.scratch.glob("docflow-*")) == []
 
 
-async def test_another_layout_is_staged_elsewhere(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(["a;b", "c"], ["1;2", "3"]))
-    comma = await club.stage(order, Layout(header_line=1, delimiter=","))
-    semicolon = await club.stage(order, Layout(header_line=1, delimiter=";"))
+async def test_another_layout_is_staged_elsewhere(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(["a;b", "c"], ["1;2", "3"]))
+    comma = await setup.stage(order, Layout(header_line=1, delimiter=","))
+    semicolon = await setup.stage(order, Layout(header_line=1, delimiter=";"))
     assert comma.rows.name != semicolon.rows.name
-    assert await staged_rows(club, comma) == [(2, ["1;2", "3"])]
-    assert await staged_rows(club, semicolon) == [(2, ["1", "2,3"])]
-    noted = {blob.name for blob in await club.store.files_of(order.uuid)}
+    assert await staged_rows(setup, comma) == [(2, ["1;2", "3"])]
+    assert await staged_rows(setup, semicolon) == [(2, ["1", "2,3"])]
+    noted = {blob.name for blob in await setup.store.files_of(order.uuid)}
     assert {order.source.name, comma.rows.name, semicolon.rows.name} == noted
 
 
-async def test_tampered_rows_are_refused(club: SpreadsheetSetup) -> None:
-    order = await club.upload(table(["a"], ["1"]))
-    staged = await club.stage(order, Layout(header_line=1))
-    path = club.folder / "other"
+async def test_tampered_rows_are_refused(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(["a"], ["1"]))
+    staged = await setup.stage(order, Layout(header_line=1))
+    path = setup.folder / "other"
     path.write_bytes(b'[2,"2"]\n')
-    await club.blobs.upload(path, staged.rows.name)
+    await setup.blobs.upload(path, staged.rows.name)
     with pytest.raises(Exception, match="has changed since the rows were staged"):
-        async with fetched_rows(club.blobs, staged, club.scratch):
+        async with fetched_rows(setup.blobs, staged, setup.scratch):
             pass
 
 
-async def test_a_file_that_turns_out_damaged_on_the_way(club: SpreadsheetSetup) -> None:
+async def test_a_file_that_turns_out_damaged_on_the_way(setup: SpreadsheetSetup) -> None:
     rows = "".join(f"{i},x\n" for i in range(5000))
-    order = await club.upload(f'a,b\n{rows}"open,x\n'.encode())
+    order = await setup.upload(f'a,b\n{rows}"open,x\n'.encode())
     with pytest.raises(ApplicationError, match="line 5,002: a quote is opened") as caught:
-        await club.stage(order, Layout(header_line=1))
+        await setup.stage(order, Layout(header_line=1))
     assert (caught.value.type, caught.value.non_retryable) == (UNREADABLE_DOCUMENT, True)
 
 
@@ -138,23 +140,23 @@ class EndlessDocuments:
 
 
 async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
-    club: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
+    setup: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "STEP_SECONDS", 0.05)
     monkeypatch.setattr(staging, "SAVE_SECONDS", 0.0)
-    order = await club.upload(b"x")
+    order = await setup.upload(b"x")
     endless = Endless()
     activity = staging.SpreadsheetStaging(
-        club.store,
-        club.blobs,
+        setup.store,
+        setup.blobs,
         EndlessDocuments(endless),  # type: ignore[arg-type]
-        club.scratch,
+        setup.scratch,
     )
     env = environment()
     running = asyncio.create_task(
         env.run(activity.stage, StageInput(order=order, layout=Layout(header_line=1)))
     )
-    while not (await total(club, order) or 0) > 1000:
+    while not (await total(setup, order) or 0) > 1000:
         assert not running.done()
         await asyncio.sleep(0.01)
     began = time.monotonic()
@@ -163,8 +165,8 @@ async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
         await running
     assert time.monotonic() - began < 1
     assert endless.closed
-    assert list(club.scratch.glob("docflow-*")) == []
+    assert list(setup.scratch.glob("docflow-*")) == []
 
 
-async def total(club: SpreadsheetSetup, order: SpreadsheetOrder) -> int | None:
-    return dict(await club.select("spreadsheet_imports", "uuid total"))[order.uuid]
+async def total(setup: SpreadsheetSetup, order: SpreadsheetOrder) -> int | None:
+    return dict(await setup.select("spreadsheet_imports", "uuid total"))[order.uuid]

@@ -34,16 +34,16 @@ def undo_of(prepared: StagedSpreadsheet, **fields: Any) -> UndoOrder:
     return order.model_copy(update=fields)
 
 
-async def test_undo_takes_everything_back(club: SpreadsheetSetup) -> None:
-    club.chunk_rows = 2
-    prepared = await club.finished()
-    undo = SpreadsheetUndoSteps(club.store).undo
+async def test_undo_takes_everything_back(setup: SpreadsheetSetup) -> None:
+    setup.chunk_rows = 2
+    prepared = await setup.finished()
+    undo = SpreadsheetUndoSteps(setup.store).undo
     result = await environment().run(undo, undo_of(prepared))
     # A registration and a person for each row that went in.
     assert result == UndoResult(
         uuid=prepared.order.uuid, state=UndoState.UNDONE, counts=UndoCounts(deleted=6)
     )
-    assert await club.count("persons") == await club.count("event_participants") == 0
+    assert await setup.count("persons") == await setup.count("event_participants") == 0
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,19 @@ async def test_undo_takes_everything_back(club: SpreadsheetSetup) -> None:
     [("begin_undo", 1), ("undo_chunk", 1), ("undo_chunk", 2), ("undo_chunk", 3), ("end_undo", 1)],
 )
 async def test_an_undo_resumes_where_a_worker_died(
-    club: SpreadsheetSetup, method: str, call: int
+    setup: SpreadsheetSetup, method: str, call: int
 ) -> None:
-    club.chunk_rows = 2
-    prepared = await club.finished()
+    setup.chunk_rows = 2
+    prepared = await setup.finished()
 
     def die(number: int) -> None:
         if number == call:
             raise Killed
 
-    dying: Any = FailingStore(club.store, method, after=die)
+    dying: Any = FailingStore(setup.store, method, after=die)
     with pytest.raises(Killed):
         await environment().run(SpreadsheetUndoSteps(dying).undo, undo_of(prepared))
-    result = await environment().run(SpreadsheetUndoSteps(club.store).undo, undo_of(prepared))
+    result = await environment().run(SpreadsheetUndoSteps(setup.store).undo, undo_of(prepared))
     assert (result.state, result.counts) == (UndoState.UNDONE, UndoCounts(deleted=6))
 
 
@@ -75,18 +75,18 @@ async def test_an_undo_resumes_where_a_worker_died(
     ],
 )
 async def test_what_cannot_be_undone_is_refused(
-    club: SpreadsheetSetup, fields: dict[str, Any], reason: str
+    setup: SpreadsheetSetup, fields: dict[str, Any], reason: str
 ) -> None:
-    prepared = await club.finished()
+    prepared = await setup.finished()
     with pytest.raises(ApplicationError, match=reason) as caught:
-        await environment().run(SpreadsheetUndoSteps(club.store).undo, undo_of(prepared, **fields))
+        await environment().run(SpreadsheetUndoSteps(setup.store).undo, undo_of(prepared, **fields))
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
-    assert await club.count("persons") == 3
+    assert await setup.count("persons") == 3
 
 
-async def test_nothing_is_undone_twice(club: SpreadsheetSetup) -> None:
-    prepared = await club.finished()
-    undo = SpreadsheetUndoSteps(club.store).undo
+async def test_nothing_is_undone_twice(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.finished()
+    undo = SpreadsheetUndoSteps(setup.store).undo
     await environment().run(undo, undo_of(prepared))
     later = undo_of(prepared, requested_at=NOW + timedelta(days=2))
     with pytest.raises(ApplicationError, match="was undone") as caught:

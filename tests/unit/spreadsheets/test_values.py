@@ -35,12 +35,12 @@ FILE = table(
 
 
 async def mappings(prepared: StagedSpreadsheet) -> dict[tuple[str, str], CellMapping]:
-    pages = [page async for page in prepared.world.store.mappings(prepared.order.uuid)]
+    pages = [page async for page in prepared.setup.store.mappings(prepared.order.uuid)]
     return {(each.field, each.value): each for page in pages for each in page}
 
 
-async def test_one_mapping_per_distinct_value_with_its_rows(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(FILE)
+async def test_one_mapping_per_distinct_value_with_its_rows(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(FILE)
     summary = await prepared.collect()
     assert (summary.total, summary.open) == (9, 3)
     assert [(each.field, each.value, each.rows) for each in summary.first_open] == [
@@ -57,14 +57,14 @@ async def test_one_mapping_per_distinct_value_with_its_rows(club: SpreadsheetSet
     assert await prepared.collect() == summary
 
 
-async def test_cells_of_other_types_are_values_as_people_see_them(club: SpreadsheetSetup) -> None:
-    path = club.folder / "made.xlsx"
+async def test_cells_of_other_types_are_values_as_people_see_them(setup: SpreadsheetSetup) -> None:
+    path = setup.folder / "made.xlsx"
     with xlsxwriter.Workbook(str(path)) as book:
         sheet = book.add_worksheet()
         sheet.write_row(0, 0, HEADER[:3])
         for line, cell in enumerate([1, 1.0, "1", True, "TRUE", 0, False, None, " "], start=1):
             sheet.write_row(line, 0, ["Anna", "A", cell])
-    prepared = await club.prepare(path.read_bytes(), filename="t.xlsx")
+    prepared = await setup.prepare(path.read_bytes(), filename="t.xlsx")
     summary = await prepared.collect()
     assert {each.value: each.rows for each in summary.first_open} == {
         "1": 3,
@@ -74,8 +74,8 @@ async def test_cells_of_other_types_are_values_as_people_see_them(club: Spreadsh
     }
 
 
-async def test_columns_that_are_left_out_bring_no_values(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(FILE)
+async def test_columns_that_are_left_out_bring_no_values(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(FILE)
     ignored = tuple(
         column.model_copy(update={"status": MappingStatus.IGNORED, "target": None})
         if column.target in ("ID_COUNTRY", "CUSTOM_LIST_T_SHIRT")
@@ -83,21 +83,21 @@ async def test_columns_that_are_left_out_bring_no_values(club: SpreadsheetSetup)
         for column in prepared.columns
     )
     analysis = prepared.analysis.model_copy(update={"columns": ignored})
-    summary = await StagedSpreadsheet(club, prepared.order, analysis, prepared.staged).collect()
+    summary = await StagedSpreadsheet(setup, prepared.order, analysis, prepared.staged).collect()
     assert (summary.total, summary.open) == (3, 1)
 
 
-async def test_a_file_without_such_columns_has_no_values(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(table(HEADER[:2], ["Anna", "A"]))
+async def test_a_file_without_such_columns_has_no_values(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(table(HEADER[:2], ["Anna", "A"]))
     assert (await prepared.collect()).total == 0
 
 
 async def test_only_so_many_values_are_collected_ahead(
-    club: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
+    setup: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_collection, "DISTINCT_VALUES", 3)
     rows = [["Anna", f"A{n}", f"C{i}", "", ""] for n, i in enumerate((0, 1, 2, 3, 0, 4, 1))]
-    prepared = await club.prepare(table(HEADER, *rows))
+    prepared = await setup.prepare(table(HEADER, *rows))
     summary = await prepared.collect()
     assert [(each.value, each.rows) for each in summary.first_open] == [
         ("C0", 2),
@@ -109,8 +109,8 @@ async def test_only_so_many_values_are_collected_ahead(
     assert processed.parked == 7
 
 
-async def test_decisions_in_all_their_forms(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(FILE)
+async def test_decisions_in_all_their_forms(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(FILE)
     await prepared.collect()
     said: dict[str, Any] = {
         "Veterans": MASTERS,
@@ -130,25 +130,25 @@ async def test_decisions_in_all_their_forms(club: SpreadsheetSetup) -> None:
     assert known["ID_COUNTRY", "Wonderland"].status is MappingStatus.IGNORED
     assert known["CUSTOM_LIST_T_SHIRT", "XL"].create
     assert known["EVENT_CATEGORY_NAME", "junior u18"].target_id == JUNIOR
-    trail = {row[0]: row[1:] for row in await club.select("decisions", "subject decision by")}
+    trail = {row[0]: row[1:] for row in await setup.select("decisions", "subject decision by")}
     assert trail["EVENT_CATEGORY_NAME: Veterans"] == ("Masters (40+)", "anna")
     assert trail["CUSTOM_LIST_T_SHIRT: XL"] == ("created", "anna")
 
 
-async def test_a_decision_can_be_changed(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(FILE)
+async def test_a_decision_can_be_changed(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(FILE)
     await prepared.collect()
     await prepared.decide(2, Veterans="ignore")
     await prepared.decide(3, Veterans=SENIOR)
     assert (await mappings(prepared))["EVENT_CATEGORY_NAME", "Veterans"].target_id == SENIOR
 
 
-async def test_a_repeated_version_is_applied_once(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(FILE)
+async def test_a_repeated_version_is_applied_once(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(FILE)
     await prepared.collect()
     first = await prepared.decide(2, Veterans=SENIOR)
     assert await prepared.decide(2, Veterans=SENIOR) == first
-    assert len(await club.select("decisions", "id")) == 1
+    assert len(await setup.select("decisions", "id")) == 1
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ async def test_a_repeated_version_is_applied_once(club: SpreadsheetSetup) -> Non
     ],
 )
 async def test_what_cannot_be_decided_is_refused_with_the_reason(
-    club: SpreadsheetSetup, value: str, said: dict[str, Any], reason: str
+    setup: SpreadsheetSetup, value: str, said: dict[str, Any], reason: str
 ) -> None:
-    prepared = await club.prepare(FILE)
+    prepared = await setup.prepare(FILE)
     await prepared.collect()
     ids = await prepared.ids()
     before = await mappings(prepared)
@@ -179,11 +179,11 @@ async def test_what_cannot_be_decided_is_refused_with_the_reason(
     assert await mappings(prepared) == before
 
 
-async def test_every_wrong_decision_is_named_in_one_sentence(club: SpreadsheetSetup) -> None:
-    other = await club.prepare(FILE)
+async def test_every_wrong_decision_is_named_in_one_sentence(setup: SpreadsheetSetup) -> None:
+    other = await setup.prepare(FILE)
     await other.collect()
     theirs = (await other.ids())["Veterans"]
-    prepared = await club.prepare(FILE)
+    prepared = await setup.prepare(FILE)
     await prepared.collect()
     mine = (await prepared.ids())["XL"]
     decisions = (
@@ -200,27 +200,27 @@ async def test_every_wrong_decision_is_named_in_one_sentence(club: SpreadsheetSe
     assert message.endswith("and 3 more")
 
 
-async def test_what_was_confirmed_is_remembered_for_the_next_file(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(FILE)
+async def test_what_was_confirmed_is_remembered_for_the_next_file(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(FILE)
     await prepared.collect()
     await prepared.decide(2, Veterans=MASTERS, Wonderland="ignore", XL="ignore")
-    again = await club.prepare(FILE)
+    again = await setup.prepare(FILE)
     assert (await again.collect()).open == 3
     await prepared.decide_these((), 3, confirm=True)
-    later = await club.prepare(FILE)
+    later = await setup.prepare(FILE)
     summary = await later.collect()
     assert [each.value for each in summary.first_open] == ["Wonderland", "XL"]
     veterans = (await mappings(later))["EVENT_CATEGORY_NAME", "Veterans"]
     assert (veterans.target_id, veterans.confidence) == (MASTERS, 0.9)
 
 
-async def test_a_context_holds_what_is_asked_for(club: SpreadsheetSetup) -> None:
-    prepared = await club.prepare(FILE)
+async def test_a_context_holds_what_is_asked_for(setup: SpreadsheetSetup) -> None:
+    prepared = await setup.prepare(FILE)
     order, today = prepared.order, date(2025, 3, 4)
-    everything = await load_context(club.store, club.types, order, today)
+    everything = await load_context(setup.store, setup.types, order, today)
     assert set(everything.entities) == {"countries", "event_categories", "custom_list/5"}
     one = await load_context(
-        club.store, club.types, order, today, only=("EVENT_CATEGORY_NAME", "LAST_NAME")
+        setup.store, setup.types, order, today, only=("EVENT_CATEGORY_NAME", "LAST_NAME")
     )
     assert [entity.id for entity in one.entities["event_categories"]] == [JUNIOR, MASTERS, SENIOR]
     assert set(one.entities) == {"event_categories"}
@@ -228,11 +228,11 @@ async def test_a_context_holds_what_is_asked_for(club: SpreadsheetSetup) -> None
 
 
 async def test_collecting_is_cancelled_within_a_second(
-    club: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
+    setup: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_collection, "STEP_SECONDS", 0.05)
     rows = [["Anna", "A", "Veterans", "", ""]] * 2000
-    prepared = await club.prepare(table(HEADER, *rows))
+    prepared = await setup.prepare(table(HEADER, *rows))
     read = value_collection.StagedRows.read
 
     def endless(self: value_collection.StagedRows) -> Any:
@@ -244,7 +244,7 @@ async def test_collecting_is_cancelled_within_a_second(
     beats: list[Any] = []
     env.on_heartbeat = lambda *details: beats.append(details)
     work = CollectInput(order=prepared.order, staged=prepared.staged, columns=prepared.columns)
-    running = asyncio.create_task(env.run(club.values.collect_values, work))
+    running = asyncio.create_task(env.run(setup.values.collect_values, work))
     while not (beats and beats[-1]):
         assert not running.done()
         await asyncio.sleep(0.01)
@@ -253,4 +253,4 @@ async def test_collecting_is_cancelled_within_a_second(
     with pytest.raises(asyncio.CancelledError):
         await running
     assert time.monotonic() - began < 1
-    assert await club.count("spreadsheet_values") == 0
+    assert await setup.count("spreadsheet_values") == 0

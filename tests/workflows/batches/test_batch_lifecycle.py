@@ -51,32 +51,32 @@ LOADED = ["LOADER_STARTED SUCCESS", "BATCH_END_START SUCCESS", "LOADER_FINISHED 
 
 @pytest.mark.cached
 async def test_a_batch_goes_from_its_start_to_nothing_left(batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    async with batches.running(world) as handle:
+    script = ScriptedBatch()
+    async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
-        assert not removed_by(world)
+        assert not removed_by(script)
         await handle.signal(BatchLifecycle.take, finished())
         await reach(handle, Phase.ENDING)
-        assert world.closings == []
+        assert script.closings == []
         await handle.signal(BatchLifecycle.take, ended())
         result = await handle.result()
     assert (result.status, result.documents, result.left) == (
         LoaderStatus.COMPLETE,
-        world.counts,
+        script.counts,
         (),
     )
-    assert world.events == LOADED
-    assert removed_by(world) == list(REMOVING)
-    at_the_end = [name for name in world.calls if name in (*REMOVING, "close", "truncate")]
+    assert script.events == LOADED
+    assert removed_by(script) == list(REMOVING)
+    at_the_end = [name for name in script.calls if name in (*REMOVING, "close", "truncate")]
     assert at_the_end == ["close", *REMOVING, "truncate"]
-    assert [closing.status for closing in world.closings] == [LoaderStatus.COMPLETE]
+    assert [closing.status for closing in script.closings] == [LoaderStatus.COMPLETE]
 
 
 async def test_nothing_takes_the_canary_before_it_is_seen(batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    async with batches.running(world) as handle:
+    script = ScriptedBatch()
+    async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
-    made = [name for name in world.calls if name in MAKING]
+    made = [name for name in script.calls if name in MAKING]
     assert sorted(made) == sorted(MAKING)
     assert made.index("prove_delivery") < made.index("attach_mapping") == len(MAKING) - 1
     for before, after in (
@@ -92,8 +92,8 @@ async def test_nothing_takes_the_canary_before_it_is_seen(batches: BatchRuns) ->
 async def test_the_queue_is_watched_by_the_times_of_the_plan(
     server: Any, batches: BatchRuns
 ) -> None:
-    world = ScriptedBatch(depths=[depth(9), depth(4), depth(loads=1), depth(), depth(2), depth()])
-    async with batches.running(world, Timings()) as handle:
+    script = ScriptedBatch(depths=[depth(9), depth(4), depth(loads=1), depth(), depth(2), depth()])
+    async with batches.running(script, Timings()) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
@@ -107,9 +107,9 @@ async def test_the_queue_is_watched_by_the_times_of_the_plan(
 
 
 async def test_times_can_be_other_ones_for_a_run(server: Any, batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(), depth(1), depth(), depth(), depth()])
+    script = ScriptedBatch(depths=[depth(), depth(1), depth(), depth(), depth()])
     times = Timings(settle=600, poll=300, hold=1200, end=4000)
-    async with batches.running(world, times) as handle:
+    async with batches.running(script, times) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, finished())
 
@@ -138,13 +138,13 @@ async def has_timers(handle: Handle, timers: int) -> bool:
 async def test_a_batch_that_may_not_be_built_is_left_alone(
     batches: BatchRuns, outcome: ValidationOutcome
 ) -> None:
-    world = ScriptedBatch(validations=[Validation(outcome=outcome, reason="that is why")])
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(validations=[Validation(outcome=outcome, reason="that is why")])
+    async with batches.running(script) as handle:
         result = await handle.result()
     assert (result.status, result.validation) == (LoaderStatus.SKIPPED, outcome)
     assert result.reason == "that is why"
-    assert world.calls == ["validate", "skip"]
-    assert world.skips[0].reason == "that is why"
+    assert script.calls == ["validate", "skip"]
+    assert script.skips[0].reason == "that is why"
 
 
 async def test_a_blocked_batch_asks_again_when_the_lock_may_be_old(
@@ -156,24 +156,24 @@ async def test_a_blocked_batch_asks_again_when_the_lock_may_be_old(
         retry_at=datetime.now(UTC) + timedelta(minutes=15),
     )
     go = Validation(outcome=ValidationOutcome.CONTINUE)
-    world = ScriptedBatch(validations=[blocked, go, go])
-    async with batches.running(world, Timings()) as handle:
+    script = ScriptedBatch(validations=[blocked, go, go])
+    async with batches.running(script, Timings()) as handle:
         status = await reach(handle, Phase.BLOCKED)
         assert status.reason == "batch 2 may be starting"
         await server.skip(handle, timedelta(minutes=14))
-        assert world.made("validate") == 1
+        assert script.made("validate") == 1
         await server.skip(handle, timedelta(minutes=2))
         await reach(handle, Phase.LOADING)
-        assert world.made("validate") == 2
+        assert script.made("validate") == 2
 
 
 async def test_a_batch_that_is_blocked_for_hours_is_skipped(
     server: Any, batches: BatchRuns
 ) -> None:
-    world = ScriptedBatch(
+    script = ScriptedBatch(
         validations=[Validation(outcome=ValidationOutcome.BLOCKED, reason="batch 2 is loading")]
     )
-    async with batches.running(world, Timings(poll=3600)) as handle:
+    async with batches.running(script, Timings(poll=3600)) as handle:
         await reach(handle, Phase.BLOCKED)
         await skip_to_the_end(server, handle, timedelta(hours=1))
         result = await handle.result()
@@ -182,8 +182,8 @@ async def test_a_batch_that_is_blocked_for_hours_is_skipped(
     # Time is skipped by the hour, whether it is waited in or not.
     assert timedelta(hours=6) <= took < timedelta(hours=8)
     assert result.status is LoaderStatus.SKIPPED
-    assert "stuck for 21600 s: batch 2 is loading" in world.skips[0].reason
-    assert not removed_by(world)
+    assert "stuck for 21600 s: batch 2 is loading" in script.skips[0].reason
+    assert not removed_by(script)
 
 
 async def test_a_database_that_is_away_is_shown_and_asked_again(batches: BatchRuns) -> None:
@@ -192,8 +192,8 @@ async def test_a_database_that_is_away_is_shown_and_asked_again(batches: BatchRu
         reason="the database is unavailable",
         retry_at=datetime.now(UTC) + timedelta(seconds=2),
     )
-    world = ScriptedBatch(validations=[away, Validation(outcome=ValidationOutcome.CONTINUE)])
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(validations=[away, Validation(outcome=ValidationOutcome.CONTINUE)])
+    async with batches.running(script) as handle:
         status = await reach(handle, Phase.BLOCKED)
         assert status.validation is ValidationOutcome.REQUEUE_DB_ERROR
         assert status.reason == "the database is unavailable"
@@ -202,60 +202,60 @@ async def test_a_database_that_is_away_is_shown_and_asked_again(batches: BatchRu
 
 async def test_events_that_came_before_the_batch_count(batches: BatchRuns) -> None:
     early = Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
-    world = ScriptedBatch(validations=[early])
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(validations=[early])
+    async with batches.running(script) as handle:
         assert (await handle.result()).status is LoaderStatus.COMPLETE
-    assert world.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED SUCCESS"]
+    assert script.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED SUCCESS"]
 
 
 async def test_dead_letters_are_redriven_and_the_last_pass_is_final(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(dead=2)], keeps=True)
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(dead=2)], keeps=True)
+    async with batches.running(script) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
         result = await handle.result()
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
         assert await attribute_of(handle, attributes.STATE) == "complete"
-    assert [(one.number, one.final) for one in world.passes] == [(1, False), (2, True)]
+    assert [(one.number, one.final) for one in script.passes] == [(1, False), (2, True)]
     assert (result.status, result.redrives, result.dead_letters) == (LoaderStatus.COMPLETE, 2, 2)
     assert result.reason is not None and "2 dead letters are kept" in result.reason
-    assert world.closings[0].dead_letters == 2
+    assert script.closings[0].dead_letters == 2
 
 
 async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(dead=5), depth(3), depth()])
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(dead=5), depth(3), depth()])
+    async with batches.running(script) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
         result = await handle.result()
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
-    assert (result.redrives, result.dead_letters, len(world.passes)) == (1, 0, 1)
+    assert (result.redrives, result.dead_letters, len(script.passes)) == (1, 0, 1)
 
 
 async def test_a_pass_that_somebody_asks_for_is_one_more(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
+    async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, again())
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
         assert (await handle.result()).redrives == 3
-    assert [one.final for one in world.passes] == [False, False, True]
+    assert [one.final for one in script.passes] == [False, False, True]
 
 
 async def test_kept_dead_letters_can_be_redriven_by_a_run_of_their_own(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(dead=1), depth()])
-    async with batches.running(world, purpose=Purpose.REDRIVE) as handle:
+    script = ScriptedBatch(depths=[depth(dead=1), depth()])
+    async with batches.running(script, purpose=Purpose.REDRIVE) as handle:
         await handle.signal(BatchLifecycle.take, ended())
         result = await handle.result()
     assert (result.status, result.redrives) == (LoaderStatus.COMPLETE, 1)
-    assert sorted(name for name in world.calls if name in MAKING) == sorted(MAKING)
-    assert removed_by(world) == list(REMOVING)
+    assert sorted(name for name in script.calls if name in MAKING) == sorted(MAKING)
+    assert removed_by(script) == list(REMOVING)
 
 
 async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    async with batches.running(world, Timings(settle=0, poll=1, hold=0)) as handle:
+    script = ScriptedBatch()
+    async with batches.running(script, Timings(settle=0, poll=1, hold=0)) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await reach(handle, Phase.ENDING)
         await server.skip(handle, timedelta(hours=6, minutes=1))
@@ -264,7 +264,7 @@ async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> No
         assert status.next_steps == "retry, skip or fail"
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
         await reach(handle, Phase.ENDING)
-        await eventually(lambda: holds(world.events.count("BATCH_END_START SUCCESS") == 2))
+        await eventually(lambda: holds(script.events.count("BATCH_END_START SUCCESS") == 2))
         await server.skip(handle, timedelta(hours=6, minutes=1))
         await reach(handle, Phase.PARKED)
         await handle.signal("skip")
@@ -272,8 +272,8 @@ async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> No
 
 
 async def test_a_long_load_begins_anew_and_forgets_nothing(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(5)])
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(5)])
+    async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, again())
         first = (await handle.describe()).run_id
@@ -286,36 +286,36 @@ async def test_a_long_load_begins_anew_and_forgets_nothing(batches: BatchRuns) -
             return (await handle.describe()).run_id != first
 
         await eventually(anew, seconds=60, pause=0.2)
-        world.depths = [depth(dead=1)]
-        world.keeps = True
+        script.depths = [depth(dead=1)]
+        script.keeps = True
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
         assert (await handle.result()).redrives == 3
         rows = {row.resource: row.state for row in (await status_of(handle)).resources}
     kept = rows.pop(Resource.DEAD_LETTERS)
     assert (kept, set(rows.values())) == (ResourceState.KEPT, {ResourceState.GONE})
-    assert all(world.made(name) == 1 for name in MAKING)
+    assert all(script.made(name) == 1 for name in MAKING)
 
 
 async def test_a_person_sees_resources_and_depths(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(41)])
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(41)])
+    async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
-        await eventually(lambda: holds(world.made("look") > 1))
+        await eventually(lambda: holds(script.made("look") > 1))
         shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
     for line in ("**loading**", "| queue | ready |", "| event source mapping | ready |", "| 41 |"):
         assert line in shown.current_details
 
 
 async def test_a_person_sees_how_far_building_and_removing_are(batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    world.hold("subscribe")
-    world.hold("delete_function")
-    async with batches.running(world) as handle:
+    script = ScriptedBatch()
+    script.hold("subscribe")
+    script.hold("delete_function")
+    async with batches.running(script) as handle:
         await tells(handle, "**provisioning**", "| queue | ready |", "| subscription | creating |")
-        world.held["subscribe"].set()
+        script.held["subscribe"].set()
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
         await tells(handle, "**tearing down**", "| subscription | gone |", "| function | deleting")
-        world.held["delete_function"].set()
+        script.held["delete_function"].set()
         await handle.result()

@@ -46,21 +46,21 @@ DONE = ["LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED"]
 
 
 @pytest.fixture
-def worlds(server: Any, run_worker: Any, tmp_path: Path) -> Worlds:
+def installations(server: Any, run_worker: Any, tmp_path: Path) -> Worlds:
     @asynccontextmanager
     async def build(**options: Any) -> AsyncIterator[BatchInstallation]:
         queue = f"cases-{uuid.uuid4().hex}"
         async with (
-            batch_installation(server.client, tmp_path, queue, **options) as world,
+            batch_installation(server.client, tmp_path, queue, **options) as installation,
             run_worker(
                 queue,
                 [CaseQueue, BatchLifecycle],
-                world.activities(),
+                installation.activities(),
                 # What is being written when a test ends is written.
                 graceful_shutdown_timeout=timedelta(seconds=5),
             ),
         ):
-            yield world
+            yield installation
 
     return build
 
@@ -69,21 +69,21 @@ def _case() -> int:
     return uuid.uuid4().int % 1_000_000_000 + 1
 
 
-async def _status(world: BatchInstallation, key: BatchKey) -> LoaderStatus | None:
-    view = await world.store.get(key)
+async def _status(installation: BatchInstallation, key: BatchKey) -> LoaderStatus | None:
+    view = await installation.store.get(key)
     return view and view.status
 
 
-async def _become(world: BatchInstallation, key: BatchKey, status: LoaderStatus) -> None:
+async def _become(installation: BatchInstallation, key: BatchKey, status: LoaderStatus) -> None:
     async def became() -> bool:
-        return await _status(world, key) is status
+        return await _status(installation, key) is status
 
     await eventually(became, seconds=60)
 
 
-async def _gone(world: BatchInstallation, key: BatchKey) -> None:
+async def _gone(installation: BatchInstallation, key: BatchKey) -> None:
     """Wait until the run of a batch has ended."""
-    handle = world.client.get_workflow_handle(key.workflow_id)
+    handle = installation.client.get_workflow_handle(key.workflow_id)
 
     async def gone() -> bool:
         return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
@@ -92,182 +92,186 @@ async def _gone(world: BatchInstallation, key: BatchKey) -> None:
 
 
 async def test_batches_of_a_case_run_one_after_the_other_whatever_the_order(
-    worlds: Worlds,
+    installations: Worlds,
 ) -> None:
     keys = keys_of(_case(), 3)
-    async with worlds() as world:
-        await world.store.expect(keys)
+    async with installations() as installation:
+        await installation.store.expect(keys)
         for key in reversed(keys):
-            await world.tell(finished(key))
-            await world.tell(started(key))
-            await world.tell(started(key))
+            await installation.tell(finished(key))
+            await installation.tell(started(key))
+            await installation.tell(started(key))
         for key in keys:
-            await _become(world, key, LoaderStatus.COMPLETE)
-            await _gone(world, key)
-        assert world.order == keys
-        assert all(world.said(key) == DONE for key in keys)
-        assert world.cloud.is_empty
-        assert world.cloud.calls["clone"] == 3
+            await _become(installation, key, LoaderStatus.COMPLETE)
+            await _gone(installation, key)
+        assert installation.order == keys
+        assert all(installation.said(key) == DONE for key in keys)
+        assert installation.cloud.is_empty
+        assert installation.cloud.calls["clone"] == 3
 
 
-async def test_a_batch_out_of_order_waits_for_those_before_it(server: Any, worlds: Worlds) -> None:
+async def test_a_batch_out_of_order_waits_for_those_before_it(
+    server: Any, installations: Worlds
+) -> None:
     first, second = keys_of(_case(), 2)
-    async with worlds() as world:
-        await world.store.expect([first, second])
-        case = await world.tell(started(second))
+    async with installations() as installation:
+        await installation.store.expect([first, second])
+        case = await installation.tell(started(second))
         status = await case.query(CaseQueue.status)
         assert (status.running, status.waiting) == (None, (1, 2))
-        assert world.order == []
-        await world.tell(finished(second))
-        await world.tell(started(first))
-        await world.tell(finished(first))
-        await _become(world, second, LoaderStatus.COMPLETE)
-        assert world.order == [first, second]
+        assert installation.order == []
+        await installation.tell(finished(second))
+        await installation.tell(started(first))
+        await installation.tell(finished(first))
+        await _become(installation, second, LoaderStatus.COMPLETE)
+        assert installation.order == [first, second]
 
 
 async def test_a_batch_that_nobody_starts_is_passed_over_after_hours_and_can_start_later(
-    server: Any, worlds: Worlds
+    server: Any, installations: Worlds
 ) -> None:
     first, second = keys_of(_case(), 2)
-    async with worlds() as world:
-        await world.store.expect([first, second])
-        case = await world.tell(started(second))
-        await world.tell(finished(second))
+    async with installations() as installation:
+        await installation.store.expect([first, second])
+        case = await installation.tell(started(second))
+        await installation.tell(finished(second))
         await server.skip(case, timedelta(hours=5, minutes=50))
-        assert world.order == []
+        assert installation.order == []
         await server.skip(case, timedelta(minutes=20))
-        await _become(world, second, LoaderStatus.COMPLETE)
-        view = await world.store.get(first)
+        await _become(installation, second, LoaderStatus.COMPLETE)
+        view = await installation.store.get(first)
         assert view is not None and view.status is LoaderStatus.WAITING
         assert view.reason is not None and view.reason.startswith("not started within 21600 s")
-        await world.tell(started(first))
-        await world.tell(finished(first))
-        await _become(world, first, LoaderStatus.COMPLETE)
+        await installation.tell(started(first))
+        await installation.tell(finished(first))
+        await _become(installation, first, LoaderStatus.COMPLETE)
 
 
-async def test_a_batch_is_not_loaded_twice(worlds: Worlds) -> None:
+async def test_a_batch_is_not_loaded_twice(installations: Worlds) -> None:
     (key,) = keys_of(_case(), 1)
-    async with worlds() as world:
+    async with installations() as installation:
         for event in (started(key), finished(key)):
-            await world.tell(event)
-        await _become(world, key, LoaderStatus.COMPLETE)
-        await _gone(world, key)
+            await installation.tell(event)
+        await _become(installation, key, LoaderStatus.COMPLETE)
+        await _gone(installation, key)
         for event in (started(key), finished(key), ended(key)):
-            case = await world.tell(event)
+            case = await installation.tell(event)
         status: CaseStatus = await case.query(CaseQueue.status)
         assert (status.running, status.waiting) == (None, ())
-        assert world.order == [key]
+        assert installation.order == [key]
 
 
-async def test_a_batch_that_was_cancelled_before_it_began_is_never_built(worlds: Worlds) -> None:
+async def test_a_batch_that_was_cancelled_before_it_began_is_never_built(
+    installations: Worlds,
+) -> None:
     (key,) = keys_of(_case(), 1)
-    async with worlds() as world:
-        await world.tell(cancelled(key=key))
-        await world.tell(started(key))
-        await world.tell(finished(key))
-        await eventually(lambda: _seen(world, key, 3))
-        assert await _status(world, key) is LoaderStatus.CANCELLED
-        assert world.cloud.calls["ensure_queue"] == 0
+    async with installations() as installation:
+        await installation.tell(cancelled(key=key))
+        await installation.tell(started(key))
+        await installation.tell(finished(key))
+        await eventually(lambda: _seen(installation, key, 3))
+        assert await _status(installation, key) is LoaderStatus.CANCELLED
+        assert installation.cloud.calls["ensure_queue"] == 0
 
 
-async def _seen(world: BatchInstallation, key: BatchKey, events: int) -> bool:
-    case = world.client.get_workflow_handle(key.case_workflow_id)
+async def _seen(installation: BatchInstallation, key: BatchKey, events: int) -> bool:
+    case = installation.client.get_workflow_handle(key.case_workflow_id)
     status = await case.query(CaseQueue.status)
     return status.events == events and status.running is None
 
 
 async def test_a_cancel_reaches_the_batch_that_runs_and_the_next_one_follows(
-    worlds: Worlds,
+    installations: Worlds,
 ) -> None:
     first, second = keys_of(_case(), 2)
-    async with worlds() as world:
-        await world.tell(started(first))
-        await world.tell(started(second))
-        await world.tell(finished(second))
-        await eventually(lambda: _loads(world, first))
-        await world.tell(cancelled(key=first))
-        await _become(world, first, LoaderStatus.CANCELLED)
-        await _become(world, second, LoaderStatus.COMPLETE)
-        await _gone(world, second)
-        assert world.cloud.is_empty
+    async with installations() as installation:
+        await installation.tell(started(first))
+        await installation.tell(started(second))
+        await installation.tell(finished(second))
+        await eventually(lambda: _loads(installation, first))
+        await installation.tell(cancelled(key=first))
+        await _become(installation, first, LoaderStatus.CANCELLED)
+        await _become(installation, second, LoaderStatus.COMPLETE)
+        await _gone(installation, second)
+        assert installation.cloud.is_empty
 
 
-async def _loads(world: BatchInstallation, key: BatchKey) -> bool:
-    return key in world.order
+async def _loads(installation: BatchInstallation, key: BatchKey) -> bool:
+    return key in installation.order
 
 
-async def test_kept_dead_letters_are_redriven_when_somebody_asks(worlds: Worlds) -> None:
+async def test_kept_dead_letters_are_redriven_when_somebody_asks(installations: Worlds) -> None:
     (key,) = keys_of(_case(), 1)
     times = Timings(settle=0, poll=1, hold=0, max_redrives=0)
-    async with worlds(timings=times) as world:
-        await world.tell(started(key))
-        await eventually(lambda: _loads(world, key))
-        (dead,) = (name for name in world.cloud.queues_by_name if name.endswith("_dlq"))
-        world.cloud.queues_by_name[dead].messages.append("poison")
-        await world.tell(finished(key))
-        await _become(world, key, LoaderStatus.COMPLETE)
-        await _gone(world, key)
-        assert list(world.cloud.queues_by_name) == [dead]
-        await world.tell(again(key))
-        await eventually(lambda: _redriven(world))
-        assert world.cloud.queues_by_name[dead].messages == []
+    async with installations(timings=times) as installation:
+        await installation.tell(started(key))
+        await eventually(lambda: _loads(installation, key))
+        (dead,) = (name for name in installation.cloud.queues_by_name if name.endswith("_dlq"))
+        installation.cloud.queues_by_name[dead].messages.append("poison")
+        await installation.tell(finished(key))
+        await _become(installation, key, LoaderStatus.COMPLETE)
+        await _gone(installation, key)
+        assert list(installation.cloud.queues_by_name) == [dead]
+        await installation.tell(again(key))
+        await eventually(lambda: _redriven(installation))
+        assert installation.cloud.queues_by_name[dead].messages == []
 
 
-async def _redriven(world: BatchInstallation) -> bool:
-    return world.cloud.calls["redrive"] == 1
+async def _redriven(installation: BatchInstallation) -> bool:
+    return installation.cloud.calls["redrive"] == 1
 
 
-async def test_a_case_that_is_cancelled_leaves_nothing(worlds: Worlds) -> None:
+async def test_a_case_that_is_cancelled_leaves_nothing(installations: Worlds) -> None:
     (key,) = keys_of(_case(), 1)
-    async with worlds() as world:
-        case = await world.tell(started(key))
-        await eventually(lambda: _loads(world, key))
+    async with installations() as installation:
+        case = await installation.tell(started(key))
+        await eventually(lambda: _loads(installation, key))
         await case.cancel()
-        await _gone(world, key)
-        assert world.cloud.is_empty
-        assert await _status(world, key) is LoaderStatus.CANCELLED
+        await _gone(installation, key)
+        assert installation.cloud.is_empty
+        assert await _status(installation, key) is LoaderStatus.CANCELLED
 
 
-async def test_a_case_that_was_terminated_finds_its_batch_again(worlds: Worlds) -> None:
+async def test_a_case_that_was_terminated_finds_its_batch_again(installations: Worlds) -> None:
     first, second = keys_of(_case(), 2)
-    async with worlds() as world:
-        case = await world.tell(started(first))
-        await world.tell(started(second))
-        await eventually(lambda: _loads(world, first))
+    async with installations() as installation:
+        case = await installation.tell(started(first))
+        await installation.tell(started(second))
+        await eventually(lambda: _loads(installation, first))
         await case.terminate()
-        await world.tell(finished(second))
-        await world.tell(finished(first))
-        await _become(world, first, LoaderStatus.COMPLETE)
-        await _become(world, second, LoaderStatus.COMPLETE)
-        assert world.order == [first, second]
+        await installation.tell(finished(second))
+        await installation.tell(finished(first))
+        await _become(installation, first, LoaderStatus.COMPLETE)
+        await _become(installation, second, LoaderStatus.COMPLETE)
+        assert installation.order == [first, second]
 
 
 async def test_a_batch_that_was_terminated_lets_the_next_one_go_after_its_grace(
-    worlds: Worlds,
+    installations: Worlds,
 ) -> None:
     first, second = keys_of(_case(), 2)
     times = Timings(settle=0, poll=1, hold=0, grace=0)
-    async with worlds(timings=times) as world:
-        await world.tell(started(first))
-        await world.tell(started(second))
-        await world.tell(finished(second))
-        await eventually(lambda: _loads(world, first))
+    async with installations(timings=times) as installation:
+        await installation.tell(started(first))
+        await installation.tell(started(second))
+        await installation.tell(finished(second))
+        await eventually(lambda: _loads(installation, first))
         # Its infrastructure goes too, as the sweeper would have it.
-        world.cloud.functions_by_name.clear()
-        await world.client.get_workflow_handle(first.workflow_id).terminate()
-        await _become(world, second, LoaderStatus.COMPLETE)
-        assert await _status(world, first) is LoaderStatus.INCOMPLETE
+        installation.cloud.functions_by_name.clear()
+        await installation.client.get_workflow_handle(first.workflow_id).terminate()
+        await _become(installation, second, LoaderStatus.COMPLETE)
+        assert await _status(installation, first) is LoaderStatus.INCOMPLETE
 
 
 async def test_a_case_with_nothing_to_do_ends_and_the_next_event_starts_another(
-    server: Any, worlds: Worlds
+    server: Any, installations: Worlds
 ) -> None:
     first, second = keys_of(_case(), 2)
-    async with worlds(idle=60) as world:
-        case = await world.tell(started(first))
-        await world.tell(finished(first))
-        await _become(world, first, LoaderStatus.COMPLETE)
-        await _gone(world, first)
+    async with installations(idle=60) as installation:
+        case = await installation.tell(started(first))
+        await installation.tell(finished(first))
+        await _become(installation, first, LoaderStatus.COMPLETE)
+        await _gone(installation, first)
 
         async def over() -> bool:
             if (await case.describe()).status is WorkflowExecutionStatus.COMPLETED:
@@ -278,103 +282,103 @@ async def test_a_case_with_nothing_to_do_ends_and_the_next_event_starts_another(
         await eventually(over, pause=0.2)
         result = await case.result()
         assert isinstance(result, CaseResult) and result.finished == 1
-        await world.tell(started(second))
-        await world.tell(finished(second))
-        await _become(world, second, LoaderStatus.COMPLETE)
+        await installation.tell(started(second))
+        await installation.tell(finished(second))
+        await _become(installation, second, LoaderStatus.COMPLETE)
 
 
-async def test_an_event_of_another_case_is_refused(worlds: Worlds) -> None:
+async def test_an_event_of_another_case_is_refused(installations: Worlds) -> None:
     (key,) = keys_of(_case(), 1)
-    async with worlds() as world:
-        case = await world.tell(started(key))
+    async with installations() as installation:
+        case = await installation.tell(started(key))
         other = JobStarted(case_id=key.case_id % 1_000_000_000 + 1, batch_id=1)
         with pytest.raises(WorkflowUpdateFailedError):
             await case.execute_update(CaseQueue.take, other)
 
 
-async def test_a_long_case_begins_anew_and_loses_no_event(worlds: Worlds) -> None:
+async def test_a_long_case_begins_anew_and_loses_no_event(installations: Worlds) -> None:
     first, second = keys_of(_case(), 2)
-    async with worlds() as world:
-        await world.tell(started(first))
-        await eventually(lambda: _loads(world, first))
-        case = world.client.get_workflow_handle(first.case_workflow_id)
+    async with installations() as installation:
+        await installation.tell(started(first))
+        await eventually(lambda: _loads(installation, first))
+        case = installation.client.get_workflow_handle(first.case_workflow_id)
         begun = (await case.describe()).run_id
         sent = 1
 
         async def anew() -> bool:
             nonlocal sent
-            await asyncio.gather(*(world.tell(started(first)) for _ in range(10)))
+            await asyncio.gather(*(installation.tell(started(first)) for _ in range(10)))
             sent += 10
             return (await case.describe()).run_id != begun
 
         await eventually(anew, seconds=60)
-        await world.tell(started(second))
-        await world.tell(finished(second))
-        await world.tell(finished(first))
-        await _become(world, second, LoaderStatus.COMPLETE)
-        assert world.order == [first, second]
-        assert await _seen_all(world, first, sent + 3)
+        await installation.tell(started(second))
+        await installation.tell(finished(second))
+        await installation.tell(finished(first))
+        await _become(installation, second, LoaderStatus.COMPLETE)
+        assert installation.order == [first, second]
+        assert await _seen_all(installation, first, sent + 3)
 
 
-async def _seen_all(world: BatchInstallation, key: BatchKey, events: int) -> bool:
-    case = world.client.get_workflow_handle(key.case_workflow_id)
+async def _seen_all(installation: BatchInstallation, key: BatchKey, events: int) -> bool:
+    case = installation.client.get_workflow_handle(key.case_workflow_id)
     # The outside world's two answers count too.
     return (await case.query(CaseQueue.status)).events == events + 2
 
 
 async def test_a_database_that_is_away_delays_events_and_loses_none(
-    server: Any, worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+    server: Any, installations: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from adapters.ports import Unavailable
 
     (key,) = keys_of(_case(), 1)
-    async with worlds() as world:
-        note, away = world.store.note, True
+    async with installations() as installation:
+        note, away = installation.store.note, True
 
         async def failing(case_id: int, events: Any) -> Any:
             if away:
                 raise Unavailable("the database is unavailable")
             return await note(case_id, events)
 
-        monkeypatch.setattr(world.store, "note", failing)
-        case = await world.tell(started(key))
-        await world.tell(finished(key))
+        monkeypatch.setattr(installation.store, "note", failing)
+        case = await installation.tell(started(key))
+        await installation.tell(finished(key))
         away = False
 
         async def complete() -> bool:
             await server.skip(case, timedelta(seconds=30))
-            return await _status(world, key) is LoaderStatus.COMPLETE
+            return await _status(installation, key) is LoaderStatus.COMPLETE
 
         await eventually(complete, seconds=60, pause=0.3)
 
 
 @pytest.mark.chaos
-async def test_many_cases_in_any_order_load_every_batch_once(worlds: Worlds) -> None:
+async def test_many_cases_in_any_order_load_every_batch_once(installations: Worlds) -> None:
     # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
-    async with worlds(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as world:
-        keys = await tell_shuffled(world, random.Random(7), cases=examples(10), batches=3)
-        await eventually(lambda: all_complete(world, keys), seconds=300, pause=0.2)
+    async with installations(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as installation:
+        keys = await tell_shuffled(installation, random.Random(7), cases=examples(10), batches=3)
+        await eventually(lambda: all_complete(installation, keys), seconds=300, pause=0.2)
         for case in {key.case_id for key in keys}:
-            mine = [key for key in world.order if key.case_id == case]
+            mine = [key for key in installation.order if key.case_id == case]
             assert mine == keys_of(case, 3)
 
         async def all_told() -> bool:
-            return all(world.said(key) == DONE for key in keys)
+            return all(installation.said(key) == DONE for key in keys)
 
         # A batch is complete before its resources are removed.
         await eventually(all_told)
-        await eventually(lambda: _is_empty(world))
-        assert world.cloud.calls["clone"] == len(keys)
+        await eventually(lambda: _is_empty(installation))
+        assert installation.cloud.calls["clone"] == len(keys)
 
 
-async def _is_empty(world: BatchInstallation) -> bool:
-    return world.cloud.is_empty
+async def _is_empty(installation: BatchInstallation) -> bool:
+    return installation.cloud.is_empty
 
 
-async def test_phases_are_searchable(worlds: Worlds) -> None:
+async def test_phases_are_searchable(installations: Worlds) -> None:
     (key,) = keys_of(_case(), 1)
-    async with worlds() as world:
-        await world.tell(started(key))
-        await eventually(lambda: _loads(world, key))
-        run = world.client.get_workflow_handle(key.workflow_id)
+    async with installations() as installation:
+        await installation.tell(started(key))
+        await eventually(lambda: _loads(installation, key))
+        run = installation.client.get_workflow_handle(key.workflow_id)
         assert (await run.query(BatchLifecycle.status)).phase is Phase.LOADING

@@ -49,9 +49,9 @@ class Loads:
     run_worker: Any
 
     @asynccontextmanager
-    async def worker(self, world: ScriptedLoad) -> AsyncIterator[str]:
+    async def worker(self, script: ScriptedLoad) -> AsyncIterator[str]:
         queue = f"loads-{uuid.uuid4().hex}"
-        async with self.run_worker(queue, [DocumentLoad], world.activities()):
+        async with self.run_worker(queue, [DocumentLoad], script.activities()):
             yield queue
 
     async def start(self, queue: str, event: DocumentEvent = PROCESSED) -> Handle:
@@ -84,15 +84,15 @@ async def _failure(handle: Handle) -> ApplicationError:
 
 @pytest.mark.cached
 async def test_a_document_takes_every_step_once(loads: Loads) -> None:
-    world = ScriptedLoad()
-    async with loads.worker(world) as queue:
+    script = ScriptedLoad()
+    async with loads.worker(script) as queue:
         handle = await loads.start(queue)
         result = await handle.result()
     assert result == LoadResult(
         document_id="DOC-1", state=DocumentState.LOADED, steps=tuple(LoadStep)
     )
-    assert world.calls == ALL
-    assert [order.source for order in world.orders] == [None, SOURCE, SOURCE, SOURCE, SOURCE]
+    assert script.calls == ALL
+    assert [order.source for order in script.orders] == [None, SOURCE, SOURCE, SOURCE, SOURCE]
     described = (await handle.describe()).typed_search_attributes
     assert described.get(attributes.STATE) == "loaded"
 
@@ -111,11 +111,11 @@ async def test_only_steps_that_move_bytes_are_remote(loads: Loads) -> None:
 
 
 async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:
-    world = ScriptedLoad(duplicate_of="DOC-0")
-    async with loads.worker(world) as queue:
+    script = ScriptedLoad(duplicate_of="DOC-0")
+    async with loads.worker(script) as queue:
         result = await (await loads.start(queue)).result()
     assert (result.state, result.duplicate_of) == (DocumentState.DUPLICATE, "DOC-0")
-    assert world.calls == ["dedupe"]
+    assert script.calls == ["dedupe"]
 
 
 @pytest.mark.parametrize(
@@ -124,21 +124,21 @@ async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:
 async def test_other_events_take_their_own_step(
     loads: Loads, event: DocumentEvent, steps: list[str]
 ) -> None:
-    world = ScriptedLoad()
-    async with loads.worker(world) as queue:
+    script = ScriptedLoad()
+    async with loads.worker(script) as queue:
         result = await (await loads.start(queue, event)).result()
-    assert (result.state, world.calls) == (DocumentState.LOADED, steps)
+    assert (result.state, script.calls) == (DocumentState.LOADED, steps)
 
 
 @pytest.mark.parametrize("step", list(LoadStep))
 async def test_a_load_that_follows_a_failed_one_goes_on_where_that_stopped(
     loads: Loads, step: LoadStep
 ) -> None:
-    world = ScriptedLoad()
-    world.fails[step].append(unreadable())
-    async with loads.worker(world) as queue:
+    script = ScriptedLoad()
+    script.fails[step].append(unreadable())
+    async with loads.worker(script) as queue:
         failure = await _failure(await loads.start(queue))
-        assert world.calls == [*ALL[: ALL.index(step) + 1], "give_up"]
+        assert script.calls == [*ALL[: ALL.index(step) + 1], "give_up"]
         result = await (await loads.start(queue)).result()
     assert (failure.type, failure.message) == (DOCUMENT_FAILED, "the file is cut off")
     before = tuple(LoadStep)[: ALL.index(step)]
@@ -148,30 +148,30 @@ async def test_a_load_that_follows_a_failed_one_goes_on_where_that_stopped(
         steps=before,
         reason="the file is cut off",
     )
-    assert world.given_up == [GiveUp(event=PROCESSED, step=step, reason="the file is cut off")]
+    assert script.given_up == [GiveUp(event=PROCESSED, step=step, reason="the file is cut off")]
     assert result.state is DocumentState.LOADED
     assert result.steps == tuple(LoadStep)[len(before) :]
 
 
 async def test_what_fails_for_a_moment_is_tried_again(loads: Loads) -> None:
-    world = ScriptedLoad()
-    world.fails["tags"].append(
+    script = ScriptedLoad()
+    script.fails["tags"].append(
         ApplicationError("away", type=TRANSIENT, next_retry_delay=timedelta(milliseconds=10))
     )
-    async with loads.worker(world) as queue:
+    async with loads.worker(script) as queue:
         result = await (await loads.start(queue)).result()
     assert result.steps == tuple(LoadStep)
-    assert world.calls.count("tags") == 2
+    assert script.calls.count("tags") == 2
 
 
 async def test_on_the_final_pass_a_failure_is_an_end(loads: Loads) -> None:
-    world = ScriptedLoad(is_final=True)
-    world.fails["extract"].append(unreadable())
-    async with loads.worker(world) as queue:
+    script = ScriptedLoad(is_final=True)
+    script.fails["extract"].append(unreadable())
+    async with loads.worker(script) as queue:
         handle = await loads.start(queue)
         result = await handle.result()
     assert (result.state, result.reason) == (DocumentState.FAILED, "the file is cut off")
-    assert world.calls == ["dedupe", "extract", "give_up"]
+    assert script.calls == ["dedupe", "extract", "give_up"]
     described = (await handle.describe()).typed_search_attributes
     assert described.get(attributes.STATE) == "failed"
 
@@ -179,12 +179,12 @@ async def test_on_the_final_pass_a_failure_is_an_end(loads: Loads) -> None:
 async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
     loads: Loads, server: Any
 ) -> None:
-    world = ScriptedLoad()
-    world.fails["extract"].append(unreadable())
-    world.fails["give_up"].append(
+    script = ScriptedLoad()
+    script.fails["extract"].append(unreadable())
+    script.fails["give_up"].append(
         ApplicationError("the queue is away", type=TRANSIENT, non_retryable=True)
     )
-    async with loads.worker(world) as queue:
+    async with loads.worker(script) as queue:
         handle = await loads.start(queue)
 
         async def waits() -> bool:
@@ -196,15 +196,15 @@ async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
         await server.skip(handle, PAUSE)
         failure = await _failure(handle)
     assert failure.type == DOCUMENT_FAILED
-    assert world.calls.count("give_up") == 2
+    assert script.calls.count("give_up") == 2
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_a_cancelled_load_begins_no_further_step(loads: Loads, stubborn: bool) -> None:
-    world = ScriptedLoad(held={"extract"}, stubborn={"extract"} if stubborn else set())
-    async with loads.worker(world) as queue:
+    script = ScriptedLoad(held={"extract"}, stubborn={"extract"} if stubborn else set())
+    async with loads.worker(script) as queue:
         handle = await loads.start(queue)
-        await world.working.wait()
+        await script.working.wait()
         status = await handle.query(DocumentLoad.status)
         assert (status.state, status.steps) == (DocumentState.LOADING, (LoadStep.DEDUPE,))
         assert "`extract` of DOC-1 (batch 3 of case 7)" in await _details(handle)
@@ -213,20 +213,20 @@ async def test_a_cancelled_load_begins_no_further_step(loads: Loads, stubborn: b
             await handle.result()
         assert isinstance(raised.value.cause, CancelledError)
         assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-        assert world.calls == ["dedupe", "extract"]
+        assert script.calls == ["dedupe", "extract"]
 
-        world.held.clear()
+        script.held.clear()
         result = await (await loads.start(queue)).result()
     assert result.state is DocumentState.LOADED
 
 
 async def test_who_fails_while_being_cancelled_is_no_dead_letter(loads: Loads) -> None:
-    world = ScriptedLoad(held={"extract"}, fails_when_cancelled=unreadable())
-    async with loads.worker(world) as queue:
+    script = ScriptedLoad(held={"extract"}, fails_when_cancelled=unreadable())
+    async with loads.worker(script) as queue:
         handle = await loads.start(queue)
-        await world.working.wait()
+        await script.working.wait()
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
         assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-    assert "give_up" not in world.calls
+    assert "give_up" not in script.calls

@@ -42,18 +42,18 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_a_cancel_at_any_step_of_provisioning_leaves_nothing(
     batches: BatchRuns, step: str
 ) -> None:
-    world = ScriptedBatch()
-    world.hold(step)
-    async with batches.running(world) as handle:
-        await world.working.wait()
+    script = ScriptedBatch()
+    script.hold(step)
+    async with batches.running(script) as handle:
+        await script.working.wait()
         await handle.signal(BatchLifecycle.take, cancelled())
         result = await handle.result()
     assert result.status is LoaderStatus.CANCELLED
-    begun = world.calls.index(REMOVING[0])
-    assert not set(world.calls[begun:]) & set(MAKING)
-    assert removed_by(world) == list(REMOVING)
-    assert world.events == ["LOADER_FINISHED CANCELLED"]
-    assert world.inputs[-1].keep_dead_letters is False
+    begun = script.calls.index(REMOVING[0])
+    assert not set(script.calls[begun:]) & set(MAKING)
+    assert removed_by(script) == list(REMOVING)
+    assert script.events == ["LOADER_FINISHED CANCELLED"]
+    assert script.inputs[-1].keep_dead_letters is False
 
 
 @pytest.mark.parametrize(
@@ -63,99 +63,99 @@ async def test_a_cancel_at_any_step_of_provisioning_leaves_nothing(
 async def test_a_full_cancel_stops_whatever_is_under_way(
     batches: BatchRuns, held: str, phase: Phase
 ) -> None:
-    world = ScriptedBatch(depths=[depth(dead=1)])
-    world.hold(held)
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(dead=1)])
+    script.hold(held)
+    async with batches.running(script) as handle:
         if held == "redrive":
             await handle.signal(BatchLifecycle.take, finished())
-        await world.working.wait()
+        await script.working.wait()
         assert (await status_of(handle)).phase is phase
-        world.held[held].set()
+        script.held[held].set()
         await handle.signal(BatchLifecycle.take, cancelled())
         result = await handle.result()
     assert result.status is LoaderStatus.CANCELLED
-    assert world.made("cancel_loads") == 1
-    assert removed_by(world) == list(REMOVING)
+    assert script.made("cancel_loads") == 1
+    assert removed_by(script) == list(REMOVING)
 
 
 async def test_a_partial_cancel_drains_what_is_in_flight(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(8), depth(3), depth(1, dead=1), depth(dead=1)], keeps=True)
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(8), depth(3), depth(1, dead=1), depth(dead=1)], keeps=True)
+    async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
         result = await handle.result()
     assert (result.status, result.dead_letters) == (LoaderStatus.CANCELLED, 1)
-    assert removed_by(world) == ["unsubscribe", *REMOVING]
-    first = world.calls.index("unsubscribe")
-    assert world.calls[first + 1 : first + 4] == ["look"] * 3
-    assert world.passes == []
-    assert world.inputs[-1].keep_dead_letters is True
-    assert world.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED CANCELLED"]
+    assert removed_by(script) == ["unsubscribe", *REMOVING]
+    first = script.calls.index("unsubscribe")
+    assert script.calls[first + 1 : first + 4] == ["look"] * 3
+    assert script.passes == []
+    assert script.inputs[-1].keep_dead_letters is True
+    assert script.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED CANCELLED"]
 
 
 async def test_a_full_cancel_after_a_partial_one_waits_for_nothing(batches: BatchRuns) -> None:
-    world = ScriptedBatch(depths=[depth(8)])
-    async with batches.running(world) as handle:
+    script = ScriptedBatch(depths=[depth(8)])
+    async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, cancelled(CancelMode.PARTIAL))
         await reach(handle, Phase.DRAINING)
         await handle.signal(BatchLifecycle.take, cancelled())
         assert (await handle.result()).status is LoaderStatus.CANCELLED
-    assert world.inputs[-1].keep_dead_letters is False
+    assert script.inputs[-1].keep_dead_letters is False
 
 
 async def test_temporals_own_cancel_removes_everything_too(batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    world.hold("create_function")
-    async with batches.running(world) as handle:
-        await world.working.wait()
+    script = ScriptedBatch()
+    script.hold("create_function")
+    async with batches.running(script) as handle:
+        await script.working.wait()
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
         described = await handle.describe()
     assert described.status is WorkflowExecutionStatus.CANCELED
-    assert removed_by(world) == list(REMOVING)
-    assert [closing.status for closing in world.closings] == [LoaderStatus.CANCELLED]
+    assert removed_by(script) == list(REMOVING)
+    assert [closing.status for closing in script.closings] == [LoaderStatus.CANCELLED]
 
 
 async def test_a_cancel_during_teardown_does_not_stop_it(batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    world.hold("delete_function")
-    async with batches.running(world) as handle:
+    script = ScriptedBatch()
+    script.hold("delete_function")
+    async with batches.running(script) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
-        await world.working.wait()
+        await script.working.wait()
         await handle.cancel()
         await handle.signal(BatchLifecycle.take, cancelled())
-        world.held["delete_function"].set()
+        script.held["delete_function"].set()
         result = await handle.result()
     assert result.status is LoaderStatus.COMPLETE
-    assert removed_by(world) == list(REMOVING)
+    assert removed_by(script) == list(REMOVING)
 
 
 @pytest.mark.parametrize("step", [*MAKING, "validate", "plan", "announce"])
 async def test_a_step_that_cannot_be_done_waits_and_goes_on_where_it_failed(
     batches: BatchRuns, step: str
 ) -> None:
-    world = ScriptedBatch()
-    world.fails[step] = [denied()]
-    async with batches.running(world) as handle:
+    script = ScriptedBatch()
+    script.fails[step] = [denied()]
+    async with batches.running(script) as handle:
         status = await reach(handle, Phase.PARKED)
         assert status.reason is not None and "no rights" in status.reason
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
         await reach(handle, Phase.LOADING)
     for name in MAKING:
-        assert world.made(name) == (2 if name == step else 1)
+        assert script.made(name) == (2 if name == step else 1)
 
 
 @pytest.mark.parametrize("answer", ["fail", "skip", "nobody"])
 async def test_a_batch_that_is_given_up_leaves_nothing(
     server: Any, batches: BatchRuns, answer: str
 ) -> None:
-    world = ScriptedBatch()
-    world.fails["subscribe"] = [denied("no room for another filter policy")]
-    async with batches.running(world) as handle:
+    script = ScriptedBatch()
+    script.fails["subscribe"] = [denied("no room for another filter policy")]
+    async with batches.running(script) as handle:
         await reach(handle, Phase.PARKED)
         if answer == "nobody":
             await server.skip(handle, timedelta(hours=6, minutes=1))
@@ -167,27 +167,27 @@ async def test_a_batch_that_is_given_up_leaves_nothing(
     assert isinstance(cause, ApplicationError) and cause.type == BATCH_FAILED
     assert cause.message.startswith("provision: subscription: no room")
     assert cause.details[0]["status"] == "failed"
-    assert removed_by(world) == list(REMOVING)
-    assert world.closings[0].status is LoaderStatus.FAILED
-    assert world.events == ["LOADER_FINISHED FAILED"]
+    assert removed_by(script) == list(REMOVING)
+    assert script.closings[0].status is LoaderStatus.FAILED
+    assert script.events == ["LOADER_FINISHED FAILED"]
 
 
 @pytest.mark.parametrize("step", REMOVING)
 async def test_what_cannot_be_removed_is_asked_about(batches: BatchRuns, step: str) -> None:
-    world = ScriptedBatch()
-    world.fails[step] = [denied(), denied()]
-    async with batches.running(world) as handle:
+    script = ScriptedBatch()
+    script.fails[step] = [denied(), denied()]
+    async with batches.running(script) as handle:
         await handle.signal(BatchLifecycle.take, finished())
         await handle.signal(BatchLifecycle.take, ended())
         await reach(handle, Phase.PARKED)
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
-        await eventually(lambda: holds(world.made(step) == 2))
+        await eventually(lambda: holds(script.made(step) == 2))
         await reach(handle, Phase.PARKED)
         await handle.execute_update(BatchLifecycle.skip, BatchAnswer())
         result = await handle.result()
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
     assert (result.status, len(result.left)) == (LoaderStatus.COMPLETE, 1)
-    assert list(dict.fromkeys(removed_by(world))) == list(REMOVING)
+    assert list(dict.fromkeys(removed_by(script))) == list(REMOVING)
 
 
 async def test_an_answer_that_nobody_waits_for_is_refused(batches: BatchRuns) -> None:
@@ -199,18 +199,18 @@ async def test_an_answer_that_nobody_waits_for_is_refused(batches: BatchRuns) ->
 
 
 async def test_what_a_terminated_run_left_is_swept(batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    async with batches.running(world, purpose=Purpose.SWEEP) as handle:
+    script = ScriptedBatch()
+    async with batches.running(script, purpose=Purpose.SWEEP) as handle:
         result = await handle.result()
     assert result.status is LoaderStatus.INCOMPLETE
-    assert removed_by(world) == list(REMOVING)
-    assert not set(world.calls) & set(MAKING) and world.made("validate") == 0
-    assert world.closings[0].only_processing is True
-    assert world.events == []
+    assert removed_by(script) == list(REMOVING)
+    assert not set(script.calls) & set(MAKING) and script.made("validate") == 0
+    assert script.closings[0].only_processing is True
+    assert script.events == []
 
 
 async def test_a_sweep_asks_nobody(batches: BatchRuns) -> None:
-    world = ScriptedBatch()
-    world.fails["delete_function"] = [denied()]
-    async with batches.running(world, purpose=Purpose.SWEEP) as handle:
+    script = ScriptedBatch()
+    script.fails["delete_function"] = [denied()]
+    async with batches.running(script, purpose=Purpose.SWEEP) as handle:
         assert (await handle.result()).left == (Resource.FUNCTION,)

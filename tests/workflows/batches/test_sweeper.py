@@ -20,9 +20,9 @@ def _keys(number: int) -> tuple[BatchKey, ...]:
     return tuple(BatchKey(case_id=case_id, batch_id=id) for id in range(1, number + 1))
 
 
-async def _sweep(server: Any, run_worker: Any, world: ScriptedSweep) -> Swept:
+async def _sweep(server: Any, run_worker: Any, script: ScriptedSweep) -> Swept:
     queue = uuid.uuid4().hex
-    async with run_worker(queue, [BatchSweeper, BatchLifecycle], world.activities()):
+    async with run_worker(queue, [BatchSweeper, BatchLifecycle], script.activities()):
         return await server.client.execute_workflow(
             BatchSweeper.run, SweepOrder(), id=f"sweep/{queue}", task_queue=queue
         )
@@ -30,30 +30,30 @@ async def _sweep(server: Any, run_worker: Any, world: ScriptedSweep) -> Swept:
 
 @pytest.mark.cached
 async def test_everything_of_every_orphan_is_removed(server: Any, run_worker: Any) -> None:
-    world = ScriptedSweep(_keys(3))
-    swept = await _sweep(server, run_worker, world)
+    script = ScriptedSweep(_keys(3))
+    swept = await _sweep(server, run_worker, script)
     assert swept == Swept(batches=3)
     for step in REMOVING:
-        assert world.batch.made(step) == 3
-    assert not set(world.batch.calls) & set(MAKING)
+        assert script.batch.made(step) == 3
+    assert not set(script.batch.calls) & set(MAKING)
 
 
 async def test_what_cannot_be_removed_is_counted_and_the_others_go(
     server: Any, run_worker: Any
 ) -> None:
-    world = ScriptedSweep(_keys(3))
-    world.batch.fails["delete_queue"] = [denied()]
-    swept = await _sweep(server, run_worker, world)
+    script = ScriptedSweep(_keys(3))
+    script.batch.fails["delete_queue"] = [denied()]
+    swept = await _sweep(server, run_worker, script)
     assert swept == Swept(batches=3, left=1)
-    assert world.batch.made("delete_dead_letters") == 3
+    assert script.batch.made("delete_dead_letters") == 3
 
 
 async def test_a_batch_that_was_started_meanwhile_is_left_alone(
     server: Any, run_worker: Any
 ) -> None:
     keys = _keys(2)
-    world, queue = ScriptedSweep(keys), uuid.uuid4().hex
-    async with run_worker(queue, [BatchSweeper, BatchLifecycle], world.activities()):
+    script, queue = ScriptedSweep(keys), uuid.uuid4().hex
+    async with run_worker(queue, [BatchSweeper, BatchLifecycle], script.activities()):
         live = await server.client.start_workflow(
             BatchLifecycle.run,
             BatchOrder(key=keys[0]),
@@ -72,4 +72,4 @@ async def test_a_batch_that_was_started_meanwhile_is_left_alone(
         assert swept == Swept(batches=1)
         assert await loading()
         await live.terminate()
-    assert world.batch.made("delete_function") == 1
+    assert script.batch.made("delete_function") == 1

@@ -47,10 +47,10 @@ class Imports:
 
     @asynccontextmanager
     async def running(
-        self, world: ScriptedImport, message: ImportMessage, park: timedelta = timedelta(days=14)
+        self, script: ScriptedImport, message: ImportMessage, park: timedelta = timedelta(days=14)
     ) -> AsyncIterator[WorkflowHandle[Any, ImportResult]]:
         queue = f"imports-{uuid.uuid4().hex}"
-        async with self.run_worker(queue, [DocumentImport], world.activities()):
+        async with self.run_worker(queue, [DocumentImport], script.activities()):
             yield await self.server.client.start_workflow(
                 DocumentImport.run,
                 ImportOrder(message=message, park_for_seconds=int(park.total_seconds())),
@@ -82,17 +82,17 @@ async def _attributes(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", ["local", "remote"])
 async def test_a_document_goes_straight_through(imports: Imports, path: str) -> None:
-    world, message = ScriptedImport(path=path), import_message()
-    async with imports.running(world, message) as handle:
+    script, message = ScriptedImport(path=path), import_message()
+    async with imports.running(script, message) as handle:
         result = await handle.result()
     assert result.state is ImportState.COMPLETED
     assert result.counts == OUTCOME.counts
     assert result.problems == OUTCOME.problems
     assert result.report == OUTCOME.report
     assert result.path == path
-    assert world.handlers == ["imports.load_rows"]
-    assert world.closed[0].state is ImportState.COMPLETED
-    assert world.closed[0].outcome == OUTCOME
+    assert script.handlers == ["imports.load_rows"]
+    assert script.closed[0].state is ImportState.COMPLETED
+    assert script.closed[0].outcome == OUTCOME
     assert await _attributes(handle) == {
         "Pipeline": "imports",
         "DocumentType": "equipment",
@@ -110,12 +110,12 @@ async def test_a_small_document_costs_few_events(imports: Imports) -> None:
 
 
 async def test_an_earlier_import_is_skipped(imports: Imports) -> None:
-    world = ScriptedImport(skip="completed already by task t-0")
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(skip="completed already by task t-0")
+    async with imports.running(script, import_message()) as handle:
         result = await handle.result()
     assert (result.state, result.reason) == (ImportState.SKIPPED, "completed already by task t-0")
-    assert world.handlers == []
-    assert world.closed[0].state is ImportState.SKIPPED
+    assert script.handlers == []
+    assert script.closed[0].state is ImportState.SKIPPED
 
 
 @pytest.mark.parametrize("document_type", list(DocumentType))
@@ -130,35 +130,35 @@ async def test_every_type_reaches_its_handler(
         "target_blob_name": "schedules/a.xer",
         "payload": {"level": 1, "value": "North", "column": "area"},
     }
-    world = ScriptedImport()
+    script = ScriptedImport()
     async with imports.running(
-        world, import_message(document_type=document_type, **extra)
+        script, import_message(document_type=document_type, **extra)
     ) as handle:
         await handle.result()
-    assert world.handlers == [REGISTRY[document_type].handler.value]
+    assert script.handlers == [REGISTRY[document_type].handler.value]
 
 
 async def test_transient_failures_are_retried(imports: Imports) -> None:
     busy = ApplicationError(
         "database is busy", type=TRANSIENT, next_retry_delay=timedelta(milliseconds=5)
     )
-    world = ScriptedImport(failures=[busy, busy])
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(failures=[busy, busy])
+    async with imports.running(script, import_message()) as handle:
         assert (await handle.result()).state is ImportState.COMPLETED
-    assert len(world.handled) == 3
+    assert len(script.handled) == 3
 
 
 async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
-    world = ScriptedImport(failures=[permanent()])
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(failures=[permanent()])
+    async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         status = await handle.query(DocumentImport.status)
         assert status.state is ImportState.PARKED
         assert status.step == "imports.load_rows"
         assert status.reason == "sheet 'Costs' is not in the workbook"
         assert status.waiting_since is not None
-        assert world.closed[0].state is ImportState.PARKED
-        assert world.closed[0].reason == status.reason
+        assert script.closed[0].state is ImportState.PARKED
+        assert script.closed[0].reason == status.reason
         found = await _attributes(handle)
         assert (found["State"], found["NeedsAttention"]) == ("parked", True)
         metadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
@@ -173,8 +173,8 @@ async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
 
 @pytest.mark.parametrize("way", ["update", "signal", "bare signal"])
 async def test_retry_goes_on_from_the_failed_step(imports: Imports, way: str) -> None:
-    world = ScriptedImport(failures=[permanent()])
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(failures=[permanent()])
+    async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         if way == "update":
             await handle.execute_update(DocumentImport.retry, Retry())
@@ -183,17 +183,17 @@ async def test_retry_goes_on_from_the_failed_step(imports: Imports, way: str) ->
         else:
             await handle.signal("retry")
         assert (await handle.result()).state is ImportState.COMPLETED
-    assert world.prepared == [world.prepared[0]] * 2
-    assert len(world.handled) == 2
+    assert script.prepared == [script.prepared[0]] * 2
+    assert len(script.handled) == 2
 
 
 async def test_a_document_that_is_held_back_parks_with_its_report(imports: Imports) -> None:
     held = OUTCOME.model_copy(update={"held_back": "nothing was written: 1 row was rejected"})
-    world = ScriptedImport(outcomes=[held])
-    async with imports.running(world, import_message(all_or_nothing=True)) as handle:
+    script = ScriptedImport(outcomes=[held])
+    async with imports.running(script, import_message(all_or_nothing=True)) as handle:
         await imports.parked(handle)
         assert (await handle.query(DocumentImport.status)).reason == held.held_back
-        assert world.closed[0].outcome == held
+        assert script.closed[0].outcome == held
         await handle.execute_update(DocumentImport.retry, Retry())
         result = await handle.result()
     assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)
@@ -203,8 +203,8 @@ async def test_a_document_that_is_held_back_and_given_up_keeps_its_report(
     imports: Imports,
 ) -> None:
     held = OUTCOME.model_copy(update={"held_back": "nothing was written: 1 row was rejected"})
-    world = ScriptedImport(outcomes=[held])
-    async with imports.running(world, import_message(all_or_nothing=True)) as handle:
+    script = ScriptedImport(outcomes=[held])
+    async with imports.running(script, import_message(all_or_nothing=True)) as handle:
         await imports.parked(handle)
         await handle.signal("skip")
         result = await handle.result()
@@ -215,21 +215,21 @@ async def test_a_document_that_is_held_back_and_given_up_keeps_its_report(
 async def test_retry_with_a_corrected_message_starts_over(imports: Imports) -> None:
     message = import_message()
     corrected = message.model_copy(update={"blob_name": "uploads/right.csv"})
-    world = ScriptedImport(failures=[permanent()])
-    async with imports.running(world, message) as handle:
+    script = ScriptedImport(failures=[permanent()])
+    async with imports.running(script, message) as handle:
         await imports.parked(handle)
         await handle.execute_update(DocumentImport.retry, Retry(message=corrected))
         await handle.result()
-    assert world.prepared == [message, corrected]
-    assert world.handled[-1].message == corrected
-    assert world.closed[-1].message == corrected
+    assert script.prepared == [message, corrected]
+    assert script.handled[-1].message == corrected
+    assert script.closed[-1].message == corrected
 
 
 @pytest.mark.parametrize("name", ["project_id", "task_id"])
 async def test_a_corrected_message_cannot_become_other_work(imports: Imports, name: str) -> None:
     message = import_message()
-    world = ScriptedImport(failures=[permanent()])
-    async with imports.running(world, message) as handle:
+    script = ScriptedImport(failures=[permanent()])
+    async with imports.running(script, message) as handle:
         await imports.parked(handle)
         other = Retry(message=message.model_copy(update={name: "other"}))
         with pytest.raises(WorkflowUpdateFailedError) as refused:
@@ -240,14 +240,14 @@ async def test_a_corrected_message_cannot_become_other_work(imports: Imports, na
         await handle.signal("fail")
         with pytest.raises(WorkflowFailureError):
             await handle.result()
-    assert len(world.handled) == 1
+    assert len(script.handled) == 1
 
 
 @pytest.mark.parametrize("name", ["retry", "skip", "fail"])
 async def test_answers_that_nobody_awaits_are_refused(imports: Imports, name: str) -> None:
-    world = ScriptedImport(block=True, path="remote")
-    async with imports.running(world, import_message()) as handle:
-        await world.working.wait()
+    script = ScriptedImport(block=True, path="remote")
+    async with imports.running(script, import_message()) as handle:
+        await script.working.wait()
         with pytest.raises(WorkflowUpdateFailedError) as refused:
             await handle.execute_update(name, Retry() if name == "retry" else Answer())
         assert "not parked" in str(refused.value.cause)
@@ -259,8 +259,8 @@ async def test_answers_that_nobody_awaits_are_refused(imports: Imports, name: st
 
 @pytest.mark.parametrize("way", ["update", "signal"])
 async def test_fail_shows_as_failed(imports: Imports, way: str) -> None:
-    world = ScriptedImport(failures=[permanent()])
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(failures=[permanent()])
+    async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         answer = Answer(reason="wrong project")
         if way == "update":
@@ -272,12 +272,12 @@ async def test_fail_shows_as_failed(imports: Imports, way: str) -> None:
     cause = failed.value.cause
     assert isinstance(cause, ApplicationError)
     assert (cause.type, cause.message) == (IMPORT_FAILED, "wrong project")
-    assert world.closed[-1].state is ImportState.FAILED
+    assert script.closed[-1].state is ImportState.FAILED
 
 
 async def test_nobody_answers_for_fourteen_days(server: Any, imports: Imports) -> None:
-    world = ScriptedImport(failures=[permanent()])
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(failures=[permanent()])
+    async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         await server.skip(handle, timedelta(days=13, hours=23))
         assert (await handle.query(DocumentImport.status)).state is ImportState.PARKED
@@ -285,15 +285,15 @@ async def test_nobody_answers_for_fourteen_days(server: Any, imports: Imports) -
         with pytest.raises(WorkflowFailureError) as failed:
             await handle.result()
     assert "without an answer" in str(failed.value.cause)
-    assert world.closed[-1].state is ImportState.FAILED
+    assert script.closed[-1].state is ImportState.FAILED
 
 
 @pytest.mark.parametrize("path", ["local", "remote"])
 @pytest.mark.parametrize("way", ["update", "signal"])
 async def test_cancel_keeps_what_is_committed(imports: Imports, way: str, path: str) -> None:
-    world = ScriptedImport(block=True, path=path)
-    async with imports.running(world, import_message()) as handle:
-        await world.working.wait()
+    script = ScriptedImport(block=True, path=path)
+    async with imports.running(script, import_message()) as handle:
+        await script.working.wait()
         if way == "update":
             await handle.execute_update(DocumentImport.cancel, Answer(reason="enough"))
         else:
@@ -301,12 +301,12 @@ async def test_cancel_keeps_what_is_committed(imports: Imports, way: str, path: 
         result = await handle.result()
     assert (result.state, result.reason) == (ImportState.CANCELLED, "enough")
     assert result.counts == Counts(created=2)
-    assert world.closed[-1].outcome is None
+    assert script.closed[-1].outcome is None
 
 
 async def test_a_parked_run_can_be_cancelled(imports: Imports) -> None:
-    world = ScriptedImport(failures=[permanent()])
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(failures=[permanent()])
+    async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         await handle.execute_update(DocumentImport.cancel, Answer())
         assert (await handle.result()).state is ImportState.CANCELLED
@@ -315,49 +315,49 @@ async def test_a_parked_run_can_be_cancelled(imports: Imports) -> None:
 
 
 async def test_temporals_own_cancel_is_recorded_too(imports: Imports) -> None:
-    world = ScriptedImport(block=True, path="remote")
-    async with imports.running(world, import_message()) as handle:
-        await world.working.wait()
+    script = ScriptedImport(block=True, path="remote")
+    async with imports.running(script, import_message()) as handle:
+        await script.working.wait()
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
         assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-    assert world.closed[-1].state is ImportState.CANCELLED
+    assert script.closed[-1].state is ImportState.CANCELLED
 
 
 async def test_a_cancel_that_comes_while_the_result_is_recorded_is_too_late(
     imports: Imports,
 ) -> None:
-    world = ScriptedImport(block_finish=True)
-    async with imports.running(world, import_message()) as handle:
-        await world.working.wait()
+    script = ScriptedImport(block_finish=True)
+    async with imports.running(script, import_message()) as handle:
+        await script.working.wait()
         await handle.cancel()
         async with asyncio.timeout(20):
             result = await handle.result()
     assert result.state is ImportState.COMPLETED
-    assert [closing.state for closing in world.closed] == [ImportState.COMPLETED]
+    assert [closing.state for closing in script.closed] == [ImportState.COMPLETED]
 
 
 async def test_a_result_that_cannot_be_recorded_parks_and_is_recorded_later(
     imports: Imports,
 ) -> None:
-    world = ScriptedImport(finish_failures=[permanent("the database is gone")])
-    async with imports.running(world, import_message()) as handle:
+    script = ScriptedImport(finish_failures=[permanent("the database is gone")])
+    async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         assert (await handle.query(DocumentImport.status)).reason == "the database is gone"
         await handle.signal("retry")
         result = await handle.result()
     assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)
-    assert len(world.handled) == 1
+    assert len(script.handled) == 1
 
 
 async def test_a_parked_run_waits_even_when_its_status_row_cannot_be_written(
     imports: Imports,
 ) -> None:
-    world = ScriptedImport(
+    script = ScriptedImport(
         failures=[permanent()], finish_failures=[permanent("the database is gone")]
     )
-    async with imports.running(world, import_message()) as handle:
+    async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         await handle.signal("retry")
         assert (await handle.result()).state is ImportState.COMPLETED

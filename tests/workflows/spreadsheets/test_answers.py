@@ -38,8 +38,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_a_refusal_says_what_is_open_and_changes_nothing(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         for name in ("confirm_column_mappings", "start"):
             refusal = await refusal_of(handle, name, ANN)
@@ -49,7 +49,7 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
                 "LAST_NAME",
             )
         assert (await handle.query(SpreadsheetImport.status)).version == 1
-        assert world.saved == []
+        assert script.saved == []
         await tell(
             handle, "update_column_mappings", columns(ColumnDecision(id=1, target="LAST_NAME"))
         )
@@ -59,7 +59,7 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
             refusal = await refusal_of(handle, name, ANN)
             assert refusal.type == STILL_OPEN
             assert "'U18'" in refusal.message
-        assert world.decided == []
+        assert script.decided == []
         refusal = await refusal_of(handle, "confirm_column_mappings", ANN)
         assert refusal.type == WRONG_STATE
         await handle.cancel()
@@ -85,21 +85,21 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
 async def test_columns_that_make_no_sense_are_refused(
     spreadsheets: SpreadsheetRuns, decisions: list[ColumnDecision], named: str
 ) -> None:
-    world = ScriptedSpreadsheet(columns=UNMATCHED)
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(columns=UNMATCHED)
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         refusal = await refusal_of(handle, "update_column_mappings", columns(*decisions))
         assert refusal.type == INVALID_DECISION
         assert named in refusal.message
-        assert world.saved == []
+        assert script.saved == []
         await tell(handle, "cancel", Answer(by="ann"))
 
 
 async def test_a_field_that_is_given_away_is_taken_from_its_automatic_match(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet(columns=(MATCHED[0], *UNMATCHED[1:]))
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(columns=(MATCHED[0], *UNMATCHED[1:]))
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await tell(
             handle, "update_column_mappings", columns(ColumnDecision(id=3, target="LAST_NAME"))
@@ -111,8 +111,8 @@ async def test_a_field_that_is_given_away_is_taken_from_its_automatic_match(
 
 
 async def test_of_two_people_at_once_the_second_is_told(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet(columns=UNMATCHED)
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(columns=UNMATCHED)
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         answers = await asyncio.gather(
             *(
@@ -128,15 +128,15 @@ async def test_of_two_people_at_once_the_second_is_told(spreadsheets: Spreadshee
         assert len(told) == 1
         assert isinstance(told[0].cause, ApplicationError)
         assert told[0].cause.type == VERSION_CONFLICT
-        assert len(world.saved) == 1
+        assert len(script.saved) == 1
         await tell(handle, "cancel", Answer(by="ann"))
 
 
 async def test_a_candidate_that_does_not_exist_is_refused_by_the_activity(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet(values=("U18",))
-    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+    script = ScriptedSpreadsheet(values=("U18",))
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         status = await waits_in(handle, S.CELL_MAPPING)
         wrong = values(CellDecision(id=status.cells.first_open[0].id, target_id=404))
         refusal = await refusal_of(handle, "update_cell_mappings", wrong)

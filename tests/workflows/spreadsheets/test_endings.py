@@ -27,52 +27,52 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest.mark.parametrize("step", ["analyse", "stage", "collect_values", "process"])
 async def test_it_can_be_cancelled_in_every_state(spreadsheets: SpreadsheetRuns, step: str) -> None:
-    world = ScriptedSpreadsheet(held={step})
-    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
-        await was_called(world, step)
+    script = ScriptedSpreadsheet(held={step})
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
+        await was_called(script, step)
         answer = await tell(handle, "cancel", Answer(by="ann"))
         assert answer.state is S.CANCELLED
         assert (await handle.result()).state is S.CANCELLED
-    assert "finish" in world.calls
-    world.check_legal()
+    assert "finish" in script.calls
+    script.check_legal()
 
 
 async def test_temporals_own_cancel_is_recorded_too(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet()
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet()
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
         assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-    assert world.finished[-1].result.state is S.CANCELLED
+    assert script.finished[-1].result.state is S.CANCELLED
 
 
 @pytest.mark.parametrize("step", ["analyse", "stage", "process"])
 async def test_a_damaged_file_fails_with_the_reason(
     spreadsheets: SpreadsheetRuns, step: str
 ) -> None:
-    world = ScriptedSpreadsheet(fails={step: [damaged("the file is damaged at row 9")]})
-    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+    script = ScriptedSpreadsheet(fails={step: [damaged("the file is damaged at row 9")]})
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         with pytest.raises(WorkflowFailureError) as failure:
             await handle.result()
     assert isinstance(failure.value.cause, ApplicationError)
     assert failure.value.cause.type == SPREADSHEET_FAILED
     assert failure.value.cause.message == "the file is damaged at row 9"
-    assert world.finished[-1].result.state is S.FAILED
-    world.check_legal()
+    assert script.finished[-1].result.state is S.FAILED
+    script.check_legal()
 
 
 async def test_damage_that_shows_while_a_person_maps_fails_at_once(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet(held={"stage"}, fails={"stage": [damaged()]})
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(held={"stage"}, fails={"stage": [damaged()]})
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
-        world.held.clear()
+        script.held.clear()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
-    assert world.states == [S.UPLOADED, S.COLUMN_MAPPING, S.FAILED]
+    assert script.states == [S.UPLOADED, S.COLUMN_MAPPING, S.FAILED]
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ async def test_damage_that_shows_while_a_person_maps_fails_at_once(
 async def test_a_step_that_cannot_be_done_parks_and_goes_on(
     spreadsheets: SpreadsheetRuns, step: str
 ) -> None:
-    world = ScriptedSpreadsheet(fails={step: [transient()]}, errors=1)
-    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+    script = ScriptedSpreadsheet(fails={step: [transient()]}, errors=1)
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         status = await status_when(handle, lambda s: s.reason is not None)
         assert status.reason == "the database is unavailable"
         await shows(handle, "parked", "operators")
@@ -90,13 +90,13 @@ async def test_a_step_that_cannot_be_done_parks_and_goes_on(
         result = await handle.result()
     assert result.state is S.COMPLETED
     assert result.report is not None
-    assert world.calls.count(step) == 2
-    world.check_legal()
+    assert script.calls.count(step) == 2
+    script.check_legal()
 
 
 async def test_an_end_that_cannot_be_recorded_waits(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet(fails={"finish": [transient()]})
-    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+    script = ScriptedSpreadsheet(fails={"finish": [transient()]})
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         await status_when(handle, lambda s: s.reason is not None)
         await handle.signal("retry")
         assert (await handle.result()).state is S.COMPLETED

@@ -53,7 +53,7 @@ CONFIRMATIONS = ("confirm_column_mappings", "confirm_cell_mappings", "start")
 TARGETS = ("LAST_NAME", "FIRST_NAME", None)
 
 
-class Site:
+class OrderSetup:
     """One Temporal server for all examples, and the loop it lives in."""
 
     def __init__(self) -> None:
@@ -83,16 +83,16 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    site = Site()
-    yield site
-    site.close()
+def setup() -> Iterator[OrderSetup]:
+    setup = OrderSetup()
+    yield setup
+    setup.close()
 
 
 class Orders(RuleBasedStateMachine):
     """One import, answered in any order."""
 
-    site: Site
+    setup: OrderSetup
 
     @initialize(
         auto_start=st.booleans(),
@@ -100,17 +100,17 @@ class Orders(RuleBasedStateMachine):
         late=st.sampled_from([[], [("New",)]]),
     )
     def begin(self, auto_start: bool, values: tuple[str, ...], late: list[Any]) -> None:
-        self.world = ScriptedSpreadsheet(columns=UNMATCHED, values=values, late=list(late))
+        self.script = ScriptedSpreadsheet(columns=UNMATCHED, values=values, late=list(late))
         self.accepted: dict[int, str | None] = {}
         self.answered: set[int] = set()
         self.ended = False
         self.queue = uuid.uuid4().hex
         self.worker: Worker | None = None
-        self.site.run(self._begin(auto_start))
+        self.setup.run(self._begin(auto_start))
 
     async def _begin(self, auto_start: bool) -> None:
         order = spreadsheet_order(auto_start=auto_start)
-        self.handle: WorkflowHandle[Any, Any] = await self.site.environment.client.start_workflow(
+        self.handle: WorkflowHandle[Any, Any] = await self.setup.environment.client.start_workflow(
             SpreadsheetImport.run,
             args=[order, None],
             id=workflow_id(order.uuid),
@@ -123,10 +123,10 @@ class Orders(RuleBasedStateMachine):
 
     async def _start_worker(self) -> None:
         self.worker = Worker(
-            self.site.environment.client,
+            self.setup.environment.client,
             task_queue=self.queue,
             workflows=[SpreadsheetImport],
-            activities=self.world.activities(),
+            activities=self.script.activities(),
         )
         self.running = asyncio.create_task(self.worker.run())
 
@@ -137,7 +137,7 @@ class Orders(RuleBasedStateMachine):
 
     @rule()
     def restart_worker(self) -> None:
-        self.site.run(self._restart())
+        self.setup.run(self._restart())
 
     async def _restart(self) -> None:
         await self._stop_worker()
@@ -162,7 +162,7 @@ class Orders(RuleBasedStateMachine):
     def map_column(self, id: int, field: str | None, expected: int | None) -> None:
         decision = ColumnDecision(id=id, target=field, ignore=field is None)
         decisions = ColumnDecisions(by="ann", expected_version=expected, decisions=(decision,))
-        if self.site.run(self._update("update_column_mappings", decisions)) is not None:
+        if self.setup.run(self._update("update_column_mappings", decisions)) is not None:
             self.accepted[id] = field
 
     @rule(id=st.integers(1, 3), data=st.data())
@@ -170,7 +170,7 @@ class Orders(RuleBasedStateMachine):
         unknown = data.draw(st.booleans(), "a candidate that does not exist")
         decision = CellDecision(id=id, target_id=404 if unknown else 7)
         decisions = CellDecisions(by="ann", decisions=(decision,))
-        if self.site.run(self._update("update_cell_mappings", decisions)) is not None:
+        if self.setup.run(self._update("update_cell_mappings", decisions)) is not None:
             assert not unknown
             self.answered.add(id)
 
@@ -190,9 +190,9 @@ class Orders(RuleBasedStateMachine):
 
     def _say(self, name: str, answer: Any, as_signal: bool) -> None:
         if as_signal:
-            self.site.run(self._signal(name, answer))
+            self.setup.run(self._signal(name, answer))
         else:
-            self.site.run(self._update(name, answer))
+            self.setup.run(self._update(name, answer))
 
     async def _signal(self, name: str, answer: Any) -> None:
         try:
@@ -200,14 +200,14 @@ class Orders(RuleBasedStateMachine):
         except RPCError as error:
             assert error.status is RPCStatusCode.NOT_FOUND, error
 
-    @precondition(lambda self: hasattr(self, "world"))
+    @precondition(lambda self: hasattr(self, "script"))
     @invariant()
     def only_legal_states(self) -> None:
-        self.world.check_legal()
+        self.script.check_legal()
 
     def teardown(self) -> None:
-        if hasattr(self, "world"):
-            self.site.run(self._end())
+        if hasattr(self, "script"):
+            self.setup.run(self._end())
 
     async def _end(self) -> None:
         """Answer whatever is open; then nothing that was accepted may be missing."""
@@ -217,13 +217,13 @@ class Orders(RuleBasedStateMachine):
             assert SpreadsheetResult.model_validate(result).state in FINAL
         finally:
             await self._stop_worker()
-        self.world.check_legal()
-        if self.world.saved:
-            saved = {column.id: column.target for column in self.world.saved[-1].columns}
+        self.script.check_legal()
+        if self.script.saved:
+            saved = {column.id: column.target for column in self.script.saved[-1].columns}
             for id, target in self.accepted.items():
                 # A field may have been given to another column afterwards, but only by a person.
                 assert saved[id] == target
-        decided = {d.id for decide in self.world.decided for d in decide.decisions}
+        decided = {d.id for decide in self.script.decided for d in decide.decisions}
         assert decided >= self.answered
 
     async def _helped(self) -> bool:
@@ -249,8 +249,8 @@ class Orders(RuleBasedStateMachine):
 
 
 @pytest.mark.chaos
-def test_any_order_of_answers(site: Site) -> None:
-    Orders.site = site
+def test_any_order_of_answers(setup: OrderSetup) -> None:
+    Orders.setup = setup
     run_state_machine_as_test(
         Orders,
         settings=settings(

@@ -46,20 +46,20 @@ MOST_ANSWERS = 60
 
 
 async def test_with_nothing_to_ask_it_goes_straight_through(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet()
-    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+    script = ScriptedSpreadsheet()
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         result = await handle.result()
     assert (result.state, result.counts, result.report) == (S.COMPLETED, COUNTS, None)
-    assert world.states == WHOLE_WAY
-    assert world.notices == []
-    world.check_legal()
+    assert script.states == WHOLE_WAY
+    assert script.notices == []
+    script.check_legal()
 
 
 async def test_without_auto_start_it_waits_for_both_confirmations(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet()
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet()
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         assert (status.version, status.missing_fields, status.assignee) == (1, (), "ann")
         answer = await tell(handle, "confirm_column_mappings", ANN)
@@ -69,10 +69,10 @@ async def test_without_auto_start_it_waits_for_both_confirmations(
         answer = await tell(handle, "confirm_cell_mappings", ANN)
         assert answer.state in (S.PROCESSING, S.COMPLETED)
         assert (await handle.result()).state is S.COMPLETED
-    assert world.states == WHOLE_WAY
-    assert [save.remember for save in world.saved] == [True]
-    assert [decide.confirm for decide in world.decided] == [True]
-    world.check_legal()
+    assert script.states == WHOLE_WAY
+    assert [save.remember for save in script.saved] == [True]
+    assert [decide.confirm for decide in script.decided] == [True]
+    script.check_legal()
 
 
 async def test_an_import_without_values_skips_their_confirmation(
@@ -86,8 +86,8 @@ async def test_an_import_without_values_skips_their_confirmation(
 
 @pytest.mark.cached
 async def test_a_person_answers_for_columns_and_values(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18", "Old boys"))
-    async with spreadsheets.running(world, spreadsheet_order(auto_start=True)) as handle:
+    script = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18", "Old boys"))
+    async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         assert status.missing_fields == ("LAST_NAME",)
         answer = await tell(
@@ -107,8 +107,8 @@ async def test_a_person_answers_for_columns_and_values(spreadsheets: Spreadsheet
         await tell(handle, "update_cell_mappings", values(CellDecision(id=second.id, ignore=True)))
         await tell(handle, "confirm_cell_mappings", ANN)
         assert (await handle.result()).state is S.COMPLETED
-    assert world.states == WHOLE_WAY
-    saved = world.saved[0]
+    assert script.states == WHOLE_WAY
+    saved = script.saved[0]
     assert [(c.target, c.status) for c in saved.columns] == [
         ("LAST_NAME", MappingStatus.MANUAL_MATCHED),
         ("EVENT_CATEGORY_NAME", MappingStatus.AUTO_MATCHED),
@@ -123,12 +123,12 @@ async def test_a_person_answers_for_columns_and_values(spreadsheets: Spreadsheet
 async def test_start_skips_the_values_and_parks_only_rows_that_need_one(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet(late=[("U18", "Old boys"), ()])
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(late=[("U18", "Old boys"), ()])
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await tell(handle, "start", ANN)
         status = await waits_in(handle, S.CELL_MAPPING)
-        assert "collect_values" not in world.calls
+        assert "collect_values" not in script.calls
         assert status.cells.open == 2
         assert status.counts == COUNTS
         for value in status.cells.first_open:
@@ -137,33 +137,33 @@ async def test_start_skips_the_values_and_parks_only_rows_that_need_one(
             )
         await tell(handle, "confirm_cell_mappings", ANN)
         assert (await handle.result()).state is S.COMPLETED
-    assert [work.round for work in world.processed] == [0, 1]
-    assert world.states == [*WHOLE_WAY[:-1], S.CELL_MAPPING, S.PROCESSING, S.COMPLETED]
-    world.check_legal()
+    assert [work.round for work in script.processed] == [0, 1]
+    assert script.states == [*WHOLE_WAY[:-1], S.CELL_MAPPING, S.PROCESSING, S.COMPLETED]
+    script.check_legal()
 
 
 async def test_another_layout_is_read_and_rows_are_put_aside_again(
     spreadsheets: SpreadsheetRuns,
 ) -> None:
-    world = ScriptedSpreadsheet()
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet()
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         change = LayoutChange(by="ann", layout=Layout(sheet="Second"), expected_version=1)
         answer = await tell(handle, "change_layout", change)
         assert answer.version == 2
-        world.fails["analyse"] = [damaged("there is no sheet 'Third'")]
+        script.fails["analyse"] = [damaged("there is no sheet 'Third'")]
         change = LayoutChange(by="ann", layout=Layout(sheet="Third"))
         refusal = await refusal_of(handle, "change_layout", change)
         assert (refusal.type, refusal.message) == (INVALID_DECISION, "there is no sheet 'Third'")
         await tell(handle, "start", ANN)
         assert (await handle.result()).state is S.COMPLETED
-    assert [layout.sheet for layout in world.layouts][-1] == "Second"
-    assert world.processed[0].staged.total == 10
+    assert [layout.sheet for layout in script.layouts][-1] == "Second"
+    assert script.processed[0].staged.total == 10
 
 
 async def test_signals_do_what_updates_do(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await handle.signal("confirm_column_mappings")
         status = await status_when(handle, lambda s: s.last_refusal is not None)
@@ -185,13 +185,13 @@ async def test_signals_do_what_updates_do(spreadsheets: SpreadsheetRuns) -> None
         await handle.signal("update_cell_mappings", values(decision))
         await handle.signal("confirm_cell_mappings")
         assert (await handle.result()).state is S.COMPLETED
-    world.check_legal()
+    script.check_legal()
 
 
 @pytest.mark.parametrize("signal", ["start", "cancel"])
 async def test_the_other_signals(spreadsheets: SpreadsheetRuns, signal: str) -> None:
-    world = ScriptedSpreadsheet()
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet()
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await handle.signal(signal)
         result = await handle.result()
@@ -199,8 +199,8 @@ async def test_the_other_signals(spreadsheets: SpreadsheetRuns, signal: str) -> 
 
 
 async def test_what_is_awaited_stands_where_operators_look(spreadsheets: SpreadsheetRuns) -> None:
-    world = ScriptedSpreadsheet(columns=UNMATCHED)
-    async with spreadsheets.running(world, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(columns=UNMATCHED)
+    async with spreadsheets.running(script, spreadsheet_order()) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         await shows(handle, "COLUMN_MAPPING", "ann")
         found = (await handle.describe()).typed_search_attributes
@@ -217,7 +217,7 @@ async def test_what_is_awaited_stands_where_operators_look(spreadsheets: Spreads
         await shows(handle, "CANCELLED", None)
         found = (await handle.describe()).typed_search_attributes
         assert found[attributes.NEEDS_ATTENTION] is False
-    last = world.finished[-1]
+    last = script.finished[-1]
     assert (last.result.state, last.result.reason) == (S.CANCELLED, "wrong file")
     assert [line.by for line in last.record.trail] == ["bea"]
 
@@ -225,9 +225,9 @@ async def test_what_is_awaited_stands_where_operators_look(spreadsheets: Spreads
 async def test_a_long_history_begins_anew_and_loses_nothing(
     spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
-    world = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
+    script = ScriptedSpreadsheet(columns=UNMATCHED, values=("U18",))
     order = spreadsheet_order()
-    async with spreadsheets.running(world, order) as handle:
+    async with spreadsheets.running(script, order) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         latest = server.client.get_workflow_handle(handle.id)
         first_run, version = (await latest.describe()).run_id, 1
@@ -247,6 +247,6 @@ async def test_a_long_history_begins_anew_and_loses_nothing(
         await tell(latest, "start", ANN)
         result = await latest.result()
         assert SpreadsheetResult.model_validate(result).state is S.COMPLETED
-    assert world.calls.count("begin") == world.calls.count("analyse") == 1
-    assert world.calls.count("stage") == 1
-    world.check_legal()
+    assert script.calls.count("begin") == script.calls.count("analyse") == 1
+    assert script.calls.count("stage") == 1
+    script.check_legal()

@@ -55,16 +55,16 @@ async def _undo(server: Any, queue: str) -> WorkflowHandle[Any, UndoResult]:
 
 @pytest.mark.cached
 async def test_an_import_is_undone(server: Any, run_worker: Any) -> None:
-    world, queue = scripted_undo(), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetUndo], world.activities()):
+    script, queue = scripted_undo(), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], script.activities()):
         result = await (await _undo(server, queue)).result()
     assert (result.state, result.counts.left_alone) == (UndoState.UNDONE, 1)
 
 
 async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_worker: Any) -> None:
     refusal = ApplicationError("older than 30 days", type=PERMANENT, non_retryable=True)
-    world, queue = scripted_undo(refusal), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetUndo], world.activities()):
+    script, queue = scripted_undo(refusal), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], script.activities()):
         with pytest.raises(WorkflowFailureError) as failure:
             await (await _undo(server, queue)).result()
     assert isinstance(failure.value.cause, ActivityError)
@@ -73,8 +73,8 @@ async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_work
 
 @pytest.mark.parametrize("way", ["update", "signal"])
 async def test_an_undo_that_cannot_go_on_parks(server: Any, run_worker: Any, way: str) -> None:
-    world, queue = scripted_undo(transient()), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetUndo], world.activities()):
+    script, queue = scripted_undo(transient()), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetUndo], script.activities()):
         handle = await _undo(server, queue)
 
         async def parked() -> bool:
@@ -87,7 +87,7 @@ async def test_an_undo_that_cannot_go_on_parks(server: Any, run_worker: Any, way
         else:
             await handle.signal("retry")
         assert (await handle.result()).state is UndoState.UNDONE
-    assert world.made("undo") == 2
+    assert script.made("undo") == 2
 
 
 async def _retain(server: Any, queue: str, order: RetentionOrder) -> PurgeResult:
@@ -106,37 +106,37 @@ def _uuids(count: int) -> list[str]:
 @pytest.mark.cached
 async def test_everything_due_is_purged_page_by_page(server: Any, run_worker: Any) -> None:
     due = _uuids(25)
-    world, queue = ScriptedRetention(list(due)), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetRetention], world.activities()):
+    script, queue = ScriptedRetention(list(due)), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetRetention], script.activities()):
         result = await _retain(server, queue, RetentionOrder(page=10))
         assert (result.purged, result.journals, result.uploads) == (25, 2, 1)
-        assert world.purged == due
-        assert len(world.nows) == 1
+        assert script.purged == due
+        assert len(script.nows) == 1
         again = await _retain(server, queue, RetentionOrder(page=10))
     assert again.purged == 0
 
 
 async def test_a_run_of_retention_is_bounded(server: Any, run_worker: Any) -> None:
-    world, queue = ScriptedRetention(_uuids(25)), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetRetention], world.activities()):
+    script, queue = ScriptedRetention(_uuids(25)), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetRetention], script.activities()):
         result = await _retain(server, queue, RetentionOrder(page=10, most=20))
     assert result.purged == 20
-    assert len(world.due) == 5
+    assert len(script.due) == 5
 
 
 async def test_what_cannot_be_purged_does_not_go_round_in_circles(
     server: Any, run_worker: Any
 ) -> None:
-    world, queue = ScriptedRetention(_uuids(3), stuck=True), uuid.uuid4().hex
-    async with run_worker(queue, [SpreadsheetRetention], world.activities()):
+    script, queue = ScriptedRetention(_uuids(3), stuck=True), uuid.uuid4().hex
+    async with run_worker(queue, [SpreadsheetRetention], script.activities()):
         assert (await _retain(server, queue, RetentionOrder())).purged == 0
 
 
 async def test_a_run_that_still_waits_is_given_up_first(server: Any, run_worker: Any) -> None:
     order, sheet, queue = spreadsheet_order(), ScriptedSpreadsheet(), uuid.uuid4().hex
     gone = str(uuid.uuid4())
-    world = ScriptedRetention([order.uuid, gone], waiting={order.uuid, gone})
-    activities = [*world.activities(), *sheet.activities()]
+    script = ScriptedRetention([order.uuid, gone], waiting={order.uuid, gone})
+    activities = [*script.activities(), *sheet.activities()]
     async with run_worker(queue, [SpreadsheetRetention, SpreadsheetImport], activities):
         waiting = await server.client.start_workflow(
             SpreadsheetImport.run,

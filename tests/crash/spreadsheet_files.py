@@ -24,7 +24,7 @@ _NAMESPACE = uuid.UUID("1f0cfa53-5b31-4f6b-9a6c-7a3b6f1f6f10")
 
 
 @dataclass(frozen=True)
-class Earlier:
+class ExistingPerson:
     """A person of the club, and what they have to do with the event, before a file comes."""
 
     person: Mapping[str, Any]
@@ -90,11 +90,11 @@ class Sheet:
             return KNOWN[n % len(KNOWN)]
         return f"{CREATED if n % 7 == 0 else IGNORED if n % 11 == 0 else CHOSEN} {self.name}"
 
-    def earlier(self) -> Iterator[Earlier]:
+    def earlier(self) -> Iterator[ExistingPerson]:
         """Who is there before the file: of twelve rows one is not news, three change somebody."""
         for n in range(0, ROWS, 3):
             mail, is_same = self._mail(n), n % 12 == 0
-            yield Earlier(
+            yield ExistingPerson(
                 person={
                     "person_key": f"email:{mail}",
                     "email": mail,

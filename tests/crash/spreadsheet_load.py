@@ -28,9 +28,9 @@ from contracts.spreadsheets import (
     undo_id,
 )
 from tests.crash.harness import until
-from tests.crash.places import Phase, Place, activities_under_way, open_place
-from tests.crash.sheet_outcomes import Lines, Remains, parked_rows, remains_of
-from tests.crash.sheets import CHOSEN, CREATED, SENIOR, Sheet
+from tests.crash.kill_points import KillPoint, Phase, activities_under_way, open_kill_point
+from tests.crash.spreadsheet_files import CHOSEN, CREATED, SENIOR, Sheet
+from tests.crash.spreadsheet_outcomes import Lines, Outcomes, outcomes_of, parked_rows
 from tests.support.installation import Installation
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 
@@ -57,7 +57,7 @@ class Kill:
 
 
 @dataclass(frozen=True)
-class Life:
+class FinishedImport:
     """What is left of an import that is over.
 
     Attributes:
@@ -67,12 +67,12 @@ class Life:
     """
 
     parked: Lines
-    remains: Remains
+    outcomes: Outcomes
     undone: UndoResult
 
 
 @dataclass
-class Club:
+class SpreadsheetLoad:
     """Imports of some spreadsheets, each answered by a person of its own.
 
     Attributes:
@@ -92,51 +92,51 @@ class Club:
         self._views = SqlSpreadsheetViews(self.installation.resources.database)
         self._turn = asyncio.Lock()
 
-    async def live(self, sheets: Sequence[Sheet]) -> Mapping[str, Life]:
+    async def run(self, sheets: Sequence[Sheet]) -> Mapping[str, FinishedImport]:
         """Import spreadsheets, all at once, and take them back; what is left of each."""
         async with asyncio.TaskGroup() as group:
-            lives = {sheet.name: group.create_task(self._live(sheet)) for sheet in sheets}
-        return {name: life.result() for name, life in lives.items()}
+            finished = {sheet.name: group.create_task(self._import(sheet)) for sheet in sheets}
+        return {name: one.result() for name, one in finished.items()}
 
-    async def _live(self, sheet: Sheet) -> Life:
+    async def _import(self, sheet: Sheet) -> FinishedImport:
         resources = self.installation.resources
         await self._do(sheet, self._upload(sheet), Phase.STAGING)
         await self._waits(sheet, SpreadsheetState.COLUMN_MAPPING)
         group = ColumnDecision(id=len(sheet.header) - 1, target="EVENT_CATEGORY_NAME")
-        await self._say(
+        await self._send(
             sheet, "update_column_mappings", ColumnDecisions(by=_BY, decisions=(group,))
         )
         await self._is_idle(sheet)
         yes = Confirmation(by=_BY)
         if sheet.maps_first:
-            said = self._say(sheet, "confirm_column_mappings", yes)
+            said = self._send(sheet, "confirm_column_mappings", yes)
             await self._do(sheet, said, Phase.COLLECTING)
         else:
-            await self._do(sheet, self._say(sheet, "start", yes), Phase.PROCESSING)
+            await self._do(sheet, self._send(sheet, "start", yes), Phase.PROCESSING)
         await self._waits(sheet, SpreadsheetState.CELL_MAPPING)
         parked = await parked_rows(resources.database, sheet)
-        await self._say(sheet, "update_cell_mappings", await self._meanings(sheet))
+        await self._send(sheet, "update_cell_mappings", await self._meanings(sheet))
         rows = Phase.PROCESSING if sheet.maps_first else Phase.LATER
-        said = self._say(sheet, "confirm_cell_mappings", yes)
+        said = self._send(sheet, "confirm_cell_mappings", yes)
         await self._do(sheet, said, rows, Phase.REPORT)
         await self.installation.client.get_workflow_handle(sheet.run).result()
         folder = self.installation.folder / sheet.name
         folder.mkdir()
-        remains = await remains_of(resources, sheet, folder)
+        outcomes = await outcomes_of(resources, sheet, folder)
         await self._do(sheet, self._undo(sheet), Phase.UNDO)
         undo = self.installation.client.get_workflow_handle(
             undo_id(sheet.uuid), result_type=UndoResult
         )
-        return Life(parked, remains, await undo.result())
+        return FinishedImport(parked, outcomes, await undo.result())
 
     async def _do(self, sheet: Sheet, said: Coroutine[Any, Any, Any], *phases: Phase) -> None:
         """Say something to an import; the worker dies of what follows if it still has to."""
         async with self._turn:
             phase = self._most_wanted(phases)
             if phase is not None:
-                place = open_place(self.installation, sheet, phase, self.chance)
+                kill_point = open_kill_point(self.installation, sheet, phase, self.chance)
                 saying = asyncio.create_task(said)
-                await self._die(place, saying)
+                await self._die(kill_point, saying)
                 said = saying
         await said
 
@@ -146,20 +146,25 @@ class Club:
         most = max(left, key=lambda phase: left[phase])
         return most if left[most] > 0 else None
 
-    async def _die(self, place: Place, saying: asyncio.Task[Any]) -> None:
+    async def _die(self, kill_point: KillPoint, saying: asyncio.Task[Any]) -> None:
         worker = self.installation.workers[0]
 
         async def reached() -> bool:
             if saying.done():
                 saying.result()
-            return await place.is_reached()
+            return await kill_point.is_reached()
 
-        await until(reached, f"{place.sheet.name} comes to {place}", within=120, every=0.01)
+        await until(
+            reached, f"{kill_point.sheet.name} comes to {kill_point}", within=120, every=0.01
+        )
         await asyncio.sleep(self.chance.uniform(0, _BREATH))
         await worker.kill()
         # Nobody moves now: this is where it died.
         kill = Kill(
-            place.sheet.name, place.phase, await place.reached(), await place.is_under_way()
+            kill_point.sheet.name,
+            kill_point.phase,
+            await kill_point.reached(),
+            await kill_point.is_under_way(),
         )
         self.kills.append(kill)
         await worker.start()
@@ -173,7 +178,7 @@ class Club:
         await self._runs.start(
             SpreadsheetOrder(
                 uuid=sheet.uuid,
-                organisation_id=self.installation.club.organisation_id,
+                organisation_id=self.installation.load.organisation_id,
                 import_type="EVENT_PARTICIPANT",
                 context_id=sheet.event_id,
                 source=source,
@@ -182,7 +187,7 @@ class Club:
             )
         )
 
-    async def _say(self, sheet: Sheet, update: str, answer: Contract) -> None:
+    async def _send(self, sheet: Sheet, update: str, answer: Contract) -> None:
         handle = self.installation.client.get_workflow_handle(sheet.run)
 
         async def taken() -> bool:
@@ -201,7 +206,7 @@ class Club:
         await self._runs.undo(
             UndoOrder(
                 uuid=sheet.uuid,
-                organisation_id=self.installation.club.organisation_id,
+                organisation_id=self.installation.load.organisation_id,
                 by=_BY,
                 filename=f"{sheet.name}.csv",
                 requested_at=datetime.now(UTC),
@@ -209,10 +214,10 @@ class Club:
         )
 
     async def _waits(self, sheet: Sheet, state: SpreadsheetState) -> None:
-        club = self.installation.club.organisation_id
+        load = self.installation.load.organisation_id
 
         async def waits() -> bool:
-            row = await self._views.get(sheet.uuid, (club,))
+            row = await self._views.get(sheet.uuid, (load,))
             return row is not None and row.state is state and row.waiting_since is not None
 
         await until(waits, f"{sheet.name} waits in {state}", within=120, every=0.05)

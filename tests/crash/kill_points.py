@@ -17,7 +17,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from contracts.spreadsheets import undo_id
-from tests.crash.sheets import Sheet
+from tests.crash.spreadsheet_files import Sheet
 from tests.support.installation import Installation
 
 CHUNK = 5_000
@@ -44,7 +44,7 @@ class Phase(Enum):
 
 
 @dataclass
-class Place(ABC):
+class KillPoint(ABC):
     """A point of a phase of an import.
 
     Attributes:
@@ -88,7 +88,7 @@ class Place(ABC):
         return select(imports.c[name]).where(imports.c.uuid == self.sheet.uuid)
 
 
-class _Marked(Place):
+class _Marked(KillPoint):
     """The database has the mark of it."""
 
     async def reached(self) -> int:
@@ -116,7 +116,7 @@ class _Marked(Place):
 
 
 @dataclass
-class _Written(Place):
+class _Written(KillPoint):
     """The worker's scratch folder has it, byte by byte."""
 
     made_from: str
@@ -158,9 +158,9 @@ async def activities_under_way(installation: Installation, id: str) -> set[str]:
     return {each.activity_type.name for each in run.raw_description.pending_activities}
 
 
-def open_place(
+def open_kill_point(
     installation: Installation, sheet: Sheet, phase: Phase, chance: random.Random
-) -> Place:
+) -> KillPoint:
     """A random place in a phase that has not begun."""
     match phase:
         case Phase.STAGING:

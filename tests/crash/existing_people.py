@@ -13,16 +13,16 @@ from adapters.database.models.people import (
     events,
     persons,
 )
-from tests.crash.sheets import KNOWN, Earlier, Sheet
+from tests.crash.spreadsheet_files import KNOWN, ExistingPerson, Sheet
 from tests.support.installation import Installation
 
 
-async def furnish(installation: Installation, sheets: Sequence[Sheet]) -> None:
+async def add_existing_people(installation: Installation, sheets: Sequence[Sheet]) -> None:
     """Make the events of some spreadsheets, and who takes part in them already."""
-    club = installation.club
+    load = installation.load
     async with installation.resources.database.transaction() as connection:
         for sheet in sheets:
-            event = {"organisation_id": club.organisation_id, "name": f"Event of {sheet.name}"}
+            event = {"organisation_id": load.organisation_id, "name": f"Event of {sheet.name}"}
             await connection.execute(insert(events).values(id=sheet.event_id, **event))
             categories = [
                 {
@@ -38,8 +38,8 @@ async def furnish(installation: Installation, sheets: Sequence[Sheet]) -> None:
 
 
 async def _people(connection: AsyncConnection, installation: Installation, sheet: Sheet) -> None:
-    club, earlier = installation.club, [*sheet.earlier()]
-    people = [{"organisation_id": club.organisation_id, **each.person} for each in earlier]
+    load, earlier = installation.load, [*sheet.earlier()]
+    people = [{"organisation_id": load.organisation_id, **each.person} for each in earlier]
     await connection.execute(insert(persons), people)
     ids = await _pairs(connection, select(persons.c.person_key, persons.c.id))
     taking_part = [each for each in earlier if each.category is not None]
@@ -51,8 +51,8 @@ async def _people(connection: AsyncConnection, installation: Installation, sheet
     shirts = [
         {
             "participant_id": numbers[ids[each.person["person_key"]]],
-            "custom_list_id": club.shirts_list_id,
-            "custom_list_item_id": club.shirts[each.shirt],
+            "custom_list_id": load.shirts_list_id,
+            "custom_list_item_id": load.shirts[each.shirt],
         }
         for each in taking_part
         if each.shirt is not None
@@ -64,7 +64,7 @@ async def _pairs(connection: AsyncConnection, query: Select[Any]) -> Mapping[Any
     return {key: value for key, value in await connection.execute(query)}
 
 
-def _participant(sheet: Sheet, earlier: Earlier, ids: Mapping[str, int]) -> dict[str, Any]:
+def _participant(sheet: Sheet, earlier: ExistingPerson, ids: Mapping[str, int]) -> dict[str, Any]:
     assert earlier.category is not None
     return {
         "event_id": sheet.event_id,
