@@ -39,7 +39,7 @@ async def test_every_verdict_is_carried_out(queues: Pair) -> None:
 
     assert totals == BridgeTotals(received=60, settled=40, dead_lettered=20)
     assert sorted(seen) == sorted((b"%d" % number, 0) for number in range(60))
-    assert await queues.is_empty()
+    await eventually(queues.is_empty)
     dead = await queues.dead()
     assert {letter["Body"] for letter in dead} == {str(number) for number in range(0, 60, 3)}
     for letter in dead:

@@ -30,7 +30,7 @@ from contracts.spreadsheets import (
 from tests.crash.harness import until
 from tests.crash.kill_points import KillPoint, Phase, activities_under_way, open_kill_point
 from tests.crash.spreadsheet_files import CHOSEN, CREATED, SENIOR, Sheet
-from tests.crash.spreadsheet_outcomes import Lines, Outcomes, outcomes_of, parked_rows
+from tests.crash.spreadsheet_outcomes import Lines, StoredRows, outcomes_of, parked_rows
 from tests.support.installation import Installation
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 
@@ -67,7 +67,7 @@ class FinishedImport:
     """
 
     parked: Lines
-    outcomes: Outcomes
+    outcomes: StoredRows
     undone: UndoResult
 
 

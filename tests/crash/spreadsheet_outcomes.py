@@ -38,7 +38,7 @@ from tests.crash.spreadsheet_files import Sheet
 from workers.resources.common import Resources
 
 Lines = Sequence[tuple[Any, ...]]
-Outcomes = Mapping[str, Lines]
+StoredRows = Mapping[str, Lines]
 
 _STATUS = (
     *("state", "sequence", "version", "columns_version", "values_version", "total", "step"),
@@ -66,7 +66,7 @@ _OWN: Mapping[str, tuple[Table, tuple[str, ...]]] = {
 }
 
 
-async def outcomes_of(resources: Resources, sheet: Sheet, folder: Path) -> Outcomes:
+async def outcomes_of(resources: Resources, sheet: Sheet, folder: Path) -> StoredRows:
     """Status, mappings, trail, outcome of each row, report, and the rows themselves.
 
     Args:
@@ -89,7 +89,7 @@ async def outcomes_of(resources: Resources, sheet: Sheet, folder: Path) -> Outco
     return {**found, "report": await _report(resources, report, folder)}
 
 
-async def target_rows(database: Database) -> Outcomes:
+async def target_rows(database: Database) -> StoredRows:
     """Every row of every table that spreadsheets go to, ids included."""
     found: dict[str, Lines] = {}
     for name in TARGETS:
@@ -109,7 +109,7 @@ async def parked_rows(database: Database, sheet: Sheet) -> Lines:
     return await _rows(database, query.order_by(parked.c.line))
 
 
-def assert_same(what: str, found: Outcomes, expected: Outcomes) -> None:
+def assert_same(what: str, found: StoredRows, expected: StoredRows) -> None:
     """Two runs have left the same behind.
 
     Raises:

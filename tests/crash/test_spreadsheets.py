@@ -17,7 +17,7 @@ from tests.crash.existing_people import add_existing_people
 from tests.crash.kill_points import Phase
 from tests.crash.spreadsheet_files import ROWS, Sheet
 from tests.crash.spreadsheet_load import FinishedImport, Kill, SpreadsheetLoad
-from tests.crash.spreadsheet_outcomes import Outcomes, assert_same, target_rows
+from tests.crash.spreadsheet_outcomes import StoredRows, assert_same, target_rows
 from tests.support.chaos import CHAOS, kills
 from tests.support.installation import running_installation
 
@@ -60,7 +60,7 @@ class Outcome:
     """What some imports came to.
 
     Attributes:
-        lives: Of each, by name.
+        finished: Each import, by name.
         kills: Where the worker died.
         before: Rows of the club before any import.
         after: And after all of them were taken back.
@@ -68,8 +68,8 @@ class Outcome:
 
     finished: Mapping[str, FinishedImport]
     kills: Sequence[Kill]
-    before: Outcomes
-    after: Outcomes
+    before: StoredRows
+    after: StoredRows
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from stack.demo.batches import ExternalSystems, failed_documents, left_behind
 from stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
 from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.batches.installation import shuffled
+from tests.support.chaos import examples
 from tests.support.cli import run_docflow_aside
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
@@ -245,9 +246,11 @@ async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: Site) 
     assert await site.left(key) == []
 
 
+@pytest.mark.chaos
 async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Site) -> None:
     store = SqlBatchStore(site.database)
-    keys = [BatchKey(case_id=case, batch_id=batch) for case in range(101, 121) for batch in IN_LINE]
+    cases = range(101, 101 + examples(5))
+    keys = [BatchKey(case_id=case, batch_id=batch) for case in cases for batch in IN_LINE]
     await store.expect(keys)
     for event in shuffled(keys, random.Random(11), NO_PAUSES):
         await site.outside.send_event(event)

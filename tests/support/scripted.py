@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-_Attempt = tuple[str | None, str, int]
+_Attempt = tuple[str | None, str, int, str, str]
 
 
 class ScriptedActivities:
@@ -108,7 +108,7 @@ class ScriptedActivities:
         self._expected[name] = hints.get("return", type(None))
 
         async def answer(work: Any) -> Any:
-            attempt = _this_attempt()
+            attempt = _attempt_of(name, work)
             if attempt not in self._ended:
                 self._ended[attempt] = await self._end_of(attempt, name, work)
             ended = self._ended[attempt]
@@ -137,9 +137,14 @@ def next_of(answers: list[Any]) -> Any:
     return answers.pop(0) if len(answers) > 1 else answers[0]
 
 
-def _this_attempt() -> _Attempt:
+def _attempt_of(name: str, work: Any) -> _Attempt:
+    """What tells a repeated call from another one.
+
+    What a workflow task that was lost had begun is forgotten: after an answer that came meanwhile,
+    the number of its activity may be that of another one.
+    """
     info = activity.info()
-    return info.workflow_run_id, info.activity_id, info.attempt
+    return info.workflow_run_id, info.activity_id, info.attempt, name, repr(work)
 
 
 def _activities_of(each: type) -> list[Callable[..., Any]]:

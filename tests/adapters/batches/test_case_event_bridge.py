@@ -53,7 +53,7 @@ async def test_every_event_is_accepted_once_and_in_the_order_of_its_case(
             )
             assert status == CaseStatus(case_id=case_id, events=12)
     assert totals == BridgeTotals(received=48, settled=48)
-    assert await queues.is_empty()
+    await eventually(queues.is_empty)
     for case_id in ids:
         assert [event.batch_id for event in book.of(case_id)] == list(range(1, 13))
 
@@ -155,7 +155,7 @@ async def test_an_invalid_event_is_dead_lettered_and_starts_nothing(
     await queues.send(bodies)
     totals = await drain(client, queues, rejected, Polling(in_flight=30, wait=1, quiet=1))
     assert totals == BridgeTotals(received=count, dead_lettered=count)
-    assert await queues.is_empty()
+    await eventually(queues.is_empty)
     dead = await queues.dead()
     assert Counter(letter["Body"] for letter in dead) == Counter(bodies)
     reasons = Counter[str]()

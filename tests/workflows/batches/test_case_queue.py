@@ -34,12 +34,7 @@ from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="session"),
-    # Without a cache, runs that wait for each other stand still for the timeout of a workflow task
-    # again and again. Recorded histories replay the same runs without one.
-    pytest.mark.cached(alone=True),
-]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 Worlds = Callable[..., AbstractAsyncContextManager[BatchInstallation]]
 DONE = ["LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED"]
@@ -353,6 +348,8 @@ async def test_a_database_that_is_away_delays_events_and_loses_none(
 
 
 @pytest.mark.chaos
+# Hundreds of runs at once are no work for a worker that does one task at a time.
+@pytest.mark.cached(alone=True)
 async def test_many_cases_in_any_order_load_every_batch_once(installations: Worlds) -> None:
     # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
     async with installations(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as installation:
