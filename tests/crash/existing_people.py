@@ -19,10 +19,10 @@ from tests.support.installation import Installation
 
 async def add_existing_people(installation: Installation, sheets: Sequence[Sheet]) -> None:
     """Make the events of some spreadsheets, and who takes part in them already."""
-    load = installation.load
+    club = installation.club
     async with installation.resources.database.transaction() as connection:
         for sheet in sheets:
-            event = {"organisation_id": load.organisation_id, "name": f"Event of {sheet.name}"}
+            event = {"organisation_id": club.organisation_id, "name": f"Event of {sheet.name}"}
             await connection.execute(insert(events).values(id=sheet.event_id, **event))
             categories = [
                 {
@@ -38,8 +38,8 @@ async def add_existing_people(installation: Installation, sheets: Sequence[Sheet
 
 
 async def _people(connection: AsyncConnection, installation: Installation, sheet: Sheet) -> None:
-    load, earlier = installation.load, [*sheet.earlier()]
-    people = [{"organisation_id": load.organisation_id, **each.person} for each in earlier]
+    club, earlier = installation.club, [*sheet.earlier()]
+    people = [{"organisation_id": club.organisation_id, **each.person} for each in earlier]
     await connection.execute(insert(persons), people)
     ids = await _pairs(connection, select(persons.c.person_key, persons.c.id))
     taking_part = [each for each in earlier if each.category is not None]
@@ -51,8 +51,8 @@ async def _people(connection: AsyncConnection, installation: Installation, sheet
     shirts = [
         {
             "participant_id": numbers[ids[each.person["person_key"]]],
-            "custom_list_id": load.shirts_list_id,
-            "custom_list_item_id": load.shirts[each.shirt],
+            "custom_list_id": club.shirts_list_id,
+            "custom_list_item_id": club.shirts[each.shirt],
         }
         for each in taking_part
         if each.shirt is not None

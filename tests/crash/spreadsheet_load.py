@@ -178,7 +178,7 @@ class SpreadsheetLoad:
         await self._runs.start(
             SpreadsheetOrder(
                 uuid=sheet.uuid,
-                organisation_id=self.installation.load.organisation_id,
+                organisation_id=self.installation.club.organisation_id,
                 import_type="EVENT_PARTICIPANT",
                 context_id=sheet.event_id,
                 source=source,
@@ -206,7 +206,7 @@ class SpreadsheetLoad:
         await self._runs.undo(
             UndoOrder(
                 uuid=sheet.uuid,
-                organisation_id=self.installation.load.organisation_id,
+                organisation_id=self.installation.club.organisation_id,
                 by=_BY,
                 filename=f"{sheet.name}.csv",
                 requested_at=datetime.now(UTC),
@@ -214,10 +214,10 @@ class SpreadsheetLoad:
         )
 
     async def _waits(self, sheet: Sheet, state: SpreadsheetState) -> None:
-        load = self.installation.load.organisation_id
+        organisation = self.installation.club.organisation_id
 
         async def waits() -> bool:
-            row = await self._views.get(sheet.uuid, (load,))
+            row = await self._views.get(sheet.uuid, (organisation,))
             return row is not None and row.state is state and row.waiting_since is not None
 
         await until(waits, f"{sheet.name} waits in {state}", within=120, every=0.05)
