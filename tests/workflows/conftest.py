@@ -69,7 +69,7 @@ class Server:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server() -> AsyncIterator[Server]:
     arguments = ["--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"]
-    for value in (*TUNING, "limit.historyCount.suggestContinueAsNew=150"):
+    for value in (*TUNING, "limit.historyCount.suggestContinueAsNew=250"):
         arguments += ["--dynamic-config-value", value]
     environment = await WorkflowEnvironment.start_time_skipping_v2(
         ts_config=TimeSkippingConfig(enabled=False),
