@@ -274,7 +274,7 @@ async def test_unexpected_errors_reveal_nothing(
     assert "secret" not in problem(answer, 500, "internal")
 
 
-async def test_headers_that_keep_browsers_in_line(stack: Stack) -> None:
+async def test_responses_carry_security_headers(stack: Stack) -> None:
     async with stack.browser() as anna:
         for path in ("/api/imports", "/api/nothing", "/health/live", "/openapi.json"):
             headers = (await anna.get(path)).headers
