@@ -55,7 +55,7 @@ async def test_unknown_addresses_and_methods(stack: Stack) -> None:
         ({"contextId": "seven"}, "contextId"),
         ({"contextId": "0"}, "contextId"),
         ({"contextId": "999999"}, "in your organisation"),
-        ({"organisationId": "2"}, "none of your organisations"),
+        ({"organisationId": "2"}, "not one of your organisations"),
         ({"autoStart": "maybe"}, "autoStart"),
         ({"autostart": "true"}, "autostart"),
         ({"headerLine": "0"}, "headerLine"),
