@@ -32,7 +32,7 @@ R = TypeVar("R")
 TRANSIENT_ATTEMPTS: Final = 3
 THROTTLING_ATTEMPTS: Final = 5
 NOT_YET_ATTEMPTS: Final = 200
-"""Waiting is no failure; this many waits in a row are."""
+"""Waiting is not a failure; this many waits in a row are."""
 MESSAGE_CHARACTERS: Final = 1_500
 """A failure travels through history and search: libraries put whole statements into theirs."""
 

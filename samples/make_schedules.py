@@ -2,7 +2,7 @@
 
 unit100.xer          piping of a process unit, cp1252 with umlauts; deliberate mistakes: short rows,
                      an unknown table, a name over two lines, a relationship to an activity
-                     that is not there, a task code twice, a duration that is no number
+                     that is not there, a task code twice, a duration that is not a number
 unit100-update.xer   the same project a month later, with other ids: one activity is gone, one is
                      new, others have begun or moved
 two-projects.xer     two projects, tied by one relationship

@@ -35,7 +35,7 @@ def failure_type(error: FailureError) -> str | None:
 
 
 def reraise_cancellation(error: FailureError) -> None:
-    """Raise the error again when it is the cancellation of the run, which is no failure."""
+    """Raise the error again when it is the cancellation of the run, which is not a failure."""
     if is_cancelled_exception(error):
         raise error
 

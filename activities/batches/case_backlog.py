@@ -8,7 +8,7 @@ from contracts.batches import BatchKey, LoaderStatus, NoteEvents, SkipBatch, Wai
 
 
 class CaseBacklog:
-    """Keeps the line of a case.
+    """Keeps the batches of a case in order.
 
     Args:
         store: Tables.

@@ -43,7 +43,9 @@ class BatchCompletion:
             event = Announcement(order.event_type)
         except ValueError as error:
             known = ", ".join(Announcement)
-            raise Refused(f"{order.event_type} is no announcement; known are {known}") from error
+            raise Refused(
+                f"{order.event_type} is not an announcement; known are {known}"
+            ) from error
         publication = Publication(
             event_type=event,
             case_id=order.key.case_id,

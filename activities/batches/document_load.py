@@ -210,7 +210,7 @@ def _document(order: StepOrder) -> DocumentProcessed:
 
 
 def _wrong(order: StepOrder) -> Refused:
-    return Refused(f"{order.step} is no step of {order.event.event_type}")
+    return Refused(f"{order.step} is not a step of {order.event.event_type}")
 
 
 def _source(order: StepOrder) -> BlobRef:

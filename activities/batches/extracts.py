@@ -51,8 +51,8 @@ class ExtractRecord(Contract):
 def folder_of(event: DocumentProcessed) -> str:
     """Where the blobs go that are made of a document.
 
-    An id that is no plain name is replaced by its hash: blob stores and file systems do not agree
-    about what else may be a name.
+    An id that is not a plain name is replaced by its hash: blob stores and file systems do not
+    agree about what else may be a name.
     """
     name = event.document_id
     if not _PLAIN.fullmatch(name):

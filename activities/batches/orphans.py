@@ -48,7 +48,7 @@ class BatchOrphans:
         """Name batches of which something exists and no run is open; changes nothing.
 
         Whatever was made a moment ago is left alone, and so is a batch of which anything carries
-        another owner's tag: names alone are no proof. A dead-letter queue that is alone and not
+        another owner's tag: names alone are not proof. A dead-letter queue that is alone and not
         empty was kept on purpose.
 
         Returns:
@@ -94,7 +94,7 @@ class BatchOrphans:
             return False
         if strange := [found for found in made if is_strange(found)]:
             activity.logger.warning(
-                "%s is not swept: %s is called like ours but not tagged as %s",
+                "%s is not swept: %s has one of our names but is not tagged as %s",
                 *(key, ", ".join(f"{each.resource} {each.name}" for each in strange)),
                 key.workflow_id,
             )

@@ -74,7 +74,7 @@ class BatchValidation:
         set them `in-complete`.
 
         Returns:
-            `CONTINUE`, and the batch is in `processing`; or why not, and when to ask again. A
+            `CONTINUE`, and the batch is in `processing`; or why not, and when to ask again. An
             unavailable database is an answer too: the run shows it and asks again.
 
         Raises:

@@ -98,7 +98,7 @@ class ScheduleImports:
         """
         message = work.message
         if not isinstance(message, ScheduleExtractionMessage):
-            raise Refused(f"{message.document_type} is no schedule extraction")
+            raise Refused(f"{message.document_type} is not a schedule extraction")
         key = TaskKey(message.project_id, message.task_id)
         async with (
             Heartbeater() as heart,
@@ -137,7 +137,7 @@ class ScheduleImports:
         """Apply a bulk operation to activities; doing it twice changes nothing more."""
         message = work.message
         if not isinstance(message, BulkMessage):
-            raise Refused(f"{message.document_type} is no bulk operation on activities")
+            raise Refused(f"{message.document_type} is not a bulk operation on activities")
         async with Heartbeater():
             counts = await self._store.change_activities(message)
         return HandlerOutcome(counts=counts, note=_changed(counts))

@@ -1,4 +1,4 @@
-"""Removes what is kept no longer."""
+"""Removes what is no longer kept."""
 
 from datetime import timedelta
 from typing import Final

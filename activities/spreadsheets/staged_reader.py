@@ -30,7 +30,7 @@ class Plan:
         sheet_type: What they are.
         fields: Every field, for this organisation.
         columns: What each column means.
-        context: CliContext of the import.
+        context: Context of the import.
         book: The meaning of values.
     """
 

@@ -135,7 +135,7 @@ def aws(doing: str) -> Generator[None]:
 
 @contextmanager
 def settling(doing: str) -> Generator[None]:
-    """As `aws`, for what is done with a received message: one that is settled is no error."""
+    """As `aws`, for what is done with a received message: one that is settled is not an error."""
     try:
         with aws(doing):
             yield

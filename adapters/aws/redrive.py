@@ -66,7 +66,7 @@ class Redrive:
         redriven = await self._one_by_one(source, target)
         if expected and redriven == Redriven(moved=0):
             raise NotYet(
-                f"{expected} dead letters cannot be received: an attempt before this one has them",
+                f"{expected} dead letters cannot be received: an earlier attempt holds them",
                 MOVE_PAUSE,
             )
         return redriven

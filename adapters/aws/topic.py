@@ -169,7 +169,7 @@ class AwsTopic:
         try:
             has = await self._attributes(arn)
         except Denied:
-            # Gone since, or another account's: AWS has the last word.
+            # Gone since, or another account's: AWS decides.
             return False
         return bool(json.loads(has.get("FilterPolicy") or "{}"))
 
@@ -231,7 +231,7 @@ def _arn(subscription: "SubscriptionTypeDef") -> str:
 
 
 def _queue_of(subscription: "SubscriptionTypeDef") -> str:
-    """The name of the queue that is subscribed; '' where it is none."""
+    """The name of the queue that is subscribed; '' where the subscriber is not a queue."""
     if subscription.get("Protocol") != "sqs":
         return ""
     return subscription.get("Endpoint", "").rpartition(":")[2]

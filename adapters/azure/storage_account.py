@@ -40,7 +40,7 @@ _EMULATOR_ENDPOINT: Final = f"http://127.0.0.1:10000/{EMULATOR_ACCOUNT}"
 
 @dataclass(frozen=True)
 class Answer:
-    """The error code of the service."""
+    """An answer of the service."""
 
     status: int
     headers: Mapping[str, str]
@@ -89,7 +89,7 @@ class StorageAccount:
             suffix = fields.get("endpointsuffix", "core.windows.net")
             endpoint = f"{scheme}://{name}.blob.{suffix}"
         if urlsplit(endpoint).scheme not in ("http", "https"):
-            raise ValueError("the storage connection string's BlobEndpoint is no http(s) URL")
+            raise ValueError("the storage connection string's BlobEndpoint is not an http(s) URL")
         return cls(name, endpoint, key, sas)
 
     def url(self, path: str) -> str:
@@ -172,4 +172,4 @@ def _check_key(key: str | None) -> None:
     try:
         base64.b64decode(key or "", validate=True)
     except binascii.Error as error:
-        raise ValueError("the storage connection string's AccountKey is no base64") from error
+        raise ValueError("the storage connection string's AccountKey is not base64") from error

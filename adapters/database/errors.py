@@ -57,7 +57,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _is_outage(error: BaseException) -> bool:
-    """What the driver's own exception, or the one behind SQLAlchemy's wrapper, reports."""
+    """Whether the driver's exception, or the one that it wraps, reports a passing failure."""
     if isinstance(error, sqlite3.Error):
         code: int | None = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _PASSING_SQLITE
@@ -67,7 +67,7 @@ def _is_outage(error: BaseException) -> bool:
     cause = error.__cause__
     if cause is not None:
         return _is_outage(cause)
-    # Without a state the driver speaks of itself: its connection was closed under it.
+    # Without a state the error is the driver's own: its connection was closed under it.
     return isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
 
 

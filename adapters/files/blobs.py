@@ -85,7 +85,7 @@ class FolderBlobs:
         try:
             path = self._folder / _NAME.validate_python(name)
         except ValidationError as error:
-            raise PortError(f"{name!r} is no blob name: {error.errors()[0]['msg']}") from error
+            raise PortError(f"{name!r} is not a blob name: {error.errors()[0]['msg']}") from error
         if path.parent.resolve() != path.parent or path.is_symlink():
             raise PortError(f"blob {name!r} leads through a symbolic link, which is not followed")
         return path

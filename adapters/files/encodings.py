@@ -32,7 +32,7 @@ def find_encoding(path: Path) -> str | None:
 
     Returns:
         Name of an encoding; cp1252 where nothing speaks for another. None: the file holds NUL
-        characters and is no text in UTF-16 either.
+        characters and is not text in UTF-16 either.
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE)

@@ -1,7 +1,7 @@
 """What a file is, by its structure; names and extensions prove nothing.
 
-The one place where formats are detected. Which of them are read, and how others are
-others, is up to the readers of tables, texts and schedules.
+The one place where formats are detected. The readers of tables, texts and schedules decide
+which of them they read, and how they refuse the others.
 """
 
 from enum import Enum

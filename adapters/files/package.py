@@ -119,7 +119,7 @@ def open_package(path: Path, what: str = "workbook") -> Generator[Package]:
         what: What people call it.
 
     Raises:
-        UnreadableDocument: It is no complete zip file, or a hostile one.
+        UnreadableDocument: It is not a complete zip file, or a hostile one.
     """
     with path.open("rb") as file:
         _check_directory(file, what)

@@ -42,7 +42,7 @@ def start(module: str, *arguments: str, talks: bool = False) -> subprocess.Popen
 
 
 def stop(child: subprocess.Popen[bytes]) -> None:
-    """End a process, whatever it is doing; one that has ended already is no error."""
+    """End a process, whatever it is doing; one that has ended already is not an error."""
     if child.poll() is None:
         # Not waited for yet, so its number cannot be another's.
         if child.stdin is None:

@@ -41,7 +41,7 @@ class XmlStream:
         """Parse some more.
 
         Raises:
-            UnreadableDocument: It is no well-formed XML, or hostile.
+            UnreadableDocument: It is not well-formed XML, or hostile.
         """
         self.fed += len(data)
         try:

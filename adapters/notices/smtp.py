@@ -56,7 +56,7 @@ class MailServer:
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise ValueError("holds a port that is none; write smtps://host:465") from None
+            raise ValueError("has an invalid port; write smtps://host:465") from None
         if parts.scheme not in _PORTS or not parts.hostname or port == 0:
             raise ValueError(
                 "must be smtps://host, smtp+starttls://host or smtp://host, "
@@ -75,10 +75,10 @@ def check_address(address: str) -> str:
     """A mail address, when it is one.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not one.
     """
     if len(address) > ADDRESS_CHARACTERS or not _ADDRESS.fullmatch(address):
-        raise ValueError(f"{address!r} is no mail address")
+        raise ValueError(f"{address!r} is not a mail address")
     return address
 
 

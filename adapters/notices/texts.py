@@ -17,7 +17,7 @@ _WHY: Final[Mapping[str, str]] = {
     "responsible for it, or because reminders to others had no answer.",
     "abandoned": "This import waited for an answer for as long as it may, and was cancelled. "
     "Upload the file again to start over.",
-    "parked": "A step of this import failed. Remove the cause, then retry the step. again.",
+    "parked": "A step of this import failed. Remove the cause, then retry the step.",
 }
 _SUBJECT_CHARACTERS: Final = 150
 

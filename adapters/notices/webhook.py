@@ -41,7 +41,7 @@ def check_webhook_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable or not url.isprintable() or " " in url:
-        raise ValueError("is no URL that can be posted to; write https://host/path")
+        raise ValueError("is not a URL that can be posted to; write https://host/path")
     return url
 
 

@@ -1,7 +1,7 @@
 """What batches ask of a cloud, of Temporal and of their tables.
 
 Every `ensure`, `set`, `allow` and `attach` may be called again and finds its work done or half
-done; every delete returns whether there was anything, and a resource that is gone is no error.
+done; every delete returns whether there was anything, and a resource that is gone is not an error.
 """
 
 from collections.abc import AsyncIterator, Sequence

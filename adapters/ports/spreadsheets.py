@@ -156,7 +156,7 @@ class SpreadsheetStore(Protocol):
     async def begin_undo(self, order: UndoOrder) -> str | None:
         """Mark an import as being undone; None, or why it cannot be.
 
-        The order that was carried out already is no reason: its attempt did not learn of it.
+        An order that was carried out already is not refused: its attempt may have died since.
         """
         ...
 

@@ -31,7 +31,7 @@ class Timings(WireContract):
     max_redrives: Annotated[int, Field(ge=0, le=20)] = 2
     """Passes over the dead letters; the last one is final."""
     grace: Seconds = 15 * 60
-    """How long a lock without a function is believed."""
+    """How long a lock without a function is respected."""
     stuck_after: Seconds = 6 * 3600
     """How long a batch may hold up its case without being in `processing`."""
     delivery: Seconds = 15 * 60

@@ -247,7 +247,7 @@ class Validate(Contract):
     key: BatchKey
     purpose: Purpose
     grace: int
-    """Seconds that a lock without a function is believed."""
+    """Seconds that a lock without a function is respected."""
 
 
 class Validation(Contract):

@@ -25,7 +25,7 @@ def of_status(key: BatchKey, status: LoaderStatus, purpose: Purpose) -> Validati
     """The first question: is there anything left to do?
 
     Returns:
-        Why the batch is left alone; None: ask on.
+        Why the batch is left alone; None: the next question decides.
     """
     if status is LoaderStatus.CANCELLED:
         return Validation(
@@ -46,7 +46,7 @@ def of_infrastructure(key: BatchKey, status: LoaderStatus, exists: bool) -> Vali
     given up before anything was built.
 
     Returns:
-        Why the batch is left alone; None: ask on.
+        Why the batch is left alone; None: the next question decides.
     """
     if not exists:
         return None
@@ -90,7 +90,7 @@ def of_neighbours(
     Args:
         neighbours: All others of the case in `processing`.
         now: UTC.
-        grace: How long a lock without infrastructure is believed.
+        grace: How long a lock without infrastructure is respected.
 
     Returns:
         What blocks the batch, and until when at least; None: all that are left are orphans.

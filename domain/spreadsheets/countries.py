@@ -21,7 +21,7 @@ SUD 729 SUI 756 TAN 834 TGA 776 TOG 768 TPE 158 TRI 780 UAE 784 URU 858 VAN 548 
 ZAM 894 ZIM 716
 """,
 )
-"""Codes of the International Olympic Committee that are no ISO codes, with the ISO number.
+"""Codes of the International Olympic Committee that are not ISO codes, with the ISO number.
 
 BRN is left out: it is Bahrain to the committee and Brunei to ISO, and ISO goes first.
 """

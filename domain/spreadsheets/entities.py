@@ -82,7 +82,7 @@ class EntityIndex:
         found = self._literal.get(value.strip().casefold()) or self._names.get(key)
         if found is not None:
             return Likeness(found, EXACT)
-        # A word that is one row's name is no other row's spelling, nor part of its name.
+        # The name of one row is not a spelling of another, nor part of its name.
         if key in self._names:
             return None
         found = self._spellings.get(key)

@@ -51,7 +51,7 @@ class ValidatedRows:
 
 
 class _Checked:
-    """Rows as far as they are judged."""
+    """Rows as far as they are checked."""
 
     def __init__(self, source: Sequence[SourceRow]) -> None:
         self.source = source
@@ -61,7 +61,7 @@ class _Checked:
         self.waiting: set[int] = set()
         """Rows with a value without a known meaning."""
         self.unclear: set[tuple[int, str]] = set()
-        """Cells that a row rule cannot judge."""
+        """Cells that a row rule cannot check."""
 
     @property
     def rows(self) -> SheetRows:
@@ -87,7 +87,7 @@ class RowValidator:
         sheet_type: What the rows are.
         fields: Every field, as `SheetType.fields_for` gives them.
         columns: What each column means.
-        context: CliContext of the import.
+        context: Context of the import.
         book: The meaning of values.
         seen: Keys of the file so far; None: they were looked at in an earlier round.
         head: The first rows of the file, which settle how numbers and dates are written.
@@ -197,7 +197,7 @@ class RowValidator:
                 checked.problems[i].append(problem)
 
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: _Checked) -> None:
-        """A row that holds something in other columns only is no error."""
+        """A row that holds something in other columns only is not an error."""
         demanding = any(each.required for each in self._mapped.values())
         for i in list(checked.problems) if demanding else range(len(checked.source)):
             if not any(_filled(column[i]) for column in cells.values()):

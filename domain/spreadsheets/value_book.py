@@ -20,7 +20,7 @@ OPEN_KEPT: Final = 100_000
 
 
 class NoEntity(Enum):
-    """Meanings that are no row of another table."""
+    """Meanings that are not rows of another table."""
 
     IGNORED = "ignored"
     """The cell counts as blank."""

@@ -225,7 +225,7 @@ def _date(field: FieldSpec, cell: Cell, notation: Notation | None) -> date:
 def _choice(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
     value = field.choice_of.get(normalise(cell_text(cell)))
     if value is None:
-        raise Unreadable(f"is none of {', '.join(field.choices)}")
+        raise Unreadable(f"is not one of {', '.join(field.choices)}")
     return value
 
 

@@ -27,7 +27,7 @@ def normalise(text: str) -> str:
     """
     if text.isascii():
         return _NOT_WORD.sub(" ", text.casefold()).strip()
-    # Once before folding, for letters in other dress, and once after it, for what folding makes.
+    # Once before folding, for compatibility characters, and once after it, for what folding makes.
     folded = unicodedata.normalize("NFKD", text).casefold()
     decomposed = unicodedata.normalize("NFKD", folded)
     bare = "".join(mark for mark in decomposed if not unicodedata.combining(mark))

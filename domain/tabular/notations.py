@@ -89,7 +89,7 @@ def number_notations(text: str) -> list[Notation]:
 
 
 def number_readings(text: str) -> dict[Notation, Decimal]:
-    """Every way to read a number that a text allows; empty when it is none."""
+    """Every way to read a number that a text allows; empty when it is not one."""
     readings: dict[Notation, Decimal] = {}
     for notation in number_notations(text):
         _, mark, group = _NUMBERS[notation]
@@ -106,7 +106,7 @@ def read_number(text: str, notation: Notation | None) -> Decimal:
         notation: How its column writes numbers; None when that is open.
 
     Raises:
-        Unreadable: It is no number, or open to two readings.
+        Unreadable: It is not a number, or open to two readings.
     """
     if _PLAIN_NUMBER.fullmatch(text):
         return Decimal(text)
@@ -118,7 +118,7 @@ def read_number(text: str, notation: Notation | None) -> Decimal:
 
 
 def date_readings(text: str) -> dict[Notation, date]:
-    """Every way to read a date that a text allows; empty when it is none."""
+    """Every way to read a date that a text allows; empty when it is not one."""
     text = _MIDNIGHT.sub("", text)
     if parts := _YEAR_FIRST.fullmatch(text):
         return _dates({None: (parts[1], parts[3], parts[4])})
@@ -140,7 +140,7 @@ def read_date(text: str, notation: Notation | None) -> date:
         notation: Order of day and month in its column; None when that is open.
 
     Raises:
-        Unreadable: It is no date, or open to two readings.
+        Unreadable: It is not a date, or open to two readings.
     """
     return _choose(
         date_readings(text), notation, "is not a date; write it as 2025-03-04", "write 2025-03-04"

@@ -1,4 +1,4 @@
-"""Cells as people and databases can bear them, whatever stands in the file."""
+"""Cells in a form that people and databases can handle, whatever the file holds."""
 
 import math
 import re

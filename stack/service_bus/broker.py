@@ -214,7 +214,7 @@ class MessageQueue:
         self._fail(self._locked(token))
 
     def release(self, token: uuid.UUID) -> None:
-        """Give an unprocessed message back; this is no failed delivery.
+        """Give an unprocessed message back; this is not a failed delivery.
 
         Raises:
             LockLost: The lock is gone.

@@ -195,7 +195,7 @@ def decode(data: bytes, offset: int = 0) -> tuple[Value, int]:
         The value, and the offset of the byte behind it.
 
     Raises:
-        CodecError: The bytes are no AMQP value.
+        CodecError: The bytes are not an AMQP value.
     """
     return _read(data, offset, 0)
 
@@ -214,7 +214,7 @@ def _read(data: bytes, offset: int, depth: int) -> tuple[Value, int]:
         return Described(descriptor, value), offset
     reader = _READERS.get(constructor)
     if reader is None:
-        raise CodecError(f"0x{constructor:02x} is no AMQP constructor")
+        raise CodecError(f"0x{constructor:02x} is not an AMQP constructor")
     return reader(data, offset, depth)
 
 

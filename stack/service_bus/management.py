@@ -152,7 +152,7 @@ def _settle(queue: MessageQueue, body: _Body) -> _Body:
     status = _one(body, "disposition-status", str)
     settle = settlements.get(status)
     if settle is None:
-        raise BadRequest(f"{status} is no disposition: use one of {', '.join(settlements)}.")
+        raise BadRequest(f"{status} is not a disposition: use one of {', '.join(settlements)}.")
     for token in _several(body, "lock-tokens", UUID):
         settle(token)
     return {}

@@ -108,7 +108,7 @@ def parse(data: bytes) -> Content:
     """Take an encoded message apart.
 
     Raises:
-        CodecError: The bytes are no AMQP message.
+        CodecError: The bytes are not an AMQP message.
     """
     head: dict[int, tuple[bytes, Value]] = {}
     body: list[bytes] = []
@@ -151,7 +151,7 @@ def read_request(data: bytes) -> tuple[Value, dict[str, Value], Value]:
         Message id, application properties, and the value of the body.
 
     Raises:
-        CodecError: The bytes are no AMQP message with such a body.
+        CodecError: The bytes are not an AMQP message with such a body.
     """
     found = {code: value for code, _, value in _sections(data)}
     properties = found.get(_PROPERTIES)

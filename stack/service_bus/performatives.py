@@ -280,14 +280,14 @@ def decode_performative(data: bytes) -> tuple[Performative, bytes]:
         The performative, and the bytes behind it (the payload of a transfer).
 
     Raises:
-        CodecError: The bytes are no performative, or a field is missing or of a wrong type.
+        CodecError: The bytes are not a performative, or a field is missing or of a wrong type.
     """
     described, end = decode(data)
     if not isinstance(described, Described) or not isinstance(described.value, list):
         raise CodecError("a frame must hold a described list")
     kind = _BY_CODE.get(described.descriptor) if type(described.descriptor) is ULong else None
     if kind is None:
-        raise CodecError(f"{described.descriptor!r} is no performative")
+        raise CodecError(f"{described.descriptor!r} is not a performative")
     return _checked(kind, cast(list[Value], described.value)), data[end:]
 
 

@@ -16,7 +16,7 @@ def apply_outcome(queue: MessageQueue, token: uuid.UUID, state: Described) -> No
 
     Raises:
         BrokerError: The lock is gone, or the queue cannot do this.
-        CodecError: This is no outcome.
+        CodecError: This is not an outcome.
     """
     if state.descriptor == ACCEPTED:
         queue.complete(token)

@@ -208,13 +208,13 @@ async def test_of_concurrent_writers_one_wins(blobs: Blobs) -> None:
 
 class TestFolder:
     @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a\\b"])
-    async def test_no_name_leads_out(self, tmp_path: Path, name: str) -> None:
+    async def test_no_name_leaves_the_folder(self, tmp_path: Path, name: str) -> None:
         blobs = FolderBlobs(tmp_path / "container")
-        with pytest.raises(PortError, match="no blob name"):
+        with pytest.raises(PortError, match="not a blob name"):
             await blobs.upload(make_file(tmp_path, SMALL), name)
-        with pytest.raises(PortError, match="no blob name"):
+        with pytest.raises(PortError, match="not a blob name"):
             await blobs.download(name, tmp_path / "target")
-        with pytest.raises(PortError, match="no blob name"):
+        with pytest.raises(PortError, match="not a blob name"):
             await blobs.delete(name)
 
     async def test_links_are_not_followed(self, tmp_path: Path) -> None:
@@ -346,9 +346,9 @@ def test_connection_strings(text: str, endpoint: str) -> None:
     [
         ("", "no AccountKey"),
         ("nonsense", "name=value"),
-        ("AccountName=a;AccountKey=top secret", "no base64"),
+        ("AccountName=a;AccountKey=top secret", "not base64"),
         ("AccountKey=a2V5", "no AccountName"),
-        ("AccountName=a;AccountKey=a2V5;BlobEndpoint=ftp://x", "no http"),
+        ("AccountName=a;AccountKey=a2V5;BlobEndpoint=ftp://x", "not an http"),
     ],
 )
 def test_malformed_connection_strings(text: str, reason: str) -> None:

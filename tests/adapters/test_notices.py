@@ -129,7 +129,7 @@ async def test_a_silent_or_missing_webhook_is_a_transient_failure(receiver: Rece
     ],
 )
 def test_a_url_that_nothing_can_be_posted_to(url: str) -> None:
-    with pytest.raises(ValueError, match="is no URL that can be posted to") as failure:
+    with pytest.raises(ValueError, match="is not a URL that can be posted to") as failure:
         check_webhook_url(url)
     assert "hidden" not in str(failure.value)
 

@@ -313,7 +313,7 @@ async def test_a_renewed_lock_outlives_its_time(clients: EmulatorClients) -> Non
         first_end = manual.locked_until_utc
         assert first_end is not None
         renewer.register(receiver, automatic, max_lock_renewal_duration=30)
-        # Nobody gets either message until after the first end of their locks.
+        # No receiver gets either message until after the first end of their locks.
         assert await receiver.receive_messages(1, max_wait_time=2) == []
         assert await receiver.renew_message_lock(manual) > first_end
         assert await receiver.receive_messages(1, max_wait_time=2.5) == []

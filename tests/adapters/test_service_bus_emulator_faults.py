@@ -244,7 +244,7 @@ async def converse(emulator: ServiceBusEmulator, data: bytes) -> bytes:
         ),
     ],
 )
-async def test_a_peer_can_only_hurt_itself(
+async def test_an_invalid_peer_affects_only_its_own_connection(
     clients: EmulatorClients, data: bytes, answer: bytes
 ) -> None:
     assert answer in await converse(clients.emulator, data)

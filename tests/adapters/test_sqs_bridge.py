@@ -1,4 +1,4 @@
-"""The SQS bridge against two servers that speak as SQS does: nothing is lost, nobody waits."""
+"""The SQS bridge against two servers that speak SQS: nothing is lost, no key waits for another."""
 
 import asyncio
 import time

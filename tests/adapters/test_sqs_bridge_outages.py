@@ -1,4 +1,4 @@
-"""The SQS bridge when something takes long, is away, stops or dies: nothing is lost."""
+"""The SQS bridge when something is slow or unavailable, stops or dies: nothing is lost."""
 
 import asyncio
 import time

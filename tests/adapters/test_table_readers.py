@@ -1,4 +1,4 @@
-"""Tables of every format through the one door `open_table`."""
+"""Tables of every format through `open_table`."""
 
 import zipfile
 from datetime import date, datetime

@@ -17,8 +17,8 @@ from domain.tabular.rows import Cell, RejectedRow
 
 def rejected(line: int, *cells: Cell) -> RejectedRow:
     problems = (
-        Problem(line=line, column="qty", value="x", reason="is no number"),
-        Problem(line=line, reason="the code is there twice"),
+        Problem(line=line, column="qty", value="x", reason="is not a number"),
+        Problem(line=line, reason="the code appears twice"),
     )
     return RejectedRow(line, cells, problems)
 
@@ -48,7 +48,7 @@ def test_rows_are_read_back_unchanged(tmp_path: Path) -> None:
     expected[VALUES.index(10**17 + 1)] = "100000000000000001"
     expected[VALUES.index(date(1899, 12, 31))] = "1899-12-31"
     expected[VALUES.index(datetime(1900, 1, 5, 12))] = "1900-01-05 12:00:00"
-    wrong = "qty: is no number; the code is there twice"
+    wrong = "qty: is not a number; the code appears twice"
     rows = read(path)
     assert rows[0] == [WHAT_IS_WRONG, *header]
     assert rows[1] == [wrong, *expected]
@@ -112,17 +112,17 @@ def problem(column: str | None, reason: str) -> Problem:
 def test_a_problem_is_a_comment_on_its_cell(tmp_path: Path) -> None:
     path = tmp_path / "report.xlsx"
     problems = (
-        problem("qty", "is no number"),
+        problem("qty", "is not a number"),
         problem("qty", '=HYPERLINK("http://x") & <b>\x01 is no unit'),
         problem("colour", "is not known"),
-        problem(None, "is there twice"),
+        problem(None, "appears twice"),
     )
     XlsxReportWriter().write(
         path, ["code", "qty", "qty"], iter([RejectedRow(2, ["A"], problems)]), comments=True
     )
     shown = comments(path)
     assert list(shown) == ["C2"]
-    assert shown["C2"].startswith('is no number; =HYPERLINK("http://x") & <b>')
+    assert shown["C2"].startswith('is not a number; =HYPERLINK("http://x") & <b>')
     assert read(path)[1][1:] == ["A"]
     XlsxReportWriter().write(path, ["qty"], iter([RejectedRow(2, ["A"], problems)]))
     assert comments(path) == {}

@@ -27,7 +27,7 @@ class Calls:
         self._calls, self._last = folder / CALLS, folder / LAST
 
     def listen(self, clients: AwsClients) -> None:
-        """Hear of every answer of AWS, before anybody else does."""
+        """Note every answer of AWS, before the caller gets it."""
         for client in (clients.sqs, clients.sns, clients.lambda_, clients.iam):
             client.meta.events.register("after-call", self._answered)
 

@@ -39,7 +39,7 @@ Footprint = tuple[tuple[Any, ...], ...]
 async def until(
     condition: Callable[[], Awaitable[bool]], what: str, within: float = 60, every: float = 0.02
 ) -> None:
-    """Wait for a condition; a database that is away says nothing about it.
+    """Wait for a condition; an unavailable database proves nothing about it.
 
     Raises:
         AssertionError: It does not come true within so many seconds.
@@ -115,7 +115,7 @@ class System:
     Attributes:
         folder: Where everything durable and the logs are.
         settings: What points docflow at it all.
-        temporal: Keeps its state in a file, so that a restart goes on with it.
+        temporal: Keeps its state in a file, so that a restart continues with it.
         docflow: Docflow's own processes, by the name of their log.
         resources: The same adapters, for looking at the outcome.
         queue: For sending.
@@ -182,7 +182,7 @@ class System:
                 *(tuple(row) for row in await connection.execute(marks)),
             )
 
-    async def work_goes_on(self, since: Footprint) -> None:
+    async def work_resumes(self, since: Footprint) -> None:
         """Wait until an import takes its next step."""
 
         async def moved() -> bool:

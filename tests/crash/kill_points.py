@@ -68,7 +68,7 @@ class KillPoint(ABC):
 
     @abstractmethod
     async def is_over(self) -> bool:
-        """Whether it has come to its end before anybody saw it at its goal."""
+        """Whether it has come to its end before it was seen at its goal."""
 
     async def is_reached(self) -> bool:
         """Whether there is anything to wait for."""

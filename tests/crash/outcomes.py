@@ -35,7 +35,7 @@ async def assert_as_undisturbed(
     for document in documents:
         expected, seen = await _task(calm, document), await _task(found, document)
         assert seen.state is ImportState.COMPLETED, f"{document.name}: {seen.state} {seen.reason}"
-        assert _told(seen) == _told(expected), f"{document.name}: {seen} {expected}"
+        assert _facts(seen) == _facts(expected), f"{document.name}: {seen} {expected}"
         counts = seen.counts
         assert (
             counts.created + counts.updated + counts.unchanged + counts.rejected == document.rows
@@ -79,7 +79,7 @@ async def _task(resources: Resources, document: Document) -> ImportTaskRow:
     return row
 
 
-def _told(row: ImportTaskRow) -> dict[str, Any]:
+def _facts(row: ImportTaskRow) -> dict[str, Any]:
     return {
         name: getattr(row, name)
         for name in (

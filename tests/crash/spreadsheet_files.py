@@ -91,7 +91,7 @@ class Sheet:
         return f"{CREATED if n % 7 == 0 else IGNORED if n % 11 == 0 else CHOSEN} {self.name}"
 
     def earlier(self) -> Iterator[ExistingPerson]:
-        """Who is there before the file: of twelve rows one is not news, three change somebody."""
+        """Who is there before the file: of twelve, one row is there already, three change."""
         for n in range(0, ROWS, 3):
             mail, is_same = self._mail(n), n % 12 == 0
             yield ExistingPerson(

@@ -159,7 +159,7 @@ class SpreadsheetLoad:
         )
         await asyncio.sleep(self.chance.uniform(0, _BREATH))
         await worker.kill()
-        # Nobody moves now: this is where it died.
+        # Nothing moves now: this is where it died.
         kill = Kill(
             kill_point.sheet.name,
             kill_point.phase,
@@ -231,7 +231,7 @@ class SpreadsheetLoad:
         await until(idle, f"{sheet.name} does nothing", within=120, every=0.1)
 
     async def _meanings(self, sheet: Sheet) -> CellDecisions:
-        """What a person says about the values that nobody knows."""
+        """A person's decisions about the unknown values."""
         senior = sheet.category_id(SENIOR)
         said: list[CellDecision] = []
         store = SqlSpreadsheetStore(self.installation.resources.database)

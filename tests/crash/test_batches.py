@@ -1,7 +1,7 @@
 """A worker that dies after any call to AWS leaves all resources of its batch, or none.
 
 Every call that provisioning and teardown make is enumerated from a calm run; the worker is killed
-after each of them, or in the small form after one in each installation, and another one goes on.
+after each of them, or in the small form after one in each installation, and another one resumes.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.asyncio(loop_scope="module")]
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.crash.dying_worker"])
 """Starting an interpreter for each of some sixty workers would take longer than all they do."""
-LANES = kills(5, 6)
+INSTALLATIONS = kills(5, 6)
 """Installations side by side: most of the time is spent waiting for a dead worker's heartbeat."""
 QUICK = Timings(settle=0, poll=1, hold=0)
 ONE_OF_EACH = Counter(
@@ -79,12 +79,12 @@ ONE_OF_EACH = Counter(
 
 
 Call = tuple[str, int]
-"""Name of a call, and the how manieth of that name it is."""
+"""Name of a call, and its place among the calls of that name, from 1."""
 
 
 @dataclass
-class Lane:
-    """One installation: Temporal and tables of its own, in a cloud that all lanes share."""
+class Installation:
+    """Temporal and tables of its own, in a cloud that all installations share."""
 
     name: str
     folder: Path
@@ -144,7 +144,7 @@ class Lane:
         handle = self.client.get_workflow_handle(key.workflow_id)
 
         async def loaded() -> bool:
-            # Nobody answers a query while the worker is dead.
+            # No query is answered while the worker is dead.
             seen = (await handle.describe()).typed_search_attributes
             assert not seen.get(attributes.NEEDS_ATTENTION), handle.id
             return seen.get(attributes.STATE) == Phase.ENDING
@@ -170,7 +170,7 @@ class Lane:
             return await handle.result()
 
     async def found(self) -> list[FoundResource]:
-        """Whatever exists of the lane's batches."""
+        """Whatever exists of its batches."""
         return [found async for found in self.sweeping.everything()]
 
 
@@ -185,7 +185,7 @@ async def _ended(worker: ForkServerProcess) -> None:
 
 
 @asynccontextmanager
-async def _lane(name: str, folder: Path, aws: AwsSettings) -> AsyncGenerator[Lane]:
+async def _installation(name: str, folder: Path, aws: AwsSettings) -> AsyncGenerator[Installation]:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
@@ -207,73 +207,79 @@ async def _lane(name: str, folder: Path, aws: AwsSettings) -> AsyncGenerator[Lan
         sweeping = BatchOrphans(
             cloud.queues, cloud.topic, cloud.functions, cloud.grants, cloud.runs, cloud.plan
         )
-        lane = Lane(name, folder, settings, client, SqlBatchStore(database), sweeping)
-        keeping = asyncio.create_task(lane.keep_working())
+        installation = Installation(
+            name, folder, settings, client, SqlBatchStore(database), sweeping
+        )
+        keeping = asyncio.create_task(installation.keep_working())
         try:
-            yield lane
+            yield installation
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def lanes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[list[Lane]]:
+async def installations(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[list[Installation]]:
     folder = tmp_path_factory.mktemp("batches")
     async with AsyncExitStack() as stack:
         aws = await stack.enter_async_context(ministack(folder))
         yield [
-            await stack.enter_async_context(_lane(f"lane{n}", folder / f"lane{n}", aws))
-            for n in range(LANES)
+            await stack.enter_async_context(_installation(f"chaos{n}", folder / f"chaos{n}", aws))
+            for n in range(INSTALLATIONS)
         ]
 
 
-async def _life(lane: Lane) -> None:
+async def _life(installation: Installation) -> None:
     """A batch from its start to its end."""
-    key = await lane.start_batch()
-    await lane.until_loaded(key)
-    assert Counter(found.resource for found in await lane.found()) == ONE_OF_EACH
-    await lane.end(key)
-    assert (await lane.result(key)).status is LoaderStatus.COMPLETE
-    assert await lane.found() == []
+    key = await installation.start_batch()
+    await installation.until_loaded(key)
+    assert Counter(found.resource for found in await installation.found()) == ONE_OF_EACH
+    await installation.end(key)
+    assert (await installation.result(key)).status is LoaderStatus.COMPLETE
+    assert await installation.found() == []
 
 
 async def test_a_worker_killed_after_any_call_leaves_all_or_nothing(
-    lanes: list[Lane], chance: random.Random
+    installations: list[Installation], chance: random.Random
 ) -> None:
-    lanes[0].kill_after(None)
-    await _life(lanes[0])
-    left = list(lanes[0].calls)
+    installations[0].kill_after(None)
+    await _life(installations[0])
+    left = list(installations[0].calls)
     assert len(left) >= 30
     if not CHAOS:
-        left = chance.sample([call for call in left if call[1] == 1], LANES)
+        left = chance.sample([call for call in left if call[1] == 1], INSTALLATIONS)
     survived: list[Call] = []
 
-    async def work(lane: Lane) -> None:
+    async def work(installation: Installation) -> None:
         while left:
-            call, deaths = left.pop(0), lane.deaths
-            lane.kill_after(call)
-            await _life(lane)
-            if lane.deaths == deaths:
+            call, deaths = left.pop(0), installation.deaths
+            installation.kill_after(call)
+            await _life(installation)
+            if installation.deaths == deaths:
                 survived.append(call)
 
-    await asyncio.gather(*map(work, lanes))
+    await asyncio.gather(*map(work, installations))
     # A wait asks once more or less; what is called at all has been called when it died.
     assert [call for call in survived if call[1] == 1] == []
     assert len(survived) <= 5
 
 
-async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(lanes: list[Lane]) -> None:
-    lane = lanes[-1]
-    lane.kill_after(None)
-    key = await lane.start_batch()
-    await lane.until_loaded(key)
-    await lane.client.get_workflow_handle(key.case_workflow_id).terminate()
-    await lane.client.get_workflow_handle(key.workflow_id).terminate()
-    assert Counter(found.resource for found in await lane.found()) == ONE_OF_EACH
-    swept = await lane.client.execute_workflow(
+async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(
+    installations: list[Installation],
+) -> None:
+    installation = installations[-1]
+    installation.kill_after(None)
+    key = await installation.start_batch()
+    await installation.until_loaded(key)
+    await installation.client.get_workflow_handle(key.case_workflow_id).terminate()
+    await installation.client.get_workflow_handle(key.workflow_id).terminate()
+    assert Counter(found.resource for found in await installation.found()) == ONE_OF_EACH
+    swept = await installation.client.execute_workflow(
         BatchSweeper.run, SweepOrder(grace=0), id="sweep", task_queue=TASK_QUEUE
     )
     assert swept == Swept(batches=1)
-    assert await lane.found() == []
-    view = await lane.store.get(key)
+    assert await installation.found() == []
+    view = await installation.store.get(key)
     assert view is not None and view.status is LoaderStatus.INCOMPLETE

@@ -79,7 +79,7 @@ async def test_a_database_that_crashes_loses_and_doubles_no_row(
         for number in range(RESTARTS):
             before = await system.footprint()
             await system.submit(documents[number::RESTARTS])
-            await system.work_goes_on(before)
+            await system.work_resumes(before)
             await asyncio.sleep(chance.uniform(0, 0.4))
             await asyncio.to_thread(postgres.crash)
             if number == RESTARTS - 1:

@@ -39,7 +39,7 @@ async def test_killed_workers_lose_and_double_no_row(
             documents += wave
             before = await system.footprint()
             await system.submit(wave)
-            await system.work_goes_on(before)
+            await system.work_resumes(before)
             await asyncio.sleep(chance.uniform(0, 0.6))
             await worker.kill()
             await worker.start()

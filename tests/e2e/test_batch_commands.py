@@ -17,7 +17,7 @@ from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
 from stack.temporal import TUNING, temporal_binary
-from tests.support.cli import Terminal, run_docflow_aside
+from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
 from workers.pipelines.batches import BATCHES
@@ -43,7 +43,7 @@ QUICK = {
 
 @dataclass(frozen=True)
 class Person(Terminal):
-    """Somebody at a terminal, and what they work on."""
+    """A person at a terminal, and what they work on."""
 
     pipeline = "batches"
 
@@ -118,13 +118,13 @@ async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     assert "event source mapping" in shown and "visible" in shown
 
     context = CliContext(terminal.environment)
-    by_id = await run_docflow_aside("show", "batch/1/4", context=context)
+    by_id = await run_docflow_in_thread("show", "batch/1/4", context=context)
     assert by_id.exit_code == 0 and "event source mapping" in by_id.stdout
-    case = await run_docflow_aside("show", "case/1", "--json", context=context)
+    case = await run_docflow_in_thread("show", "case/1", "--json", context=context)
     assert json.loads(case.stdout)["status"]["running"] == 4
-    listed = await run_docflow_aside("list", "--pipeline", "batches", "--json", context=context)
+    listed = await run_docflow_in_thread("list", "--pipeline", "batches", "--json", context=context)
     assert "batch/1/4" in {row["workflow_id"] for row in json.loads(listed.stdout)}
-    refused = await run_docflow_aside("retry", "batch/1/4", context=context)
+    refused = await run_docflow_in_thread("retry", "batch/1/4", context=context)
     assert refused.exit_code == 1 and "retry was refused" in refused.stderr
 
     await terminal.docflow("finish", "1", "4")
@@ -216,7 +216,7 @@ async def test_dead_letters_are_redriven_after_the_end(terminal: Person) -> None
     [
         (("show", "99", "1"), "there is no batch 1 of case 99; `docflow batches list`"),
         (("retry", "99", "1"), "there is no open run batch/99/1"),
-        (("expect", "99", "1", "0"), "0 is no batch"),
+        (("expect", "99", "1", "0"), "0 is not a batch"),
         (("resources", "99", "1"), "AWS_REGION"),
     ],
 )

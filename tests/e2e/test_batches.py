@@ -38,7 +38,7 @@ from stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
 from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.batches.installation import shuffled
 from tests.support.chaos import examples
-from tests.support.cli import run_docflow_aside
+from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
 from workers.connect import connect
@@ -74,7 +74,7 @@ class Site:
     async def docflow(self, *arguments: str) -> Any:
         """What `docflow batches ... --json` prints."""
         context = CliContext(self.stack.settings)
-        done = await run_docflow_aside("batches", *arguments, "--json", context=context)
+        done = await run_docflow_in_thread("batches", *arguments, "--json", context=context)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -94,8 +94,8 @@ class Site:
         await self.outside.send_event(JobFinished(case_id=key.case_id, batch_id=key.batch_id))
 
     async def status(self, key: BatchKey) -> BatchStatus | None:
-        """Where the run of a batch stands; None: nobody knows."""
-        shown = await run_docflow_aside(
+        """Where the run of a batch stands; None: not known."""
+        shown = await run_docflow_in_thread(
             *("batches", "show", str(key.case_id), str(key.batch_id), "--json"),
             context=CliContext(self.stack.settings),
         )

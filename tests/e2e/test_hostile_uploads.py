@@ -1,5 +1,5 @@
-"""Bombs and damaged files through the front door: each is refused or fails with its reason, and
-the processes that met it go on."""
+"""Bombs and damaged files as uploads: each is refused or fails with its reason, and
+the processes that received it keep working."""
 
 import asyncio
 import re
@@ -112,7 +112,7 @@ REFUSED: Mapping[str, tuple[bytes, int]] = {
 }
 
 
-async def test_hostile_files_fail_with_a_reason_and_harm_nobody(
+async def test_hostile_files_fail_with_a_reason_and_affect_nothing_else(
     installation: Installation, tmp_path: Path
 ) -> None:
     parts = (*installation.workers, *installation.gateways)
@@ -165,7 +165,7 @@ async def test_an_upload_without_a_length_is_refused_at_the_limit(
 
 
 def chunk(content: bytes) -> bytes:
-    """A part of a body whose length nobody told."""
+    """A part of a body of undeclared length."""
     return b"%x\r\n%s\r\n" % (len(content), content)
 
 

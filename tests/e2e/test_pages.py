@@ -19,7 +19,7 @@ HEADERS = ("First name", "Last name", "E-Mail", "Startgruppe")
 
 
 def registrations(site: PagesSetup, name: str, rows: int = 30) -> Path:
-    """People with a column that nobody knows, and two values that nobody knows."""
+    """People with an unknown column and two unknown values."""
     groups = ("Senior (18+)", "Ladies", "Oldies")
     return site.file(
         f"{name}.csv",

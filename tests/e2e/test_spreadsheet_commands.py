@@ -15,7 +15,7 @@ from adapters.files.documents import FileDocuments
 from contracts.spreadsheets import FINAL
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
-from tests.support.cli import Terminal, run_docflow_aside
+from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
 from workers.pipelines.spreadsheets import SPREADSHEETS
@@ -32,7 +32,7 @@ REGISTRATIONS = Path(__file__).parents[2] / "samples" / "registrations.xlsx"
 
 @dataclass(frozen=True)
 class Person(Terminal):
-    """Somebody at a terminal, and what they work on."""
+    """A person at a terminal, and what they work on."""
 
     pipeline = "spreadsheets"
 
@@ -125,13 +125,15 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
 
     context = CliContext(terminal.environment)
     again = tmp_path / "again.xlsx"
-    by_id = await run_docflow_aside("report", uuid, "--out", str(again), context=context)
+    by_id = await run_docflow_in_thread("report", uuid, "--out", str(again), context=context)
     assert by_id.exit_code == 0 and again.read_bytes() == report.read_bytes()
-    rows = await run_docflow_aside("list", "--pipeline", "spreadsheets", "--json", context=context)
+    rows = await run_docflow_in_thread(
+        "list", "--pipeline", "spreadsheets", "--json", context=context
+    )
     assert uuid in {row["uuid"] for row in json.loads(rows.stdout)}
-    shown = await run_docflow_aside("show", f"spreadsheet/{uuid}", "--json", context=context)
+    shown = await run_docflow_in_thread("show", f"spreadsheet/{uuid}", "--json", context=context)
     assert json.loads(shown.stdout)["import"]["uuid"] == uuid
-    over = await run_docflow_aside("cancel", uuid, context=context)
+    over = await run_docflow_in_thread("cancel", uuid, context=context)
     assert over.exit_code == 1 and "accepts no further answers" in over.stderr
 
     await terminal.docflow("undo", uuid)
@@ -173,7 +175,7 @@ async def test_a_reassigned_import_is_cancelled_by_the_new_person(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "nonsense"), "is no uuid of an import"),
+        (("show", "nonsense"), "is not the UUID of an import"),
         (("show", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"), "no such import"),
         (("columns", "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1", "--set", "x"), "write ID=FIELD"),
         (

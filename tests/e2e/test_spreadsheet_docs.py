@@ -38,7 +38,7 @@ async def fresh(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Inst
 async def test_the_api_by_example(fresh: Installation) -> None:
     begin, *rest = BY_HTTP.replace("http://127.0.0.1:8080", fresh.addresses[0]).split("\n\n")
     upload, *then = rest
-    # Whoever reads an answer before they go on gives docflow the time to look at the file.
+    # A person who reads an answer before they continue gives docflow the time to look at the file.
     look = (
         'until curl -s "$API/imports/$UUID" -H "Authorization: Bearer $TOKEN" '
         "| grep -q COLUMN_MAPPING; do :; done"

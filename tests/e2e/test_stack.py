@@ -97,7 +97,7 @@ async def test_the_token_it_prints_opens_the_gateway(stack: Stack) -> None:
         assert (await api.get("/sign-in")).status_code == 200
 
 
-async def test_a_killed_gateway_is_started_again_and_believes_the_same_token(stack: Stack) -> None:
+async def test_a_killed_gateway_is_started_again_and_accepts_the_same_token(stack: Stack) -> None:
     stack.child("gateway").kill()
     assert "the gateway ended with -9" in await stack.hear()
     headers = {"Authorization": f"Bearer {stack.said['token']}"}

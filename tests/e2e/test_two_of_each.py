@@ -86,7 +86,7 @@ async def test_one_key_at_both_gateways_is_one_import(installation: Installation
 
 
 def content() -> bytes:
-    """People who nobody has met yet."""
+    """People who are not in the database yet."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(HEADER)

@@ -81,7 +81,7 @@ async def test_a_reconnected_client_gets_what_is_new(stack: Stack) -> None:
         assert int(news["id"]) > int(first["id"])
         assert news["data"]["assignee"] == "ben"
 
-        # What happened while nobody was there is told at once.
+        # What happened while the client was disconnected is reported at once.
         async with anna.stream("GET", url, headers=seen) as stream:
             missed = await anext(events_of(stream))
         assert missed["data"]["assignee"] == "ben"

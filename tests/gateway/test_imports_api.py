@@ -290,7 +290,7 @@ async def test_types_name_their_fields(stack: Stack) -> None:
         assert category["aliases"]
 
 
-async def test_the_inbox_is_for_whom_it_may_concern(stack: Stack) -> None:
+async def test_the_inbox_shows_only_runs_of_the_caller(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COLUMN_MAPPING")
 

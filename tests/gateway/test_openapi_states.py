@@ -59,7 +59,7 @@ BAD: Final = ("Dora", "", "dora@example.org", "Senior (18+)")
 
 
 async def test_every_endpoint_in_every_state_answers_as_documented(stack: Stack) -> None:
-    # An event stream of an import that waits goes on for ever otherwise.
+    # An event stream of an import that waits would never end otherwise.
     gateway = stack.gateway(stopping=lambda: True)
     async with served(gateway) as address, stack.browser(token("tess"), address=address) as tess:
         document = (await tess.get("/openapi.json")).json()
@@ -133,7 +133,7 @@ async def _settled(stack: Stack, tess: httpx.AsyncClient) -> Sequence[str]:
 
 async def _waiting(tess: httpx.AsyncClient) -> Sequence[str]:
     """Imports that wait for a person, whatever that is going to be."""
-    # What somebody decides about a value once is remembered: nobody has seen this one.
+    # A decision about a value is remembered: this one has not been seen before.
     rows = (*GOOD, ("Cleo", "Diaz", "cleo@example.org", f"Kids {uuid4()}"))
     odd = sheet(HEADER, *rows)
     return [

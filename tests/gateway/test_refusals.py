@@ -55,7 +55,7 @@ async def test_unknown_addresses_and_methods(stack: Stack) -> None:
         ({"contextId": "seven"}, "contextId"),
         ({"contextId": "0"}, "contextId"),
         ({"contextId": "999999"}, "in your organisation"),
-        ({"organisationId": "2"}, "none of your organisations"),
+        ({"organisationId": "2"}, "not one of your organisations"),
         ({"autoStart": "maybe"}, "autoStart"),
         ({"autostart": "true"}, "autostart"),
         ({"headerLine": "0"}, "headerLine"),
@@ -274,7 +274,7 @@ async def test_unexpected_errors_reveal_nothing(
     assert "secret" not in problem(answer, 500, "internal")
 
 
-async def test_headers_that_keep_browsers_in_line(stack: Stack) -> None:
+async def test_responses_carry_security_headers(stack: Stack) -> None:
     async with stack.browser() as anna:
         for path in ("/api/imports", "/api/nothing", "/health/live", "/openapi.json"):
             headers = (await anna.get(path)).headers

@@ -1,4 +1,4 @@
-"""Which tokens are believed, and whose they are."""
+"""Which tokens are accepted, and whose they are."""
 
 import base64
 import hmac
@@ -26,7 +26,7 @@ URL = "https://login.example.org/keys"
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    """Claims that are believed; a change to None leaves one out."""
+    """Claims that are accepted; a change to None leaves one out."""
     now = int(time.time())
     good = {
         "iss": "docflow",
@@ -99,7 +99,7 @@ async def test_a_minted_token_identifies_its_owner() -> None:
         (signed(claims(roles=[1])), "roles"),
     ],
 )
-async def test_what_is_not_believed(token: str, reason: str) -> None:
+async def test_invalid_tokens_are_refused(token: str, reason: str) -> None:
     with pytest.raises(Unauthorised, match=reason) as refused:
         await Tokens(SHARED).identify(token)
     assert 'error="invalid_token"' in refused.value.challenge
@@ -291,8 +291,8 @@ def test_settings_have_sensible_defaults() -> None:
         ({"DOCFLOW_JWT_JWKS_URL": URL, "DOCFLOW_JWT_ALGORITHM": "HS256"}, "not 'HS256'"),
         ({**KEY, "DOCFLOW_UPLOAD_LIMIT_MB": "many"}, "DOCFLOW_UPLOAD_LIMIT_MB"),
         ({**KEY, "DOCFLOW_UPLOAD_LIMIT_MB": "0"}, "between 1 and"),
-        ({**KEY, "DOCFLOW_CORS_ORIGINS": "*"}, "is no origin"),
-        ({**KEY, "DOCFLOW_CORS_ORIGINS": "https://a.org/path"}, "is no origin"),
+        ({**KEY, "DOCFLOW_CORS_ORIGINS": "*"}, "is not an origin"),
+        ({**KEY, "DOCFLOW_CORS_ORIGINS": "https://a.org/path"}, "is not an origin"),
         ({**KEY, "DOCFLOW_PUBLIC_URL": "docflow"}, "DOCFLOW_PUBLIC_URL must be an address"),
     ],
 )

@@ -124,7 +124,7 @@ async def test_names_of_files_are_bare(sent: str, kept: str) -> None:
         (form(file(b"")), "empty"),
         (form(file(), file()), "one file"),
         (form(file(name="other")), "one file"),
-        (form(field("a", "1"), field("a", "2"), file()), "there twice"),
+        (form(field("a", "1"), field("a", "2"), file()), "appears twice"),
         (form(field("a", "x" * 5000), file()), "longer than"),
         (form(*(field(f"f{n}", "") for n in range(40)), file()), "more than 32"),
         (form(part("form-data", b"x"), file()), "no proper name"),

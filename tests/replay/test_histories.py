@@ -1,4 +1,4 @@
-"""Runs that are open somewhere must go on under today's code."""
+"""Runs that are open somewhere must continue under today's code."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The register of `parcels`: all that the house is told of a pipeline that tests add to it."""
+"""The register of `parcels`, a pipeline that exists only in tests."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""AWS for tests: MiniStack, moto, and AWS itself where somebody asks for it."""
+"""AWS for tests: MiniStack, moto, and AWS itself on request."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -29,7 +29,7 @@ class Cloud:
 
 
 def clouds() -> list[str]:
-    """Those that tests run against; AWS itself only where somebody asks for it."""
+    """Those that tests run against; AWS itself only on request."""
     wanted = os.environ.get("DOCFLOW_TEST_AWS") == "1"
     return ["ministack", "moto", *(["aws"] if wanted else [])]
 

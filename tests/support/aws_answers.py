@@ -35,7 +35,7 @@ class Answers:
         self._answers[operation].append((status, {"Error": {"Code": code, "Message": message}}))
 
     def lose(self, operation: str, error: Exception) -> None:
-        """Let the next call find nobody."""
+        """Let the next call get no answer."""
         self._answers[operation].append(error)
 
     def let_through(self, operation: str, times: int = 1) -> None:

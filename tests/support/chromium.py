@@ -58,7 +58,7 @@ def find_chromium(modules: Path = _MODULES) -> Chromium:
     named = os.environ.get("DOCFLOW_CHROMIUM")
     if named:
         if (program := shutil.which(named)) is None:
-            raise RuntimeError(f"DOCFLOW_CHROMIUM is {named}, which is no program: {_CURE}")
+            raise RuntimeError(f"DOCFLOW_CHROMIUM is {named}, which is not a program: {_CURE}")
         return Chromium(program, arguments=arguments)
     if found := next(filter(None, map(shutil.which, _PROGRAMS)), None):
         return Chromium(found, arguments=arguments)

@@ -58,7 +58,7 @@ def run_docflow(*arguments: str, context: CliContext | None = None) -> Result:
     return runner.invoke(app, arguments, obj=context, prog_name="docflow")
 
 
-async def run_docflow_aside(*arguments: str, context: CliContext | None = None) -> Result:
+async def run_docflow_in_thread(*arguments: str, context: CliContext | None = None) -> Result:
     """Run a command beside the event loop of a test that serves it.
 
     It changes stdout of the whole process until it ends, so its end is waited for even when the
@@ -81,7 +81,7 @@ class Terminal:
     async def try_docflow(self, *arguments: str) -> Result:
         """Run `docflow PIPELINE ...`."""
         context = CliContext(self.environment)
-        return await run_docflow_aside(self.pipeline, *arguments, context=context)
+        return await run_docflow_in_thread(self.pipeline, *arguments, context=context)
 
     async def docflow(self, *arguments: str) -> str:
         """Run a command that works."""
@@ -282,7 +282,7 @@ class FakeInstallation:
     listed: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What lists of other pipelines read, by pipeline."""
     runs: FakeRuns | None = field(default_factory=FakeRuns)
-    """None: Temporal is away."""
+    """None: Temporal is unavailable."""
 
     @asynccontextmanager
     async def _resources(

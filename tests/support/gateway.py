@@ -77,7 +77,7 @@ def sheet(*rows: Sequence[Any]) -> bytes:
 def token(
     subject: str = "anna", organisation: int = OURS, *roles: str, email: str | None = None
 ) -> str:
-    """A token that the gateway believes."""
+    """A token that the gateway accepts."""
     return mint_token(
         TOKENS,
         subject=subject,
@@ -107,7 +107,7 @@ class Stack:
         app: FastAPI | None = None,
         address: str | None = None,
     ) -> httpx.AsyncClient:
-        """Somebody who asks: an application directly, or a server at an address."""
+        """A client: of an application directly, or of a server at an address."""
         transport = None if address else httpx.ASGITransport(app or self.app)
         bearer = token() if bearer is None else bearer
         return httpx.AsyncClient(

@@ -49,7 +49,7 @@ class Installation:
     club: SampleClub
 
     def person(self, gateway: int = 0, subject: str = "ada") -> httpx.AsyncClient:
-        """Somebody of the club who asks one of the gateways."""
+        """A person of the club who uses one of the gateways."""
         token = mint_token(
             TokenSettings.read(self.settings),
             subject=subject,

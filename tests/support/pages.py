@@ -138,7 +138,7 @@ def people(name: str, number: int) -> Iterator[tuple[int, tuple[str, str, str]]]
 
 
 def _complaint(kind: str, text: str) -> Sequence[str]:
-    # A refused form is answered with 4xx and a gateway that is away with nothing at all: the
+    # A refused form is answered with 4xx and an unavailable gateway with nothing at all: the
     # browser notes both, and the page shows them.
     is_expected = text.startswith(("Failed to load resource", "htmx: htmx:error: Failed to fetch"))
     return [text] if kind == "error" and not is_expected else []

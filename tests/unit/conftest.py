@@ -21,7 +21,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def setup(migrated: Path, tmp_path: Path) -> AsyncGenerator[SpreadsheetSetup]:
-    """A club with an event, and nobody registered yet."""
+    """A club with an event, and no registrations yet."""
     path = tmp_path / "docflow.db"
     shutil.copy(migrated, path)
     async with open_spreadsheet_setup(f"sqlite:///{path}", tmp_path) as setup:

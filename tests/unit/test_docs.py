@@ -153,7 +153,7 @@ def test_times_of_a_batch_are_those_of_its_contract() -> None:
         assert read_timings({setting: "7"}).model_dump(by_alias=True) == {**defaults, name: 7}
 
 
-def test_what_the_temporal_cli_tells_batches_can_be_decoded() -> None:
+def test_what_the_temporal_cli_sends_to_batches_can_be_decoded() -> None:
     (block,) = [block for block in _blocks(BATCHES, "sh") if "temporal workflow" in block]
     told = re.findall(r"--name (\w+) +--input '(.+)'$", block.replace("\\\n", ""), re.MULTILINE)
     assert {name for name, _ in told} == {"retry", "skip", "fail", "take"}

@@ -52,7 +52,7 @@ def test_a_server_says_when_to_come_back() -> None:
     assert as_application_error(Throttled("slower"), 1).next_retry_delay is None
 
 
-def test_of_a_fault_of_ours_only_the_first_line_is_told() -> None:
+def test_only_the_first_line_of_an_unexpected_error_is_reported() -> None:
     failure = as_application_error(ValueError("no such column\n[SQL: SELECT secret]"), 1)
     assert failure.message == "unexpected ValueError: no such column"
 

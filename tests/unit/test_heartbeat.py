@@ -1,4 +1,4 @@
-"""Heartbeats carry the newest progress, and only where somebody listens."""
+"""Heartbeats carry the newest progress, and only where they are received."""
 
 import asyncio
 from datetime import timedelta
@@ -50,7 +50,7 @@ async def test_beats_at_half_the_timeout_with_the_newest_progress() -> None:
     assert (Progress(rows=1),) not in listener.beats
 
 
-async def test_until_the_first_progress_the_last_attempts_word_stands() -> None:
+async def test_until_the_first_progress_the_last_attempts_details_are_repeated() -> None:
     env = environment(
         heartbeat_timeout=timedelta(seconds=0.02), is_local=False, heartbeat_details=["before"]
     )
@@ -84,7 +84,7 @@ async def test_a_failure_takes_the_newest_progress_along() -> None:
         {"heartbeat_timeout": None, "is_local": False},
     ],
 )
-async def test_nobody_listens_to_a_local_activity(info: dict[str, Any]) -> None:
+async def test_a_local_activity_sends_no_heartbeat(info: dict[str, Any]) -> None:
     env = environment(**info)
     listener = Listener(env)
 
@@ -98,5 +98,5 @@ async def test_nobody_listens_to_a_local_activity(info: dict[str, Any]) -> None:
     assert listener.beats == []
 
 
-def test_a_wish_to_cancel_comes_back_with_a_heartbeat_within_a_second() -> None:
+def test_a_cancellation_is_delivered_with_a_heartbeat_within_a_second() -> None:
     assert LONGEST_PAUSE <= 1

@@ -55,7 +55,7 @@ def test_rules_between_settings_are_named_together_with_the_rest() -> None:
         NoticeSettings.read({"DOCFLOW_SMTP_URL": "smtps://mail", "DOCFLOW_ESCALATE_TO": "ops"})
     assert [problem.partition(";")[0] for problem in failure.value.problems] == [
         "missing setting: DOCFLOW_NOTIFY_FROM",
-        "DOCFLOW_ESCALATE_TO 'ops' is no mail address",
+        "DOCFLOW_ESCALATE_TO 'ops' is not a mail address",
     ]
 
 
@@ -175,7 +175,7 @@ def test_a_mistyped_name_is_named_with_the_nearest_one(caplog: pytest.LogCapture
     assert [(record.levelno, record.message) for record in caplog.records] == [
         (
             logging.WARNING,
-            "DOCFLOW_SCRACH is no setting and is ignored; did you mean DOCFLOW_SCRATCH?",
+            "DOCFLOW_SCRACH is not a setting and is ignored; did you mean DOCFLOW_SCRATCH?",
         )
     ]
 
@@ -187,7 +187,7 @@ def test_a_mistyped_name_is_named_before_what_is_missing(caplog: pytest.LogCaptu
     assert "did you mean DOCFLOW_BATCH_TOPIC_ARN?" in caplog.text
 
 
-def test_a_name_that_is_near_to_none_leads_to_the_reference() -> None:
+def test_an_unknown_name_without_a_near_one_refers_to_the_reference() -> None:
     (warning,) = unread_names({"DOCFLOW_QQQQQQQQQQQQQQQQQQQQ": "x"})
     assert warning.endswith("docs/reference/settings.md lists them")
 

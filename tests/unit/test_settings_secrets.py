@@ -91,7 +91,7 @@ def test_a_blank_variable_beside_a_file_counts_as_not_set(file: Path) -> None:
     [
         (b"", "DATABASE_URL has an empty file: write the secret into"),
         (b"\n", "DATABASE_URL has an empty file"),
-        (b"\xff\xfehidden", "DATABASE_URL cannot be read from its file .*no UTF-8"),
+        (b"\xff\xfehidden", "DATABASE_URL cannot be read from its file .*not UTF-8"),
         (b"mysql://hidden@db", "DATABASE_URL: database 'mysql' is not supported"),
     ],
 )

@@ -74,7 +74,7 @@ def test_npm_of_the_wheel_runs(program: Program, capfd: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("version", "has"), [(None, "node or npm is missing"), ("v20.9.0", "node here is 20.9.0")]
 )
-def test_a_missing_node_is_named_with_its_cure(
+def test_a_missing_node_is_named_with_its_remedy(
     program: Program, no_wheels: None, version: str | None, has: str
 ) -> None:
     if version is not None:
@@ -93,7 +93,7 @@ def test_node_and_package_ask_for_the_same_version() -> None:
     assert package["engines"]["node"] == f">={'.'.join(map(str, node.OLDEST))}"
 
 
-async def test_a_missing_azurite_is_named_with_its_cure(
+async def test_a_missing_azurite_is_named_with_its_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(azurite, "_PROGRAM", tmp_path / "azurite")
@@ -102,7 +102,7 @@ async def test_a_missing_azurite_is_named_with_its_cure(
             pass
 
 
-async def test_azurite_names_the_cure_of_a_missing_node(
+async def test_azurite_names_the_remedy_for_a_missing_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Program, no_wheels: None
 ) -> None:
     monkeypatch.setattr(azurite, "_PROGRAM", program("azurite", ""))
@@ -132,12 +132,12 @@ def test_a_named_browser_that_is_missing_is_refused(
     program("chromium", "exit 0")
     monkeypatch.setenv("DOCFLOW_CHROMIUM", "/opt/browser")
     with pytest.raises(
-        RuntimeError, match="DOCFLOW_CHROMIUM is /opt/browser, which is no program: install it"
+        RuntimeError, match="DOCFLOW_CHROMIUM is /opt/browser, which is not a program: install it"
     ):
         chromium.find_chromium()
 
 
-def test_a_missing_browser_is_named_with_its_cure(tmp_path: Path, program: Program) -> None:
+def test_a_missing_browser_is_named_with_its_remedy(tmp_path: Path, program: Program) -> None:
     with pytest.raises(RuntimeError) as caught:
         chromium.find_chromium(tmp_path)
     assert str(caught.value) == (
@@ -187,7 +187,7 @@ def test_a_server_runs_from_a_copy_where_its_user_cannot_enter_the_wheel(
     assert not seen[-1].exists()
 
 
-def test_a_missing_postgresql_is_named_with_its_cure(
+def test_a_missing_postgresql_is_named_with_its_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_wheels: None
 ) -> None:
     monkeypatch.setattr(postgres, "_works", lambda programs: False)

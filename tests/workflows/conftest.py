@@ -108,7 +108,7 @@ def run_worker(server: Server, worker_options: dict[str, Any]):
             task_queue=task_queue,
             workflows=workflows,
             activities=activities,
-            # A wish to cancel reaches an activity with the answer to a heartbeat.
+            # A request to cancel reaches an activity with the answer to a heartbeat.
             max_heartbeat_throttle_interval=timedelta(milliseconds=100),
             **worker_options,
             **options,

@@ -132,7 +132,9 @@ class LoaderFunction:
             queues = await self._open_queues()
             await queues.dead_letter(names, record.body, reason, record.message_id)
         except PortError as error:
-            logger.warning("message %r is no dead letter yet: %s", record.message_id, error)
+            logger.warning(
+                "message %r could not be dead-lettered yet: %s", record.message_id, error
+            )
             return False
         return True
 

@@ -334,7 +334,9 @@ class _Session(Generic[Received]):
             try:
                 done = await self._settle(item, partial(transport.dead_letter, message, verdict))
             except NotDeadLettered as error:
-                logger.warning("message %r is no dead letter yet: %s", message.message_id, error)
+                logger.warning(
+                    "message %r could not be dead-lettered yet: %s", message.message_id, error
+                )
                 return False
             self.totals = self.totals.plus(dead_lettered=done)
         else:
@@ -383,10 +385,14 @@ class _Session(Generic[Received]):
                 await self._transport.extend(item.message)
                 share = 0.5
             except LeaseLost as error:
-                logger.warning("message %r is lost: %s", item.message.message_id, error)
+                logger.warning(
+                    "the lease of message %r is lost: %s", item.message.message_id, error
+                )
                 return
             except TransportError as error:
-                logger.info("message %r is not extended: %s", item.message.message_id, error)
+                logger.info(
+                    "the lease of message %r is not extended: %s", item.message.message_id, error
+                )
                 share = 0.1
         self._schedule_extension(item, share)
 

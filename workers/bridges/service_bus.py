@@ -111,7 +111,7 @@ class LockedMessage:
             return body
         if self.native.body_type is AmqpMessageBodyType.DATA:
             return b"".join(body)
-        # A map or a sequence is no body that docflow reads; as text it is refused and recorded.
+        # A map or a sequence is not a body that docflow reads; as text it is refused and recorded.
         return str(body).encode("utf-8", errors="replace")
 
     @property
@@ -230,7 +230,7 @@ class ServiceBusTransport:
     @contextmanager
     def _settling(self, message: LockedMessage) -> Generator[ServiceBusReceiver]:
         if self.lease_seconds(message) <= 0:
-            raise LeaseLost("its lock has ended")
+            raise LeaseLost("its lock has expired")
         if self._receiver is None:
             raise TransportError(f"queue {self.name!r} is not open")
         try:

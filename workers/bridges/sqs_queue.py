@@ -68,7 +68,7 @@ class SqsQueue:
 
         Args:
             most: How many.
-            wait: Seconds until it is reasons that there is none.
+            wait: Seconds to wait for the first message.
             visibility_timeout: Seconds that they stay hidden from others.
         """
         async with self._polls:

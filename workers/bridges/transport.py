@@ -20,7 +20,7 @@ Settling
     `complete`, `abandon` and `dead_letter` have either happened when they return, or raise; each
     may be called again after a `TransportError`, and must not leave two dead letters then.
     Settlements of different messages may overlap, also with `receive`. Calls that concern one
-    message never do, so that a receipt which changes with every extension is no race.
+    message never do, so that a receipt which changes with every extension is not a race.
     `abandon` delivers the message again, after `delay` seconds where the queue can wait; where it
     cannot, a message that is given back may be overtaken, and no ordering key may be used.
 
@@ -29,7 +29,7 @@ Errors
     what to check; `LeaseLost` for a message that is another consumer's by now, or gone;
     `NotDeadLettered` when a message cannot be kept aside; plain `TransportError` for the rest.
 
-How queues fit that are no broker with leases and dead letters of its own: a storage queue keeps
+How queues without leases and dead letters of their own fit: a storage queue keeps
 the newest pop receipt on its delivery, and writes dead letters to a second queue before it deletes
 (`NotDeadLettered` when that fails). A log with partitions, such as an event hub, has no leases; it
 keeps what it delivered in order, moves a partition's checkpoint up to the first event that is not

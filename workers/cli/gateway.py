@@ -22,7 +22,7 @@ def gateway(
 ) -> None:
     """Serve the HTTP API, the mapping pages and the inbox until SIGTERM or Ctrl-C.
 
-    It keeps no state: run as many as you like behind a balancer. Tokens are believed as
+    It keeps no state: run as many as you like behind a balancer. Tokens are accepted as
     DOCFLOW_JWT_KEY or DOCFLOW_JWT_JWKS_URL determine.
 
     \b

@@ -155,7 +155,7 @@ def _row(run: ParkedRun) -> Mapping[str, Any]:
 
 def _show(checks: Sequence[Check], seen: Sequence[_Seen]) -> None:
     out = console()
-    parts = table("part", "is", "says")
+    parts = table("part", "state", "details")
     for check in checks:
         is_up = text("up", "green") if check.up else text("down", "bold red")
         parts.add_row(text(check.part), is_up, text(check.says))

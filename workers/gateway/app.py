@@ -38,7 +38,7 @@ def create_app(
 
     Args:
         service: What can be asked.
-        tokens: Who is believed.
+        tokens: Verifies the tokens of callers.
         settings: How it behaves.
         pages: Pages for people.
         stopping: Whether the process is about to end, so that open event streams do too.

@@ -148,7 +148,7 @@ class Pipeline:
     """Schedule id to what its workers keep Temporal in line with."""
     audience: Audience = Audience.OPERATORS
     verbs: str | None = None
-    """Entry point of its `RunVerbs`; None: what the register itself tells."""
+    """Entry point of its `RunVerbs`; None: what follows from the register itself."""
     show: str | None = None
     """Entry point of what `docflow show` does with its runs.
 

@@ -44,7 +44,7 @@ def text_of(raw: bytes, most: int) -> str:
     """
     if len(raw) > most:
         raise RefusedMessage(
-            MALFORMED_BODY, f"the body has {len(raw)} bytes; at most {most} are taken"
+            MALFORMED_BODY, f"the body has {len(raw)} bytes; at most {most} are accepted"
         )
     try:
         return raw.decode("utf-8-sig")
@@ -86,7 +86,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise RefusedMessage(MALFORMED_BODY, f"the field {shown(twice)} stands there twice")
+        raise RefusedMessage(MALFORMED_BODY, f"the field {shown(twice)} appears twice")
     return data
 
 
@@ -129,7 +129,7 @@ def kind_of(data: Mapping[str, Any], field: str, known: Sequence[str], unknown_r
     Args:
         data: The body.
         field: Names the kind.
-        known: Every kind that is taken.
+        known: Every kind that is accepted.
         unknown_reason: Why another one is refused.
 
     Raises:
@@ -141,8 +141,8 @@ def kind_of(data: Mapping[str, Any], field: str, known: Sequence[str], unknown_r
     listed = f"known are {', '.join(known)}"
     if kind is None:
         raise RefusedMessage(unknown_reason, f"{field} is missing; {listed}")
-    quoted = shown(kind) if isinstance(kind, str) else "that is no text"
-    raise RefusedMessage(unknown_reason, f"{field} {quoted} is not known; {listed}")
+    problem = f"{shown(kind)} is not known" if isinstance(kind, str) else "is not a string"
+    raise RefusedMessage(unknown_reason, f"{field} {problem}; {listed}")
 
 
 def shown(text: str) -> str:

@@ -10,7 +10,7 @@ ServiceError
   Gone                410  purged after its retention
   Conflict            412  the mappings were changed meanwhile
   TooLarge            413  more bytes than an upload may have
-  UnsupportedFile     415  no spreadsheet, or no form upload
+  UnsupportedFile     415  not a spreadsheet, or not a form upload
   Refused             422  cannot be carried out as it stands; the message says why
     InvalidRequest         an id, verb or corrected message that cannot be meant
   TooManyRequests     429  more uploads than one person may send in a minute

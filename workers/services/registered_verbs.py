@@ -48,7 +48,7 @@ class RegisteredVerbs:
     def _run(self, workflow_id: str) -> Run:
         found = self._register.recognise(workflow_id)
         if found is None:
-            raise NotFound(f"{workflow_id} is no run of {self.pipeline}")
+            raise NotFound(f"{workflow_id} is not a run of {self.pipeline}")
         return found
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:

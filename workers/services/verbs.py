@@ -86,7 +86,7 @@ class RunVerbs(Protocol):
         ...
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[str] | None:
-        """The workflow ids that a short form names; None: it is no short form of this pipeline."""
+        """The workflow ids that a short form names; None: it is not one of this pipeline."""
         ...
 
     def name(self, workflow_id: str) -> str:

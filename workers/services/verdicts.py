@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MALFORMED_BODY: Final = "MalformedBody"
-"""The body is no JSON object that docflow can read."""
+"""The body is not a JSON object that docflow can read."""
 UNKNOWN_DOCUMENT_TYPE: Final = "UnknownDocumentType"
 """`document_type` is missing, or names nothing that docflow imports."""
 UNKNOWN_EVENT_TYPE: Final = "UnknownEventType"

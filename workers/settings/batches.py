@@ -352,7 +352,7 @@ def read_aws(environment: Mapping[str, str]) -> AwsSettings:
     """Where AWS is.
 
     Raises:
-        SettingsError: There is no region, half a key, or an endpoint that is no address.
+        SettingsError: There is no region, half a key, or an endpoint that is not an address.
     """
     return CloudSettings.read(environment).aws
 

@@ -78,12 +78,12 @@ def unread_names(environment: Mapping[str, str]) -> Iterator[str]:
     known = ELSEWHERE.union(*(each.names for each in declared))
     for name in sorted(environment):
         if name.startswith(_PREFIX) and name not in known:
-            yield f"{name} is no setting and is ignored{_nearest(name, known)}"
+            yield f"{name} is not a setting and is ignored{_nearest(name, known)}"
     secrets = {each.name for each in declared if each.setting.secret}
     for file in _files(environment):
         name = file.upper()
         if name in known - secrets:
-            yield f"the file {file!r} in {SECRETS_DIR} is ignored: {name} is no secret, set it"
+            yield f"the file {file!r} in {SECRETS_DIR} is ignored: {name} is not a secret, set it"
         elif name.startswith(_PREFIX) and name not in secrets:
             yield f"the file {file!r} in {SECRETS_DIR} is ignored{_nearest(name, secrets)}"
 

@@ -32,7 +32,7 @@ def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
         parts = urlsplit(origin)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.path:
             raise WholeMessage(
-                f"DOCFLOW_CORS_ORIGINS: {origin!r} is no origin; write https://example.org, "
+                f"DOCFLOW_CORS_ORIGINS: {origin!r} is not an origin; write https://example.org, "
                 "separated by commas"
             )
     return origins

@@ -61,7 +61,7 @@ def _content(name: str, path: Path) -> str:
             f"{name} cannot be read from its file {str(path)!r}: {error.strerror}"
         ) from None
     except UnicodeDecodeError:
-        raise ValueError(f"{name} cannot be read from its file {str(path)!r}: no UTF-8") from None
+        raise ValueError(f"{name} cannot be read from its file {str(path)!r}: not UTF-8") from None
     if not text.strip():
         raise ValueError(f"{name} has an empty file: write the secret into {str(path)!r}")
     return text

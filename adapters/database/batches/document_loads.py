@@ -175,7 +175,7 @@ class SqlLoadStore:
             "updated_at": datetime.now(UTC),
         }
         async with self._database.transaction() as connection:
-            # A document with the same bytes is no duplicate of this one; it would have to claim
+            # A document with the same bytes is not a duplicate of this one; it would have to claim
             # them again.
             dedupe = process_checkpoints.c.step == LoadStep.DEDUPE.value
             await connection.execute(delete(process_checkpoints).where(_checkpoints(event), dedupe))

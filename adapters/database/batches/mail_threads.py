@@ -23,7 +23,7 @@ async def save(
         connection: Of the transaction.
         insert: Of the dialect.
         event: The mail.
-        thread: Its own message id, then the others; empty for what is no mail.
+        thread: Its own message id, then the others; empty for what is not a mail.
     """
     mine = and_(
         document_messages.c.case_id == event.case_id,

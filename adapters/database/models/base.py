@@ -59,7 +59,7 @@ class ExactDecimal(TypeDecorator[Decimal]):
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment; SQLite keeps it as UTC without saying so."""
+    """A moment; SQLite keeps it in UTC without a zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -91,7 +91,7 @@ def domain_table(name: str, key: tuple[Column[Any], ...], *columns: Column[Any])
     """A table whose natural key is its primary key, with the store's own columns.
 
     `version` counts the changes from 1; `source_task` and `source_line` name the import
-    changed the row last, and from which line of its file.
+    that changed the row last and the line of its file.
     """
     table = Table(
         name,

@@ -127,7 +127,7 @@ async def context_exists(
     """Whether an event, period or race is the organisation's.
 
     Raises:
-        ValueError: Rows of this table are no context of an import.
+        ValueError: An import cannot belong to rows of this table.
     """
     if table == events.name:
         query = select(events.c.id).where(events.c.organisation_id == organisation_id)

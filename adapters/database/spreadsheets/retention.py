@@ -1,4 +1,4 @@
-"""What is kept no longer: files, results and names first, before-images later."""
+"""What is no longer kept: files, results and names first, before-images later."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -61,7 +61,7 @@ async def begin_undo(connection: AsyncConnection, order: UndoOrder) -> str | Non
         return f"this import is still {state}: cancel it, or wait until it has ended, then undo it"
     if row.journal_purged_at is not None:
         return (
-            "what the rows were before this import is kept no longer; it was removed on "
+            "the rows as they were before this import are no longer kept; they were removed on "
             f"{row.journal_purged_at:%Y-%m-%d}"
         )
     ended = row.finished_at

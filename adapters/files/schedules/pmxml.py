@@ -263,9 +263,7 @@ class _Reader:
         except expat.ExpatError as error:
             raise UnreadableDocument(f"the XML is damaged or was cut off: {error}") from error
         except (LookupError, ValueError) as error:  # what an odd declared encoding raises
-            raise UnreadableDocument(
-                f"the XML declares an encoding that is none: {error}"
-            ) from error
+            raise UnreadableDocument(f"the XML declares an invalid encoding: {error}") from error
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -358,7 +356,7 @@ def _check_root(name: str, attributes: dict[str, str]) -> None:
     if "schemas.microsoft.com/project" in " ".join(attributes.values()):
         raise UnreadableDocument(f"the file is Microsoft Project XML; {advice}")
     raise UnreadableDocument(
-        f"the file is XML, but no Primavera XML (root {name[:80]!r}); {advice}"
+        f"the file is XML, but not Primavera XML (root {name[:80]!r}); {advice}"
     )
 
 

@@ -59,7 +59,7 @@ def _bounded(percent: Decimal) -> Decimal:
 
 
 def _quiet(raw: str) -> Decimal | None:
-    """A number that was remarked on elsewhere, or does not go into a column, if it is none."""
+    """A number; None where there is none, or where it is reported elsewhere or fits no column."""
     try:
         return parse_number(raw.strip()) if raw.strip() else None
     except ValueError:

@@ -55,7 +55,7 @@ def open_schedule(
         other = next((what for magic, what in _OTHERS.items() if head.startswith(magic)), None)
         seems = f"; it seems to be {other}" if other else ""
         raise UnreadableDocument(
-            f"{name} is no Primavera XER or PMXML file{seems}; export the schedule from Primavera"
+            f"{name} is not a Primavera XER or PMXML file{seems}; export it from Primavera"
         )
 
 

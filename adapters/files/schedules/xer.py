@@ -25,7 +25,7 @@ from adapters.ports import UnreadableDocument
 
 DEFAULT_ENCODING = "cp1252"
 LINE_BYTES = 4 << 20
-"""A line longer than this is no schedule; calendars, the longest, have some 100 KB."""
+"""A line longer than this is not a schedule; calendars, the longest, have some 100 KB."""
 ROW_BYTES = 8 << 20
 """A row with its continuation lines."""
 ROW_LINES = 10_000
@@ -100,7 +100,7 @@ def xer_encoding(head: bytes) -> str | None:
 
     Returns:
         The encoding that a byte order mark or zero bytes prove; '' when nothing is proved; None
-        when it is no XER file.
+        when it is not an XER file.
     """
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
@@ -251,7 +251,7 @@ def _checked_encoding(encoding: str) -> str:
             return name
     except LookupError:
         pass
-    raise UnreadableDocument(f"{encoding!r} is no text encoding; use a code page like cp1252")
+    raise UnreadableDocument(f"{encoding!r} is not a text encoding; use a code page like cp1252")
 
 
 def _extends_ascii(encoding: str) -> bool:

@@ -22,7 +22,7 @@ _BATCH = 1 << 16
 _DELIMITERS = ",;\t|"
 _NO_DELIMITERS = '"\r\n\0'
 _NO_TEXT = (
-    "the file holds NUL characters: it is no text, or in an encoding that must be named;"
+    "the file holds NUL characters: it is not text, or is in an encoding that must be named;"
     " send a table as XLSX or CSV"
 )
 
@@ -41,7 +41,7 @@ def open_delimited(
             line, else the one that fits a sample best.
 
     Raises:
-        UnreadableDocument: It is no text, or not in the encoding asked for; or nothing can be
+        UnreadableDocument: It is not text, or not in the encoding asked for; or nothing can be
             delimited so.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in _NO_DELIMITERS):
@@ -68,7 +68,7 @@ def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]
     Args:
         file: Open at the first line.
         delimiter: Between fields.
-        skipped: Lines at the beginning that are no records.
+        skipped: Lines at the beginning that are not records.
     """
     start = 1 + skipped
     taken = 0
@@ -147,7 +147,7 @@ def _known(encoding: str) -> str:
     except LookupError as error:
         raise UnreadableDocument(f"there is no text encoding {encoding!r}") from error
     if not getattr(info, "_is_text_encoding", True):
-        raise UnreadableDocument(f"{encoding!r} is no text encoding")
+        raise UnreadableDocument(f"{encoding!r} is not a text encoding")
     return "utf-8-sig" if info.name == "utf-8" else info.name
 
 
@@ -173,7 +173,7 @@ def _check_text(path: Path, encoding: str) -> None:
             except UnicodeError as error:
                 raise UnreadableDocument(
                     f"the file is not in {encoding}: bytes after position {position:,}"
-                    " mean nothing in it; name its encoding"
+                    " are not valid in it; name its encoding"
                 ) from error
             if "\0" in text:
                 raise UnreadableDocument(_NO_TEXT)
@@ -181,7 +181,7 @@ def _check_text(path: Path, encoding: str) -> None:
             if run > limits.LINE_BYTES:
                 raise UnreadableDocument(
                     f"the file holds a line of more than {limits.LINE_BYTES:,} characters;"
-                    " it is no table"
+                    " it is not a table"
                 )
             if not block:
                 return

@@ -52,7 +52,7 @@ def table_format(path: Path, filename: str | None = None) -> TableFormat:
         filename: The name its owner knows it by, for the message.
 
     Raises:
-        UnreadableDocument: It is no table; the message says what it seems to be.
+        UnreadableDocument: It is not a table; the message says what it seems to be.
     """
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
@@ -64,7 +64,7 @@ def table_format(path: Path, filename: str | None = None) -> TableFormat:
 
 
 def refuse_head(head: bytes, filename: str | None = None) -> None:
-    """Refuse what is no table by its first bytes.
+    """Refuse what is not a table by its first bytes.
 
     Packages and old Office files pass: only all of their bytes show which kind they are.
 
@@ -73,7 +73,7 @@ def refuse_head(head: bytes, filename: str | None = None) -> None:
         filename: The name its owner knows it by, for the message.
 
     Raises:
-        UnreadableDocument: It is no table; the message says what it seems to be.
+        UnreadableDocument: It is not a table; the message says what it seems to be.
     """
     if not head:
         raise UnreadableDocument(f"{_named(filename)} is empty; upload it again")

@@ -83,7 +83,7 @@ def header(mail: MIMEPart, name: str) -> str:
 
 
 def mail_date(text: str) -> datetime | None:
-    """A date of a mail's header; None where it is none."""
+    """A date of a mail's header; None where it is not one."""
     try:
         return parsedate_to_datetime(text)
     except (ValueError, OverflowError, TypeError):

@@ -129,7 +129,7 @@ def _keep(attached: Storage, into: Findings) -> None:
     if item is None:
         into.note("an attached file is only named in the message, and not in it")
         return
-    # An item of Outlook is no file by itself: what can be read in it is kept.
+    # An item of Outlook is not a file by itself: what can be read in it is kept.
     subject = _text_of(item, c.PID_SUBJECT)
     into.keep(f"{subject.replace('/', '_') or 'message'}.txt", _as_text(item, into).encode())
     into.note("an attached Outlook item is kept as text; files in it stay in the message")

@@ -92,7 +92,7 @@ def _take_out_files(document: PdfDocument, into: Findings) -> None:
 
 
 def pdf_date(text: str) -> datetime | None:
-    """A date of the document information; None where it is none.
+    """A date of the document information; None where it is not one.
 
     Source: ISO 32000-1, 7.9.4.
     """

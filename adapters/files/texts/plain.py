@@ -14,7 +14,7 @@ def read_plain(path: Path, into: Findings) -> None:
     """Read a text in whatever encoding it is in; bytes that mean nothing in it become U+FFFD.
 
     Raises:
-        UnreadableDocument: It is no text.
+        UnreadableDocument: It is not text.
     """
     encoding = _encoding(path, into)
     with path.open(encoding=encoding, errors="replace", newline="") as file:
@@ -26,7 +26,7 @@ def read_page(path: Path, into: Findings) -> None:
     """Read what a reader of an HTML page would see.
 
     Raises:
-        UnreadableDocument: It is no text.
+        UnreadableDocument: It is not text.
     """
     encoding = _encoding(path, into)
     with path.open(encoding=encoding, errors="replace") as file:
@@ -39,6 +39,6 @@ def read_page(path: Path, into: Findings) -> None:
 def _encoding(path: Path, into: Findings) -> str:
     encoding = find_encoding(path)
     if encoding is None:
-        raise UnreadableDocument(f"the document holds NUL characters, and is no text; {ADVICE}")
+        raise UnreadableDocument(f"the document holds NUL characters, and is not text; {ADVICE}")
     into.describe("encoding", encoding)
     return encoding

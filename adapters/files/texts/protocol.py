@@ -23,7 +23,7 @@ class Bounds(BaseModel):
     cpu_seconds: int = limits.READER_CPU_SECONDS
     """Processor time; after three quarters of it, reading ends with what it has."""
     seconds: int = limits.READER_SECONDS
-    """Of the clock on the wall."""
+    """Wall-clock time."""
 
 
 class ReadOrder(BaseModel):

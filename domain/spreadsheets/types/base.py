@@ -153,7 +153,7 @@ class SheetType:
         tables = [target.table for target in self.targets]
         names = [each.name for each in self.fields]
         if self.main not in tables:
-            raise ValueError(f"{self.name}: main target {self.main} is none of its targets")
+            raise ValueError(f"{self.name}: main target {self.main} is not one of its targets")
         if len(set(names)) < len(names):
             raise ValueError(f"{self.name}: two fields have the same name")
         if lost := [each.name for each in self.fields if each.table not in tables]:
@@ -182,7 +182,7 @@ class SheetType:
         Args:
             fields: As `fields_for` gives them.
             rows: The rows.
-            context: CliContext of the import.
+            context: Context of the import.
         """
         filled = [target.fill(fields, rows, context) for target in self.targets]
         if self.custom_lists is not None:

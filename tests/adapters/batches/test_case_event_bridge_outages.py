@@ -98,7 +98,7 @@ async def test_a_case_that_does_not_answer_holds_up_no_other(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     book, [stuck, *others] = RecordedEvents(), cases(6)
-    # Nobody works on the queue that its run waits in.
+    # No worker polls the queue that its run waits in.
     await client.start_workflow(
         CaseQueue.run, CaseOrder(case_id=stuck), id=f"case/{stuck}", task_queue="nobody"
     )

@@ -91,7 +91,7 @@ async def test_the_same_bytes_are_kept_once_in_a_case(loads: LoadStore) -> None:
 async def test_bytes_of_a_document_that_never_got_loaded_are_not_relied_on(
     loads: LoadStore,
 ) -> None:
-    """Its batch was cancelled halfway: nobody would ever see the text of its copies."""
+    """Its batch was cancelled halfway: the text of its copies would never be seen."""
     assert await loads.save_source(document("a"), source("f")) is None
     assert await load(loads, document("b", SECOND), source("f")) is None
     assert await load(loads, document("c", THIRD), source("f")) == "b"

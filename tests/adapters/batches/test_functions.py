@@ -55,7 +55,7 @@ async def test_found_resources_carry_their_owner_and_age(batch: FunctionBatch) -
     assert (function.name, function.owner) == (batch.names.function, batch.owner)
     assert function.made_at is not None
     assert before <= function.made_at <= datetime.now(UTC) + timedelta(seconds=2)
-    # A mapping takes its tags from nobody, and a reservation has none.
+    # A mapping inherits no tags, and a reservation has none.
     assert {found[kind].owner for kind in (Resource.MAPPING, Resource.CONCURRENCY)} == {None}
 
 

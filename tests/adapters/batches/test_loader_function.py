@@ -167,7 +167,7 @@ async def test_a_failed_message_is_redelivered_and_blocks_no_other(loading: Load
     await loading.build()
     documents = [f"document-{number}" for number in range(20)]
     bodies = [loading.document(name) for name in documents]
-    # What nobody can read cannot be set aside: there is no dead-letter queue yet.
+    # What is unreadable cannot be set aside: there is no dead-letter queue yet.
     await loading.send([*bodies[:5], "{", *bodies[5:12], "[", *bodies[12:]])
     await loading.wait_for(documents, left=2)
     await loading.add_dead_letters()

@@ -240,7 +240,7 @@ async def test_dead_letters_stay_when_there_is_nowhere_to_move_them(setup: Queue
     assert await setup.arrives(names.dead_letters) == ["{}"]
 
 
-async def test_a_name_rests_for_a_minute(setup: QueueSetup) -> None:
+async def test_the_name_of_a_deleted_queue_is_free_after_a_minute(setup: QueueSetup) -> None:
     # The emulators give it free at once; what AWS says to that is put into its mouth elsewhere.
     if isinstance(setup, MemoryQueueSetup):
         now = [datetime(2026, 1, 1, tzinfo=UTC)]

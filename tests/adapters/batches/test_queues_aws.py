@@ -233,7 +233,7 @@ async def test_every_subscription_of_a_queue_is_deleted_on_any_page(
     assert asked == [f"{PLAN.topic_arn}:{number}" for number in (1, 2)]
 
 
-async def test_of_two_subscriptions_one_stays_and_a_ghost_is_none(
+async def test_of_two_subscriptions_one_stays_and_a_deleted_one_does_not_count(
     clients: AwsClients, sqs: Answers, sns: Answers
 ) -> None:
     subscriber(sqs)

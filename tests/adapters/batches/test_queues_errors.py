@@ -64,7 +64,7 @@ async def setups(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Queu
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The counters of moto are exact: nobody has to wait for what is not there."""
+    """The counters of moto are exact: no wait for messages that are not there."""
     monkeypatch.setattr(redriving_module, "HIDDEN_SECONDS", 2)
     monkeypatch.setattr(redriving_module, "POLL_SECONDS", 0)
     monkeypatch.setattr(queues_module, "LOOK_SECONDS", 0)
@@ -111,7 +111,7 @@ async def tape_of(setups: QueueSetups, step: Step) -> tuple[QueueSetup, list[Sai
 
 @contextmanager
 def replayed(setup: QueueSetup, tape: Sequence[Said]) -> Iterator[dict[str, Answers]]:
-    """Answer from a tape, with nobody behind it."""
+    """Answer from a recording, without a service."""
     assert isinstance(setup, AwsQueueSetup)
     with ExitStack() as stack:
         yield {
@@ -207,7 +207,7 @@ async def test_what_is_gone_is_refused_unless_the_step_can_do_without(
 
 @contextmanager
 def broken(setup: QueueSetup, operation: str, before: int, *, done: bool) -> Iterator[None]:
-    """Let one call find nobody, or, when it is done all the same, lose its answer."""
+    """Let one call fail to connect, or carry it out and lose its answer."""
     assert isinstance(setup, AwsQueueSetup)
     left = before
 

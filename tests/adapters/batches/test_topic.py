@@ -98,7 +98,7 @@ async def test_events_are_filtered_by_their_bodies_where_the_plan_requires_it(
     others = await setup.subscribe(OTHER)
     sent = await setup.publish("BATCH_ATTACHMENTS")
     if isinstance(setup, AwsQueueSetup):
-        # Without attributes it reaches nobody who looks at them.
+        # Without attributes it matches no filter policy.
         await setup.clients.sns.publish(TopicArn=setup.plan.topic_arn, Message=sent)
         assert await setup.arrives(names.queue, count=2) == [sent, sent]
     else:

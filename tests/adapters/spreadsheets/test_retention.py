@@ -1,4 +1,4 @@
-"""What is kept no longer goes; a trail without personal data stays."""
+"""What is no longer kept goes; a trail without personal data stays."""
 
 from datetime import timedelta
 

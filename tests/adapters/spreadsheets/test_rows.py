@@ -134,7 +134,7 @@ async def test_values_that_no_database_can_hold_are_errors_and_the_rest_is_loade
         Runner("email:" + "x" * 3_000),
         Runner("email:far", "far", category=2**70),
         BERT,
-        errors=[(9, [Problem(line=9, column="Bib", value="x", reason="is no number")])],
+        errors=[(9, [Problem(line=9, column="Bib", value="x", reason="is not a number")])],
         skipped=[(10, "blank")],
     )
     assert mark.counts == RowCounts(created=2, error=5, skipped=1)
@@ -146,12 +146,12 @@ async def test_values_that_no_database_can_hold_are_errors_and_the_rest_is_loade
     }
     assert told[3][1] == "last_name: holds a character that cannot be stored; remove it"
     assert "2,000 bytes" in str(told[5][1])
-    assert told[9][1] == "Bib: is no number"
+    assert told[9][1] == "Bib: is not a number"
     assert told[10][1] == "blank"
     assert [key for key, *_ in await people(database)] == ["email:anna", "email:bert"]
     (page,) = [page async for page in sheets.errors(sheet.uuid)]
     assert [line for line, _ in page] == [3, 4, 5, 6, 9]
-    assert page[-1][1] == (Problem(line=9, column="Bib", value="x", reason="is no number"),)
+    assert page[-1][1] == (Problem(line=9, column="Bib", value="x", reason="is not a number"),)
 
 
 async def test_a_row_without_what_its_table_needs_is_an_error(

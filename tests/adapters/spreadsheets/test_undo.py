@@ -74,7 +74,7 @@ async def test_rows_changed_since_are_left_alone_and_reported(
         database, update(persons).where(persons.c.person_key == "email:cleo").values(city="Kiel")
     )
     result = await sheet.undo()
-    # Dora's phone is no column of the import: somebody has filled it, and would lose it with her.
+    # Dora's phone is not a column of the import: it was filled later and would be lost with her.
     assert result.counts == UndoCounts(deleted=2, restored=1, left_alone=3)
     assert await people(database) == [
         ("email:anna", "Ahrens", "Trier"),
@@ -117,7 +117,7 @@ async def test_rows_that_others_refer_to_stay(
     assert await table(database, "event_participants", "id") == []
 
 
-async def test_rows_that_are_gone_are_no_trouble(
+async def test_rows_that_are_gone_do_not_fail_an_undo(
     sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
 ) -> None:
     await (await opened(sheets, club)).write(ANNA)
@@ -220,7 +220,7 @@ async def test_what_cannot_be_undone_is_refused_with_a_reason(
     await sheet.undo()
     again = undo_order(sheet.order, requested_at=NOW + timedelta(days=2))
     assert "was undone on" in str(await sheets.begin_undo(again))
-    # The wish that was granted, by an attempt that did not learn of it.
+    # The request that was carried out, by an attempt that did not learn of it.
     assert await sheets.begin_undo(order) is None
     dry = await opened(sheets, club, dry_run=True)
     await dry.end()

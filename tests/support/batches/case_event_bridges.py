@@ -63,7 +63,7 @@ async def working(client: Client, book: RecordedEvents) -> AsyncIterator[None]:
 
 @dataclass
 class BlockedEvents(RecordedEvents):
-    """A table that is away."""
+    """An unavailable table."""
 
     @activity.defn(name="batches.note")
     async def note(self, noted: NoteEvents) -> WaitingBatches:

@@ -182,7 +182,7 @@ class LoadModel:
         return (thread[0], thread[1:]) if thread else (None, ())
 
     def _recover(self, event: DocumentEvent) -> None:
-        """A document that failed because of its relations or attachments does so no more."""
+        """A document that failed because of its relations or attachments is no longer failed."""
         document = self.documents.get(_place(event))
         if document is None or isinstance(event, DocumentProcessed):
             return

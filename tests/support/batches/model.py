@@ -157,7 +157,7 @@ class BatchModel:
         return True
 
     async def skip(self, key: BatchKey, reason: str) -> None:
-        """Note that a batch holds its case up no more, and forget what was asked for."""
+        """Note that a batch no longer holds its case up, and forget what was asked for."""
         batch = self._get(key)
         if batch is None or batch.status.terminal:
             return

@@ -127,7 +127,7 @@ class QueueSetup(ABC):
 
     @abstractmethod
     async def untag(self, queue: str) -> None:
-        """Make a queue one that nobody says is his."""
+        """Remove the owner's tag of a queue."""
 
     @abstractmethod
     async def publish(self, event_type: str, key: BatchKey = KEY, **more: Any) -> str:

@@ -77,7 +77,7 @@ async def load(
     extracted: Extracted = PLAIN,
     relations: Sequence[Relation] = (),
 ) -> DocumentId | None:
-    """Take a document through all its steps; whose bytes it has, when somebody has them."""
+    """Take a document through all its steps; the document that has its bytes already, if any."""
     first = await store.save_source(event, content)
     if first is None:
         await store.save_text(event, extracted)

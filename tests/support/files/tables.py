@@ -1,4 +1,4 @@
-"""A small table in every format, and reading it through the one door `open_table`."""
+"""A small table in every format, and reading it through `open_table`."""
 
 from pathlib import Path
 

@@ -56,7 +56,7 @@ def validator(
     decided: Sequence[CellMapping] = (),
     context: ImportContext | None = None,
 ) -> RowValidator:
-    """A sieve for a file whose headers match by themselves."""
+    """A validator for a file whose headers match by themselves."""
     context = context or surroundings()
     fields = sheet_type.fields_for(context.custom_lists)
     book = ValueBook(fields, context)

@@ -113,7 +113,7 @@ def transient(message: str = "the database is unavailable") -> ApplicationError:
 
 
 def damaged(message: str = "the file is damaged") -> ApplicationError:
-    """A file that nobody can read."""
+    """A file that cannot be read."""
     return ApplicationError(message, type=UNREADABLE_DOCUMENT, non_retryable=True)
 
 

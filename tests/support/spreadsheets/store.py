@@ -158,7 +158,7 @@ def targets_of(club: SampleClub, runners: Sequence[Runner]) -> list[TargetRows]:
 
 
 def undo_order(of: SpreadsheetOrder, **fields: Any) -> UndoOrder:
-    """A wish to undo, a day later."""
+    """A request to undo, a day later."""
     return UndoOrder(
         **{
             "uuid": of.uuid,

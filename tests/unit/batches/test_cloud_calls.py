@@ -1,4 +1,4 @@
-"""Steps that ask again for what the world is still busy with."""
+"""Steps that ask again while the cloud is still busy."""
 
 import asyncio
 

@@ -242,9 +242,9 @@ async def test_a_step_of_another_event_is_refused(loading: DocumentLoading) -> N
         {**KEY.model_dump(), "document_id": "D-1", "relations": [{"related_id": "D-2"}]}
     )
     for step in (LoadStep.DEDUPE, LoadStep.EXTRACT, LoadStep.TAGS, LoadStep.ATTACHMENTS):
-        with pytest.raises(ApplicationError, match=f"{step} is no step of BATCH_DOCUMENT"):
+        with pytest.raises(ApplicationError, match=f"{step} is not a step of BATCH_DOCUMENT"):
             await loading.take(step, relations)
-    with pytest.raises(ApplicationError, match="relations is no step of BATCH_ATTACHMENTS"):
+    with pytest.raises(ApplicationError, match="relations is not a step of BATCH_ATTACHMENTS"):
         await loading.take(LoadStep.RELATIONS, _attachments("in/1.jpg"))
 
 

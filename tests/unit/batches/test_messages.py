@@ -1,4 +1,4 @@
-"""Events of batches are read strictly: what is none is refused, by the names on the wire."""
+"""Events of batches are read strictly: anything else is refused, by the names on the wire."""
 
 import time
 from collections.abc import Callable
@@ -171,7 +171,7 @@ TAGGED = raw_of({**DOCUMENT, "tags": ["HERE"]})
         (b"\xff\xfe{}", MALFORMED_BODY, "not UTF-8: byte 0"),
         (b"[" * 200_000, MALFORMED_BODY, "nested too deeply"),
         (b"{" + b" " * MESSAGE_BYTES, MALFORMED_BODY, "at most 262144"),
-        (b'{"eventType":"X","eventType":"Y"}', MALFORMED_BODY, "'eventType' stands there twice"),
+        (b'{"eventType":"X","eventType":"Y"}', MALFORMED_BODY, "'eventType' appears twice"),
         (TAGGED.replace(b"7,", b"NaN,", 1), MALFORMED_BODY, "NaN is not a number"),
         (TAGGED.replace(b"7,", b"1e999,", 1), MALFORMED_BODY, "too large"),
         (TAGGED.replace(b"7,", b"9" * 5000 + b",", 1), MALFORMED_BODY, "too many digits"),
@@ -207,7 +207,7 @@ def test_a_refusal_names_what_is_wrong(raw: bytes, reason: str, says: str) -> No
         ({"eventType": "JOB_STARTED"}, MALFORMED_BODY, "Message"),
         ("\ud800", MALFORMED_BODY, "not UTF-8"),
         ('{"eventType": "\\u0000"}', MALFORMED_BODY, "NUL"),
-        ('{"a": 1, "a": 2}', MALFORMED_BODY, "'a' stands there twice"),
+        ('{"a": 1, "a": 2}', MALFORMED_BODY, "'a' appears twice"),
         (enveloped(raw_of(STARTED)).decode(), UNKNOWN_EVENT_TYPE, "eventType is missing"),
     ],
 )

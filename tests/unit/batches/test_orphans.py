@@ -1,4 +1,4 @@
-"""What nobody owns is found, and nothing else."""
+"""Orphans are found, and nothing else."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -57,14 +57,14 @@ class Cloud:
         return await environment().run(sweeping.orphans, SweepOrder(**order))
 
 
-NOBODYS, NOTHING = Orphans(keys=(KEY,)), Orphans()
+ORPHAN, NOTHING = Orphans(keys=(KEY,)), Orphans()
 
 
 @pytest.mark.parametrize("resource", [one for one in PORTS if one is not Resource.DEAD_LETTERS])
 async def test_anything_without_a_run_makes_its_batch_an_orphan(resource: Resource) -> None:
     cloud = Cloud()
     cloud.has(resource)
-    assert await cloud.orphans() == NOBODYS
+    assert await cloud.orphans() == ORPHAN
     cloud.open = {KEY.workflow_id}
     assert await cloud.orphans() == NOTHING
 
@@ -73,7 +73,7 @@ async def test_a_batch_with_everything_is_one_orphan() -> None:
     cloud = Cloud()
     for resource in PORTS:
         cloud.has(resource)
-    assert await cloud.orphans() == NOBODYS
+    assert await cloud.orphans() == ORPHAN
 
 
 async def test_what_was_made_a_moment_ago_is_left_alone() -> None:
@@ -81,13 +81,13 @@ async def test_what_was_made_a_moment_ago_is_left_alone() -> None:
     cloud.has(Resource.QUEUE)
     cloud.has(Resource.FUNCTION, age=timedelta(minutes=14))
     assert await cloud.orphans(grace=900) == NOTHING
-    assert await cloud.orphans(grace=600) == NOBODYS
+    assert await cloud.orphans(grace=600) == ORPHAN
 
 
 async def test_what_has_no_date_is_old() -> None:
     cloud = Cloud()
     cloud.has(Resource.PERMISSIONS, age=None)
-    assert await cloud.orphans() == NOBODYS
+    assert await cloud.orphans() == ORPHAN
 
 
 @pytest.mark.parametrize("owner", [None, "batch/7/30", "somebody"])
@@ -99,13 +99,13 @@ async def test_a_batch_with_a_foreign_resource_is_left_alone_and_named(
     cloud.has(resource, owner=owner)
     cloud.has(Resource.SUBSCRIPTION)
     assert await cloud.orphans() == NOTHING
-    assert f"{resource} {resource} of {KEY} is called like ours" in caplog.text
+    assert f"{resource} {resource} of {KEY} has one of our names" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("depth", "expected"),
     [
-        (QueueDepth(), NOBODYS),
+        (QueueDepth(), ORPHAN),
         (QueueDepth(in_flight=1), NOTHING),
         (None, NOTHING),
     ],
@@ -133,7 +133,7 @@ async def test_one_run_sweeps_a_bounded_number_and_reports_that_there_are_more()
 async def test_an_installation_without_functions_needs_no_source_function() -> None:
     cloud = Cloud(PLAN.model_copy(update={"with_function": False}))
     cloud.has(Resource.QUEUE)
-    assert await cloud.orphans() == NOBODYS
+    assert await cloud.orphans() == ORPHAN
     assert cloud.ports["functions"].asked == cloud.ports["grants"].asked == []
 
 

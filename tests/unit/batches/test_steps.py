@@ -51,7 +51,7 @@ async def plan(facts: BatchFacts | None, key: BatchKey = KEY, prefix: str = "p")
 
 
 @pytest.mark.parametrize("facts", [None, BatchFacts(LoaderStatus.WAITING)])
-async def test_a_case_without_wishes_has_the_installations_plan(facts: BatchFacts | None) -> None:
+async def test_a_case_without_settings_has_the_installations_plan(facts: BatchFacts | None) -> None:
     assert await plan(facts) == PLAN
 
 
@@ -101,7 +101,7 @@ async def test_recording_writes_events_and_returns_which_batches_have_a_run() ->
     assert [(each.batch_id, each.open_run) for each in noted.batches] == [
         (1, False),
         (2, True),
-        # Nobody asks after a run of a batch that is not in `processing`.
+        # No step asks for a run of a batch that is not in `processing`.
         (4, False),
     ]
     assert noted.running_open

@@ -49,7 +49,7 @@ class ValidationSetup:
         return [tuple(claim) for claim in self.store.made("claim")]
 
 
-async def test_a_batch_that_nothing_speaks_against_is_claimed() -> None:
+async def test_a_batch_without_objections_is_claimed() -> None:
     setup = ValidationSetup(job_finished=True)
     assert await setup.validate() == Validation(
         outcome=ValidationOutcome.CONTINUE, job_finished=True

@@ -1,4 +1,4 @@
-"""Whether a batch may be built, and what nobody owns."""
+"""Whether a batch may be built, and what is an orphan."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -53,7 +53,7 @@ def test_existing_infrastructure_belongs_to_another_run(status: LoaderStatus) ->
     assert of_infrastructure(KEY, status, exists=False) is None
 
 
-def test_a_lock_is_believed_for_the_grace_and_no_longer() -> None:
+def test_a_lock_is_respected_for_the_grace_and_no_longer() -> None:
     moment = timedelta(microseconds=1)
     young = Neighbour(2, NOW - GRACE + moment, **ALONE)
     blocked = of_neighbours([young], NOW, GRACE)

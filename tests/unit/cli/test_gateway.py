@@ -44,7 +44,7 @@ def test_the_gateway_listens_at_its_setting(
     assert started == [(environment, host, port)]
 
 
-async def test_a_token_is_one_that_the_gateway_believes() -> None:
+async def test_a_token_is_one_that_the_gateway_accepts() -> None:
     environment = {"DOCFLOW_JWT_KEY": KEY}
     done = FakeInstallation(environment=environment).docflow(
         *("token", "--subject", "ada", "--organisation", "1", "--organisation", "7"),

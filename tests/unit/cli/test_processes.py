@@ -97,6 +97,6 @@ def test_a_bridge_without_settings_does_not_start(started: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
-def test_a_port_that_is_none(port: str, started: list[Any]) -> None:
+def test_an_invalid_port_is_refused(port: str, started: list[Any]) -> None:
     assert FakeInstallation().docflow("worker", "imports", "--health-port", port).exit_code == 2
     assert started == []

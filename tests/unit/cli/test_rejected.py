@@ -78,7 +78,7 @@ def test_what_only_a_bridge_would_reject_wants_a_correction() -> None:
     installation = an_installation(GOOD.replace(b'"T1"', b'"T1","task_id":"T2"'))
     refused = installation.docflow("rejected", "resubmit", "1")
     assert (refused.exit_code, installation.queue.sent) == (1, [])
-    assert "the field 'task_id' stands there twice" in refused.stderr
+    assert "the field 'task_id' appears twice" in refused.stderr
 
 
 def test_what_was_cut_off_is_never_sent(tmp_path: Path) -> None:

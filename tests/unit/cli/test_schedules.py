@@ -8,7 +8,7 @@ import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from stack.temporal import temporal_binary
-from tests.support.cli import run_docflow_aside
+from tests.support.cli import run_docflow_in_thread
 from workers.plugin import docflow_plugin
 from workflows import attributes
 
@@ -27,7 +27,7 @@ async def address() -> AsyncIterator[str]:
 
 
 async def _docflow(*arguments: str) -> str:
-    done = await run_docflow_aside("schedules", *arguments)
+    done = await run_docflow_in_thread("schedules", *arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -53,6 +53,6 @@ async def test_schedules_are_listed_and_made(address: str, monkeypatch: pytest.M
 
 async def test_a_temporal_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    done = await run_docflow_aside("schedules", "list")
+    done = await run_docflow_in_thread("schedules", "list")
     assert done.exit_code == 1
     assert "TEMPORAL_ADDRESS" in done.output and len(done.output.splitlines()) == 1

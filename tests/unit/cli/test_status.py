@@ -1,6 +1,8 @@
 """`docflow status`."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,8 @@ from contracts.imports import ImportState
 from tests.support.cli import FakeInstallation, FakeRuns, a_row
 from workers.services.errors import ServiceError
 from workers.services.runs import PipelineView
+
+README = Path(__file__).parents[3] / "README.md"
 
 
 def an_installation() -> FakeInstallation:
@@ -83,3 +87,15 @@ def test_a_pipeline_without_a_worker(
     done = installation.docflow("status")
     assert (done.exit_code, says in done.stdout) == (exit_code, True)
     assert (f"docflow worker {name}" in done.stdout) == bool(exit_code)
+
+
+def test_the_readme_shows_what_status_prints() -> None:
+    example = re.findall(
+        r"^\$ docflow status\n(.+?)\n\n", README.read_text(), re.MULTILINE | re.DOTALL
+    )
+    printed = an_installation().docflow("status").stdout.strip("\n ").splitlines()
+    heading, _, *rows = example[0].splitlines()
+    assert heading.split() == printed[0].split()
+    assert [row.split()[0] for row in rows] == [
+        row.split()[0] for row in printed[2 : 2 + len(rows)]
+    ]

@@ -108,7 +108,7 @@ def test_a_completed_import_with_rejected_rows_is_shown_and_exits_0(document: Pa
     runs.ending = a_result(
         counts=Counts(created=1200, rejected=7),
         problem_count=7,
-        problems=(Problem(line=3, column="rate", value="\x1b[31mx", reason="is no number"),),
+        problems=(Problem(line=3, column="rate", value="\x1b[31mx", reason="is not a number"),),
         report=BlobRef(name="reports/P1/T1.xlsx", size=9),
     )
     installation = FakeInstallation(runs=runs, store=FakeStore(LoadMark(cursor=1207)))
@@ -117,7 +117,7 @@ def test_a_completed_import_with_rejected_rows_is_shown_and_exits_0(document: Pa
     )
     assert code == 0
     assert "1,200 created, 0 updated, 0 unchanged, 7 rejected" in out
-    assert re.search(r"3 +rate +\\x1b\[31mx +is no number", out)
+    assert re.search(r"3 +rate +\\x1b\[31mx +is not a number", out)
     assert "7 problems, the first 1" in out
     assert "reports/P1/T1.xlsx (`docflow report P1/T1`)" in out
     assert "http://ui/import/P1/T1" in out

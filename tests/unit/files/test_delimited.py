@@ -157,7 +157,7 @@ def test_quoted_text_is_unquoted(
         (b"a,b\n1,\x00\n", None, "NUL"),
         (b"a,b\n1,\xff\n", "utf-8", "not in utf-8"),
         (b"a,b\n", "klingon", "no text encoding 'klingon'"),
-        (b"a,b\n", "base64", "no text encoding"),
+        (b"a,b\n", "base64", "not a text encoding"),
         (b"a,b\n" + b"x" * (10 << 20), None, "line of more than"),
         (b'a,b\n1,"' + b"x" * 200_000, None, "line 2: field larger"),
         (b'a,b\n"\n' + b'","\n' * 20_000, None, "line 2: the record does not end"),

@@ -109,7 +109,7 @@ def test_prefixes_and_encodings(tmp_path: Path) -> None:
 
 
 def test_other_xml_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableDocument, match=r"no Primavera XML \(root 'html'\)"):
+    with pytest.raises(UnreadableDocument, match=r"not Primavera XML \(root 'html'\)"):
         read(tmp_path, "<html/>")
     with pytest.raises(UnreadableDocument, match="Microsoft Project XML"):
         read(tmp_path, '<Project xmlns="http://schemas.microsoft.com/project"/>')

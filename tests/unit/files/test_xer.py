@@ -127,7 +127,7 @@ def test_a_wrong_code_page_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnreadableDocument, match=r"row at line 7 is not cp1252: set schedule_conf"):
         read(tmp_path, content)
     for name in ("klingon", "zlib", "rot13", "idna", "undefined"):
-        with pytest.raises(UnreadableDocument, match=f"'{name}' is no text encoding"):
+        with pytest.raises(UnreadableDocument, match=f"'{name}' is not a text encoding"):
             read(tmp_path, content, name)
 
 
@@ -272,7 +272,7 @@ def test_other_files_are_named(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"PK\x03\x04....", "a zip or Office file"),
         (b"\xd0\xcf\x11\xe0....", "Microsoft Project"),
-        (b"code;name\n1;2\n", "no Primavera XER or PMXML"),
+        (b"code;name\n1;2\n", "not a Primavera XER or PMXML"),
         (HEAD.encode() + b"\n%E\n", "holds no project"),
     ):
         with pytest.raises(UnreadableDocument, match=words):

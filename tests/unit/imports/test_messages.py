@@ -1,4 +1,4 @@
-"""The import intake refuses what is no message, and says what is wrong with it."""
+"""The import intake refuses invalid messages, and says what is wrong with them."""
 
 import asyncio
 import json
@@ -203,8 +203,9 @@ FILL = raw_of(DocumentType.SCHEDULE_FILL_LEVEL, filters={"area": "HERE"})
         (b"\xff\xfe{}", MALFORMED_BODY, "not UTF-8: byte 0"),
         (b"[" * 200_000, MALFORMED_BODY, "nested too deeply"),
         (b'{"a":' * 500 + b"1" + b"}" * 500, UNKNOWN_DOCUMENT_TYPE, "missing"),
+        (b'{"document_type":7}', UNKNOWN_DOCUMENT_TYPE, "document_type is not a string; known"),
         (b"{" + b" " * MESSAGE_BYTES, MALFORMED_BODY, "at most 262144"),
-        (b'{"a":1,"a":2}', MALFORMED_BODY, "'a' stands there twice"),
+        (b'{"a":1,"a":2}', MALFORMED_BODY, "'a' appears twice"),
         (FILL.replace(b'"HERE"', b"NaN"), MALFORMED_BODY, "NaN is not a number"),
         (FILL.replace(b'"HERE"', b"-Infinity"), MALFORMED_BODY, "-Infinity is not"),
         (FILL.replace(b'"HERE"', b"1e999"), MALFORMED_BODY, "too large"),
@@ -299,7 +300,7 @@ def test_a_message_that_temporal_never_takes_is_refused(run: Callable[..., Any])
 
 
 @pytest.mark.parametrize(("earlier", "loud"), [(0, False), (6, False), (7, True), (9, True)])
-def test_the_eighth_delivery_is_loud(
+def test_the_eighth_delivery_is_logged_as_an_error(
     run: Callable[..., Any], caplog: pytest.LogCaptureFixture, earlier: int, loud: bool
 ) -> None:
     run(intake(NoTemporal()).accept(b"not json", earlier, "m-17"))

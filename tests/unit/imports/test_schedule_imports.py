@@ -193,7 +193,7 @@ async def test_cancellation_keeps_what_is_committed(setup: ScheduleSetup) -> Non
     ("fields", "kind", "words"),
     [
         ({"primavera_project_id": "NOPE"}, UNREADABLE_DOCUMENT, "it holds UNIT100"),
-        ({"schedule_config": {"encoding": "klingon"}}, UNREADABLE_DOCUMENT, "no text encoding"),
+        ({"schedule_config": {"encoding": "klingon"}}, UNREADABLE_DOCUMENT, "not a text encoding"),
     ],
 )
 async def test_permanent_failures(

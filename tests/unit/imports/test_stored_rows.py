@@ -31,7 +31,7 @@ TAKE_OFF = (
 
 @dataclass
 class Dying:
-    """A store whose worker is killed after so many calls: committed, and nobody told."""
+    """A store whose worker is killed after so many calls: committed, but not reported."""
 
     store: SqlImportStore
     calls_left: int = 1_000

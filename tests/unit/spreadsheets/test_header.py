@@ -40,7 +40,7 @@ def test_where_the_header_is(rows: list[list[Cell]], line: int) -> None:
     assert line_of(rows) == line
 
 
-def test_a_person_knows_better() -> None:
+def test_a_line_set_by_a_person_overrides_the_search() -> None:
     rows: list[list[Cell]] = [["First name", "Last name"], ["a", "b"], ["c", "d"]]
     assert line_of(rows, header_line=2) == 2
     with pytest.raises(InvalidDocument, match="line 9 holds nothing; choose the line of"):

@@ -1,4 +1,4 @@
-"""What is kept no longer."""
+"""What is no longer kept."""
 
 from datetime import timedelta
 from typing import Any

@@ -242,7 +242,7 @@ def test_who_finished_has_a_time(status: str | None) -> None:
     ]
 
 
-def test_one_reproach_a_cell() -> None:
+def test_a_cell_has_at_most_one_problem() -> None:
     validated = validate([["A", "B", "soon"]], RESULT_HEADERS, RESULT)
     assert reasons(validated)[2] == [("Time", "soon", "is not a time; write it as 01:23:45")]
 

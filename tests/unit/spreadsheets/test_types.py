@@ -53,7 +53,7 @@ def test_a_type_whose_declaration_contradicts_itself_is_refused() -> None:
     lost = SheetField("A", "A", "elsewhere.a")
     with pytest.raises(ValueError, match="T: no target takes the values of A"):
         SheetType("T", "T", None, (lost,), (target,), "t", lambda rows: ())
-    with pytest.raises(ValueError, match="main target other is none"):
+    with pytest.raises(ValueError, match="main target other is not one"):
         SheetType("T", "T", None, (), (target,), "other", lambda rows: ())
     twice = (SheetField("A", "A", "t.a"),) * 2
     with pytest.raises(ValueError, match="two fields have the same name"):

@@ -202,7 +202,7 @@ def test_performatives_are_decoded_with_their_payload(performative: Any) -> None
         (0x12, ["name", UInt(0), None], "lacks role"),
         (0x14, [ULong(1)], "handle of Transfer must be a UInt"),
         (0x18, [None, None], "at most 1 fields"),
-        (0x99, [], "no performative"),
+        (0x99, [], "not a performative"),
     ],
 )
 def test_malformed_performatives_are_refused(code: int, values: list[Any], complaint: str) -> None:

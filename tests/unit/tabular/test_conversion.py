@@ -92,7 +92,7 @@ def test_numbers_of_every_origin() -> None:
     ]
 
 
-def test_what_is_no_number_is_said_to_be_none() -> None:
+def test_cells_that_are_not_numbers_are_refused_with_the_reason() -> None:
     infinite = "is not a finite number"
     assert converted(NUMBER, math.nan, math.inf, 10**5000, -1, True, date(2025, 1, 1)) == [
         infinite,
@@ -128,7 +128,7 @@ def test_choices_by_synonym() -> None:
     assert converted(OWNED, "OWNED", "Miete", "lent", None) == [
         "owned",
         "rented",
-        "is none of owned, rented",
+        "is not one of owned, rented",
         None,
     ]
 
@@ -191,7 +191,7 @@ def test_problems_name_line_column_value_and_reason() -> None:
     assert found.lines == [2]
     assert reasons(found)[3] == [
         ("Asset No.", None, "is missing"),
-        ("Besitz", "lent", "is none of owned, rented"),
+        ("Besitz", "lent", "is not one of owned, rented"),
         ("Rate", "abc", "is not a number"),
     ]
     (long,) = reasons(found)[4]

@@ -186,7 +186,7 @@ async def test_a_batch_that_is_blocked_for_hours_is_skipped(
     assert not removed_by(script)
 
 
-async def test_a_database_that_is_away_is_shown_and_asked_again(batches: BatchRuns) -> None:
+async def test_an_unavailable_database_is_shown_and_tried_again(batches: BatchRuns) -> None:
     away = Validation(
         outcome=ValidationOutcome.REQUEUE_DB_ERROR,
         reason="the database is unavailable",
@@ -232,7 +232,7 @@ async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: Bat
     assert (result.redrives, result.dead_letters, len(script.passes)) == (1, 0, 1)
 
 
-async def test_a_pass_that_somebody_asks_for_is_one_more(batches: BatchRuns) -> None:
+async def test_a_requested_pass_is_an_additional_one(batches: BatchRuns) -> None:
     script = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
     async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)

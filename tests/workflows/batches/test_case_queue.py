@@ -122,7 +122,7 @@ async def test_a_batch_out_of_order_waits_for_those_before_it(
         assert installation.order == [first, second]
 
 
-async def test_a_batch_that_nobody_starts_is_passed_over_after_hours_and_can_start_later(
+async def test_a_batch_that_is_not_started_is_passed_over_after_hours_and_can_start_later(
     server: Any, installations: Worlds
 ) -> None:
     first, second = keys_of(_case(), 2)
@@ -195,7 +195,7 @@ async def _loads(installation: BatchInstallation, key: BatchKey) -> bool:
     return key in installation.order
 
 
-async def test_kept_dead_letters_are_redriven_when_somebody_asks(installations: Worlds) -> None:
+async def test_kept_dead_letters_are_redriven_on_request(installations: Worlds) -> None:
     (key,) = keys_of(_case(), 1)
     times = Timings(settle=0, poll=1, hold=0, max_redrives=0)
     async with installations(timings=times) as installation:
@@ -321,7 +321,7 @@ async def _seen_all(installation: BatchInstallation, key: BatchKey, events: int)
     return (await case.query(CaseQueue.status)).events == events + 2
 
 
-async def test_a_database_that_is_away_delays_events_and_loses_none(
+async def test_an_unavailable_database_delays_events_and_loses_none(
     server: Any, installations: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from adapters.ports import Unavailable
@@ -359,11 +359,11 @@ async def test_many_cases_in_any_order_load_every_batch_once(installations: Worl
             mine = [key for key in installation.order if key.case_id == case]
             assert mine == keys_of(case, 3)
 
-        async def all_told() -> bool:
+        async def all_answered() -> bool:
             return all(installation.said(key) == DONE for key in keys)
 
         # A batch is complete before its resources are removed.
-        await eventually(all_told)
+        await eventually(all_answered)
         await eventually(lambda: _is_empty(installation))
         assert installation.cloud.calls["clone"] == len(keys)
 

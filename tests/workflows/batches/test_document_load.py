@@ -131,7 +131,7 @@ async def test_other_events_take_their_own_step(
 
 
 @pytest.mark.parametrize("step", list(LoadStep))
-async def test_a_load_that_follows_a_failed_one_goes_on_where_that_stopped(
+async def test_a_load_after_a_failed_one_resumes_where_that_stopped(
     loads: Loads, step: LoadStep
 ) -> None:
     script = ScriptedLoad()

@@ -134,7 +134,7 @@ async def test_a_cancel_during_teardown_does_not_stop_it(batches: BatchRuns) -> 
 
 
 @pytest.mark.parametrize("step", [*MAKING, "validate", "plan", "announce"])
-async def test_a_step_that_cannot_be_done_waits_and_goes_on_where_it_failed(
+async def test_a_failed_step_waits_and_resumes_where_it_failed(
     batches: BatchRuns, step: str
 ) -> None:
     script = ScriptedBatch()
@@ -190,7 +190,7 @@ async def test_what_cannot_be_removed_is_asked_about(batches: BatchRuns, step: s
     assert list(dict.fromkeys(removed_by(script))) == list(REMOVING)
 
 
-async def test_an_answer_that_nobody_waits_for_is_refused(batches: BatchRuns) -> None:
+async def test_an_answer_to_a_run_that_is_not_parked_is_refused(batches: BatchRuns) -> None:
     async with batches.running(ScriptedBatch()) as handle:
         await reach(handle, Phase.LOADING)
         for answer in ("retry", "skip", "fail"):
@@ -209,7 +209,7 @@ async def test_what_a_terminated_run_left_is_swept(batches: BatchRuns) -> None:
     assert script.events == []
 
 
-async def test_a_sweep_asks_nobody(batches: BatchRuns) -> None:
+async def test_a_sweep_does_not_wait_for_an_answer(batches: BatchRuns) -> None:
     script = ScriptedBatch()
     script.fails["delete_function"] = [denied()]
     async with batches.running(script, purpose=Purpose.SWEEP) as handle:

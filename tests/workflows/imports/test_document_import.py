@@ -172,7 +172,7 @@ async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
 
 
 @pytest.mark.parametrize("way", ["update", "signal", "bare signal"])
-async def test_retry_goes_on_from_the_failed_step(imports: Imports, way: str) -> None:
+async def test_retry_resumes_from_the_failed_step(imports: Imports, way: str) -> None:
     script = ScriptedImport(failures=[permanent()])
     async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
@@ -244,7 +244,7 @@ async def test_a_corrected_message_cannot_become_other_work(imports: Imports, na
 
 
 @pytest.mark.parametrize("name", ["retry", "skip", "fail"])
-async def test_answers_that_nobody_awaits_are_refused(imports: Imports, name: str) -> None:
+async def test_answers_to_a_run_that_is_not_parked_are_refused(imports: Imports, name: str) -> None:
     script = ScriptedImport(block=True, path="remote")
     async with imports.running(script, import_message()) as handle:
         await script.working.wait()
@@ -275,7 +275,9 @@ async def test_fail_shows_as_failed(imports: Imports, way: str) -> None:
     assert script.closed[-1].state is ImportState.FAILED
 
 
-async def test_nobody_answers_for_fourteen_days(server: Any, imports: Imports) -> None:
+async def test_an_import_without_an_answer_for_fourteen_days_fails(
+    server: Any, imports: Imports
+) -> None:
     script = ScriptedImport(failures=[permanent()])
     async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)

@@ -110,7 +110,7 @@ async def test_a_field_that_is_given_away_is_taken_from_its_automatic_match(
         await tell(handle, "cancel", Answer(by="ann"))
 
 
-async def test_of_two_people_at_once_the_second_is_told(spreadsheets: SpreadsheetRuns) -> None:
+async def test_of_two_answers_at_once_the_second_is_refused(spreadsheets: SpreadsheetRuns) -> None:
     script = ScriptedSpreadsheet(columns=UNMATCHED)
     async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)

@@ -78,9 +78,7 @@ async def test_damage_that_shows_while_a_person_maps_fails_at_once(
 @pytest.mark.parametrize(
     "step", ["begin", "analyse", "stage", "collect_values", "process", "write_report"]
 )
-async def test_a_step_that_cannot_be_done_parks_and_goes_on(
-    spreadsheets: SpreadsheetRuns, step: str
-) -> None:
+async def test_a_failed_step_parks_and_resumes(spreadsheets: SpreadsheetRuns, step: str) -> None:
     script = ScriptedSpreadsheet(fails={step: [transient()]}, errors=1)
     async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         status = await status_when(handle, lambda s: s.reason is not None)

@@ -29,7 +29,7 @@ MONTHLY = Patience(remind_every=30 * 24 * 3600)
 """The server takes a second for every timer that it skips to."""
 
 
-async def test_people_are_reminded_then_others_are_told_then_it_is_given_up(
+async def test_an_import_reminds_then_escalates_then_is_cancelled(
     spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
     script = ScriptedSpreadsheet(columns=UNMATCHED)

@@ -1,4 +1,4 @@
-"""Undoing imports, and removing what is kept no longer, with every activity scripted."""
+"""Undoing imports, and removing what is no longer kept, with every activity scripted."""
 
 import uuid
 from datetime import UTC, datetime
@@ -72,7 +72,7 @@ async def test_what_cannot_be_undone_fails_with_the_reason(server: Any, run_work
 
 
 @pytest.mark.parametrize("way", ["update", "signal"])
-async def test_an_undo_that_cannot_go_on_parks(server: Any, run_worker: Any, way: str) -> None:
+async def test_an_undo_that_cannot_continue_parks(server: Any, run_worker: Any, way: str) -> None:
     script, queue = scripted_undo(transient()), uuid.uuid4().hex
     async with run_worker(queue, [SpreadsheetUndo], script.activities()):
         handle = await _undo(server, queue)

@@ -49,7 +49,7 @@ def start(
         int | None, typer.Option(min=0, max=20, help="Passes over the dead letters.")
     ] = None,
     grace: Annotated[
-        int | None, _time("How long a lock without infrastructure is believed.")
+        int | None, _time("How long a lock without infrastructure is respected.")
     ] = None,
     stuck_after: Annotated[int | None, _time("How long it may hold up its case.")] = None,
     delivery: Annotated[int | None, _time("How long a filter policy may take to work.")] = None,
@@ -184,7 +184,7 @@ def expect(
 
 async def _expect(cli: CliContext, case: int, batches: list[int], *, as_json: bool) -> None:
     if wrong := [batch for batch in batches if not 1 <= batch <= LARGEST_ID]:
-        raise UsageError(f"{wrong[0]} is no batch: numbers are from 1 to {LARGEST_ID}")
+        raise UsageError(f"{wrong[0]} is not a batch: use a number from 1 to {LARGEST_ID}")
     numbers = sorted(set(batches))
     async with open_store(cli) as store:
         await store.expect([key_of(case, batch) for batch in numbers])

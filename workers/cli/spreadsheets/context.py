@@ -42,14 +42,14 @@ def parse_uuid(text: str) -> str:
     """The uuid of an import, also from its workflow id.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not one.
     """
     from workers.services.spreadsheets.verbs import uuid_of
 
     uuid = uuid_of(text)
     if uuid is None:
         raise UsageError(
-            f"{text!r} is no uuid of an import; `docflow spreadsheets list` shows them"
+            f"{text!r} is not the UUID of an import; `docflow spreadsheets list` shows them"
         )
     return uuid
 
@@ -90,10 +90,8 @@ def _in_options(refusal: str) -> str:
 
 
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
-    """The gateway's settings but for its keys: there is no sign-in at a terminal."""
+    """The gateway's settings except its keys: there is no sign-in at a terminal."""
     from workers.settings.gateway import GatewaySettings
-
-    """The gateway's settings except its keys: no one signs in at a terminal."""
 
     ours = {name: value for name, value in environment.items() if "_JWT_" not in name}
     return GatewaySettings.read({**ours, "DOCFLOW_JWT_KEY": secrets.token_hex(32)})

@@ -10,7 +10,7 @@ BLOCK_BYTES: Final = 1 << 20
 
 
 class LocalUpload:
-    """An upload that is no request: its file lies here, its fields are options of a command."""
+    """An upload that is not a request: its file lies here, its fields are options of a command."""
 
     def __init__(self, filename: str, content: BinaryIO, fields: Mapping[str, str]) -> None:
         """Prepare to read a file.
@@ -28,7 +28,7 @@ class LocalUpload:
         """Nothing comes before the file."""
 
     async def file(self) -> AsyncGenerator[bytes]:
-        """The bytes of the file; one that is no spreadsheet is refused as every upload is."""
+        """The bytes of the file; one that is not a spreadsheet is refused as every upload is."""
         block = await self._read()
         check_beginning(block, self.filename)
         while block:

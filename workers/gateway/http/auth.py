@@ -148,7 +148,7 @@ class Tokens:
                 raise KeysUnavailable(
                     "the keys of the identity provider cannot be fetched"
                 ) from error
-            # A symmetric key that is published by mistake is no secret.
+            # A symmetric key that is published by mistake is not a secret.
             self._public = [key for key in keys if key.key_type != "oct"]
             self._fetched = self._clock()
             self._not_before = self._fetched + _FETCH_AGAIN_AFTER
@@ -212,7 +212,7 @@ def _header(token: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Unauthorised("the token is not valid: it has no header") from error
     if not isinstance(header, dict):
-        raise Unauthorised("the token is not valid: its header is no object")
+        raise Unauthorised("the token is not valid: its header is not an object")
     return cast("Mapping[str, Any]", header)
 
 

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LARGEST_BODY: Final = 1 << 20
-"""Bytes of a request that is no upload."""
+"""Bytes of a request that is not an upload."""
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",

@@ -145,7 +145,7 @@ _KINDS: Final[Mapping[int, str]] = {
     **{error.status: error.kind for error in ServiceError.__subclasses__()},
 }
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
-    400: "the body is no text",
+    400: "the body is not text",
     401: "no token, or one that is not valid",
     403: "the roles of the token do not allow it",
     404: "no such import in your organisations",
@@ -154,7 +154,7 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
     410: "removed after its retention",
     412: "the mappings were changed by another person",
     413: "the body is too large",
-    415: "no spreadsheet, or no form upload",
+    415: "not a spreadsheet, or not a form upload",
     422: "the request cannot be processed",
     429: "too many uploads",
     503: "something that the gateway needs does not answer",

@@ -50,7 +50,7 @@ class Upload:
 
         Raises:
             TooLarge: Its Content-Length is above the limit.
-            UnsupportedFile: It is no form upload.
+            UnsupportedFile: It is not a form upload.
             Refused: Its headers are malformed.
         """
         self.filename = ""
@@ -181,7 +181,7 @@ class _Form:
         """Read on.
 
         Raises:
-            Refused: It is no form.
+            Refused: It is not a form.
         """
         try:
             self._parser.write(piece)
@@ -219,7 +219,7 @@ class _Form:
         if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
             raise Refused("a part of the form has no proper name")
         if name in self.fields:
-            raise Refused(f"the field {name!r} is there twice")
+            raise Refused(f"the field {name!r} appears twice")
         if len(self.fields) >= _MOST_FIELDS:
             raise Refused(f"the form has more than {_MOST_FIELDS} fields")
         self._name = name

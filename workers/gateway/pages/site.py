@@ -54,7 +54,7 @@ class Alert:
     link: tuple[str, str] | None = None
     """Address, and what it is called."""
     quiet: bool = False
-    """It is no reply to an action: the focus stays where it is."""
+    """It is not a reply to an action: the focus stays where it is."""
 
 
 class Site:

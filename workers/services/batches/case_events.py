@@ -76,7 +76,7 @@ class CaseEventIntake:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
     def ordering_key(self, raw: bytes) -> int | None:
-        """The case of an event: what must not be overtaken by what; None: it is no event."""
+        """The case of an event: what must not be overtaken by what; None: it is not an event."""
         try:
             return read_case_event(raw).case_id
         except RefusedMessage:

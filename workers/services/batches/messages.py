@@ -27,7 +27,7 @@ def read_case_event(raw: bytes) -> CaseEvent:
     """Check a body of the case-events queue and turn it into an event.
 
     Raises:
-        RefusedMessage: It is none; reason and description explain why.
+        RefusedMessage: It is not one; reason and description explain why.
     """
     text, data = _unwrapped(raw)
     _kind(data, EVENT_TYPES)
@@ -41,7 +41,7 @@ def read_document_event(raw: bytes) -> DocumentEvent | None:
         The event; None: it is a canary, which has done its work by arriving.
 
     Raises:
-        RefusedMessage: It is none; reason and description explain why.
+        RefusedMessage: It is not one; reason and description explain why.
     """
     text, data = _unwrapped(raw)
     if _kind(data, (*DOCUMENT_EVENT_TYPES, CANARY)) == CANARY:
@@ -58,7 +58,7 @@ def _unwrapped(raw: bytes) -> tuple[str, dict[str, Any]]:
     inside = data.get("Message")
     if not isinstance(inside, str):
         raise RefusedMessage(
-            MALFORMED_BODY, "Message, the body inside the notification, is missing or no text"
+            MALFORMED_BODY, "Message, the body inside the notification, is missing or not text"
         )
     # Escapes of JSON can spell what no UTF-8 can: it is refused there as it would be here.
     text = text_of(inside.encode("utf-8", "surrogatepass"), MESSAGE_BYTES)

@@ -24,7 +24,7 @@ _OTHERS: Final = re.compile(f"case/{_ID}|load/{_ID}/{_ID}/.+")
 
 
 def key_of(workflow_id: str) -> BatchKey | None:
-    """The batch of a workflow id; None: it is no batch's."""
+    """The batch of a workflow id; None: it names no batch."""
     found = _BATCH.fullmatch(workflow_id)
     return None if found is None else BatchKey(case_id=int(found[1]), batch_id=int(found[2]))
 

@@ -15,7 +15,7 @@ def read_message(raw: bytes) -> ImportMessage:
     """Check a body from outside and turn it into a message.
 
     Raises:
-        RefusedMessage: It is none; reason and description explain why.
+        RefusedMessage: It is not one; reason and description explain why.
     """
     text = text_of(raw, MESSAGE_BYTES)
     kind_of(object_of(text), "document_type", _KNOWN, UNKNOWN_DOCUMENT_TYPE)

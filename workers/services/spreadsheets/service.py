@@ -98,7 +98,7 @@ class SpreadsheetService(SpreadsheetQueries):
             Forbidden: The roles do not allow it.
             TooManyRequests: The person uploads too often.
             TooLarge: More bytes than an upload may have.
-            UnsupportedFile: The content is no spreadsheet.
+            UnsupportedFile: The content is not a spreadsheet.
             Refused: A field is missing or wrong, or the key belongs to another upload.
             TemporalUnavailable: Temporal does not take the start.
         """

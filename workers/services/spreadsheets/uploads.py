@@ -126,7 +126,7 @@ class SpreadsheetUploads:
             raise Refused("your token names no organisation to import for")
         organisation = fields.organisation_id or who.organisations[0]
         if organisation not in who.organisations:
-            raise Refused(f"organisationId: {organisation} is none of your organisations")
+            raise Refused(f"organisationId: {organisation} is not one of your organisations")
         return organisation
 
     async def _check_context(self, fields: UploadFields, organisation: int) -> None:

@@ -24,7 +24,7 @@ _EXACT = 10**15
 def number(raw: bytes) -> int | float | str:
     """A number's value: an exact int when it is integral, else a float.
 
-    Text that is no finite number comes back as text, as it stands.
+    Text that is not a finite number comes back as text, as it stands.
     """
     if raw.isdigit() or (raw[:1] in b"+-" and raw[1:].isdigit()):
         return int(raw) if len(raw) < 309 else raw.decode("utf-8")
@@ -151,7 +151,7 @@ class Memo(dict[bytes | None, Cell]):
 
 @lru_cache(maxsize=1 << 15)
 def column_number(letters: str) -> int:
-    """0 for A, 25 for Z, 26 for AA; beyond every limit when it is no column."""
+    """0 for A, 25 for Z, 26 for AA; beyond every limit when it is not a column."""
     result = 0
     if len(letters) > 3:
         return limits.COLUMNS**2

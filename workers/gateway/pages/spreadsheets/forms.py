@@ -93,7 +93,7 @@ class Form:
         """A whole number; None when it was left blank.
 
         Raises:
-            Refused: It is none.
+            Refused: It is not one.
         """
         value = self.text(name, 20)
         if not value:
@@ -121,7 +121,7 @@ async def read_form(request: Request) -> Form:
     """Read a submitted form, of bounded size.
 
     Raises:
-        Refused: It is no form.
+        Refused: It is not a form.
         TooLarge: It is larger than any of ours.
     """
     if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _FORM:
@@ -228,7 +228,7 @@ def _cell_decision(id: int, chosen: str) -> CellDecision:
 
 
 def _unknown_choice() -> Refused:
-    return Refused("a choice is none of those on the page; load it again")
+    return Refused("a choice is not one of those on the page; load it again")
 
 
 def meaning(choice: str) -> str:

@@ -282,7 +282,7 @@ def _live(
 
 
 def _quarter(row: SpreadsheetRow) -> int:
-    """How far the rows have come, in steps worth telling."""
+    """How far the rows have come, in steps worth announcing."""
     return 4 * row.counts.done // row.total if row.total else -1
 
 

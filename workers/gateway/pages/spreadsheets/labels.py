@@ -98,9 +98,9 @@ _TITLES: Final = ("Uploaded", "Columns", "Values", "Processing", "Done")
 
 
 def steps(state: SpreadsheetState) -> Sequence[Step]:
-    """The road of an import with the place where it is.
+    """The steps of an import, with the one that it has reached.
 
-    One that failed or was cancelled ends at once: where it had come to is no step of the road.
+    One that failed or was cancelled shows its end only: how far it had come is not known.
     """
     if state not in _ROAD:
         return (Step(_TITLES[0], "past"), Step(STATES[state].text, "ended"))

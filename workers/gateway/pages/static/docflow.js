@@ -204,7 +204,7 @@
     });
     request.addEventListener("error", () => {
       end();
-      away("The upload broke off before the file had arrived. Nothing was imported: try again.");
+      away("The upload was interrupted before the whole file had arrived. Nothing was imported: try again.");
     });
     request.open("POST", form.action);
     request.setRequestHeader("HX-Request", "true");
