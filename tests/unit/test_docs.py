@@ -297,12 +297,12 @@ def test_settings_in_the_readme_are_those_of_the_reference() -> None:
     assert [name for name in named if f"| `{name}` |" not in REFERENCE] == []
 
 
-async def test_the_example_of_an_import_type_imports(club: SpreadsheetSetup) -> None:
+async def test_the_example_of_an_import_type_imports(setup: SpreadsheetSetup) -> None:
     (source,) = _blocks((ROOT / "docs" / "spreadsheets.md").read_text(), "python")
     module: dict[str, Any] = {}
     exec(source, module)
-    club.types = SheetTypes([module["TYPE"]])
+    setup.types = SheetTypes([module["TYPE"]])
     rows = [("Vorname", "Nachname", "Helferteam"), ("Ann", "Ash", "Water"), ("Bo", "", "Tape")]
-    prepared = await club.prepare(table(*rows), import_type="VOLUNTEER")
+    prepared = await setup.prepare(table(*rows), import_type="VOLUNTEER")
     assert (await prepared.process()).counts == RowCounts(created=1, error=1)
-    assert await club.select("event_participants", "team") == [("Water",)]
+    assert await setup.select("event_participants", "team") == [("Water",)]

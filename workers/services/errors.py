@@ -5,7 +5,6 @@ Pages and API answer with problem details, commands with one line and an exit co
 ServiceError
   NotFound            404  unknown, or another organisation's
   Forbidden           403  the token's roles do not allow it
-  StillOpen           406  required fields or values have no mapping yet
   WrongState          409  the import has moved on, or is not there yet
   Gone                410  purged after its retention
   Conflict            412  the mappings were changed meanwhile
@@ -20,8 +19,6 @@ ServiceError
 """
 
 from typing import ClassVar
-
-from contracts.spreadsheets import MappingsAnswer
 
 
 class ServiceError(Exception):
@@ -57,24 +54,6 @@ class Forbidden(ServiceError):
     status = 403
     kind = "forbidden"
     title = "Not allowed"
-
-
-class StillOpen(ServiceError):
-    """Required fields or values have no mapping yet.
-
-    Attributes:
-        answer: What is open.
-        saved: The decisions of this request were saved nevertheless.
-    """
-
-    status = 406
-    kind = "still-open"
-    title = "Mappings are still open"
-
-    def __init__(self, message: str, answer: MappingsAnswer, *, saved: bool = False) -> None:
-        super().__init__(message)
-        self.answer = answer
-        self.saved = saved
 
 
 class WrongState(ServiceError):
@@ -167,3 +146,8 @@ class TemporalUnavailable(Unavailable):
 
 class QueueUnavailable(Unavailable):
     """The queue of messages does not answer."""
+
+
+def no_role() -> Forbidden:
+    """The refusal for a caller without any role."""
+    return Forbidden("your token has none of the roles viewer, importer and operator")
