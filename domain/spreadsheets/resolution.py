@@ -43,7 +43,7 @@ class CellValueResolver(Protocol):
 
         Args:
             value: As a person sees it.
-            context: CliContext of the import, with the candidates.
+            context: Of the import: what its rows belong to, with the candidates.
         """
         ...
 

@@ -87,7 +87,7 @@ class RowValidator:
         sheet_type: What the rows are.
         fields: Every field, as `SheetType.fields_for` gives them.
         columns: What each column means.
-        context: CliContext of the import.
+        context: Of the import: what its rows belong to.
         book: The meaning of values.
         seen: Keys of the file so far; None: they were looked at in an earlier round.
         head: The first rows of the file, which settle how numbers and dates are written.

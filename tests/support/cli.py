@@ -31,6 +31,8 @@ from workers.cli.context import CliContext
 from workers.connect import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
+from workers.resources import common
+from workers.services import runs as runs_of_all
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, queue, runs
@@ -39,7 +41,8 @@ from workers.services.runs import RunView
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
 from workers.services.status import ParkedRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
-from workers.settings.common import BlobSettings, DatabaseSettings, QueueSettings
+from workers.settings.common import BlobSettings, DatabaseSettings
+from workers.settings.imports import QueueSettings
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
@@ -305,8 +308,10 @@ class FakeInstallation:
         """Run a command."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
+            patch.setattr(common, "open_resources", self._resources)
             for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(queue, "open_queue", self._queue)
+            patch.setattr(runs_of_all, "open_runs", self._runs)
             patch.setattr(runs, "open_runs", self._runs)
             return run_docflow(*arguments, context=CliContext(self.environment))

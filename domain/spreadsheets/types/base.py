@@ -182,7 +182,7 @@ class SheetType:
         Args:
             fields: As `fields_for` gives them.
             rows: The rows.
-            context: CliContext of the import.
+            context: Of the import: what its rows belong to.
         """
         filled = [target.fill(fields, rows, context) for target in self.targets]
         if self.custom_lists is not None:

@@ -90,10 +90,8 @@ def _in_options(refusal: str) -> str:
 
 
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
-    """The gateway's settings but for its keys: there is no sign-in at a terminal."""
+    """The gateway's settings except its keys: there is no sign-in at a terminal."""
     from workers.settings.gateway import GatewaySettings
-
-    """The gateway's settings except its keys: no one signs in at a terminal."""
 
     ours = {name: value for name, value in environment.items() if "_JWT_" not in name}
     return GatewaySettings.read({**ours, "DOCFLOW_JWT_KEY": secrets.token_hex(32)})

@@ -10,8 +10,8 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
 from workers.services.errors import QueueUnavailable
-from workers.settings.common import QueueSettings
 from workers.settings.errors import SettingsError
+from workers.settings.imports import QueueSettings
 
 SECONDS_TO_ANSWER = 15
 """How long one attempt may take before the queue counts as unreachable."""
