@@ -33,8 +33,6 @@ from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
-_CONTAINERS: Final = (b"PK", b"\xd0\xcf\x11\xe0")
-"""First bytes of workbooks, whose size hardly shows what they hold."""
 NOTE_CHARACTERS: Final = 500
 _IGNORED_IN_NOTE: Final = 10
 
@@ -158,11 +156,14 @@ class RowImports:
                     reading = TableReader(
                         self._documents, path, load.message, load.spec, self._chunk_rows
                     )
-                    mark = await self._load(load, reading, mark, _is_quick(path), heart)
+                    mark = await self._load(load, reading, mark, self._is_quick(path), heart)
                     header, ignored = reading.titles, reading.ignored
                     guessed = reading.guessed_encoding
             note = _note(load, mark, ignored, guessed)
             return await self._outcome(load, mark, header, note)
+
+    def _is_quick(self, path: Path) -> bool:
+        return path.stat().st_size <= INLINE_BYTES and not self._documents.is_container(path)
 
     async def _load(
         self, load: _Load, reading: TableReader, mark: LoadMark, quick: bool, heart: Heartbeater
@@ -259,11 +260,6 @@ def _identity(message: TableMessage, source: BlobRef | None) -> str:
     """
     version = (source.etag or source.sha256 or "") if source is not None else ""
     return hashlib.sha256(f"{message.model_dump_json()}\n{version}".encode()).hexdigest()
-
-
-def _is_quick(path: Path) -> bool:
-    with path.open("rb") as file:
-        return not file.read(4).startswith(_CONTAINERS) and path.stat().st_size <= INLINE_BYTES
 
 
 def _day_of_import() -> date:
