@@ -13,7 +13,7 @@ from contracts.batches import (
     DocumentCounts,
     Publication,
 )
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 
 class BatchCompletion:
@@ -43,7 +43,9 @@ class BatchCompletion:
             event = Announcement(order.event_type)
         except ValueError as error:
             known = ", ".join(Announcement)
-            raise Refused(f"{order.event_type} is no announcement; known are {known}") from error
+            raise RuleViolation(
+                f"{order.event_type} is no announcement; known are {known}"
+            ) from error
         publication = Publication(
             event_type=event,
             case_id=order.key.case_id,

@@ -26,7 +26,7 @@ from contracts.imports import (
     Strategy,
     TableMessage,
 )
-from domain.errors import Refused
+from domain.errors import RuleViolation
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from domain.imports.header import match_header
 from domain.imports.tables import TABLES, TableSpec, scope_of
@@ -83,11 +83,11 @@ class _Load:
         """An append that has gone in cannot be corrected by another one.
 
         Raises:
-            Refused: Rows of another version of this work are in.
+            RuleViolation: Rows of another version of this work are in.
         """
         appended = mark.finished and mark.counts.created > 0 and not self.is_done(mark)
         if appended and self.message.strategy is Strategy.APPEND:
-            raise Refused(
+            raise RuleViolation(
                 f"{mark.counts.created} rows of this task were appended already; skip this run "
                 "and send what is left as a new task"
             )
@@ -238,13 +238,13 @@ class RowImports:
 def _begin(work: HandlerInput) -> _Load:
     message = work.message
     if not isinstance(message, TableMessage) or message.document_type not in TABLES:
-        raise Refused(f"{work.plan.facts.document_type} is not a table import")
+        raise RuleViolation(f"{work.plan.facts.document_type} is not a table import")
     spec = TABLES[message.document_type]
     store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
         message.strategy is Strategy.APPEND and not spec.numbered
     )
     if message.all_or_nothing and store_refuses:
-        raise Refused(
+        raise RuleViolation(
             f"all_or_nothing cannot be promised with strategy {message.strategy.value!r}: "
             "which rows are known shows only when they are written; leave one of them out"
         )

@@ -36,7 +36,7 @@ from workers.services import runs as runs_of_all
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, queue, runs
-from workers.services.imports.queue import QueueDepth
+from workers.services.imports.queue import QueueSnapshot
 from workers.services.runs import RunView
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
 from workers.services.status import ParkedRun, PipelineView
@@ -185,10 +185,10 @@ class FakeQueue:
             raise self.error
         self.sent.append((body, message_id))
 
-    async def depth(self, at_most: int) -> QueueDepth:
+    async def depth(self, at_most: int) -> QueueSnapshot:
         if self.error is not None:
             raise self.error
-        return QueueDepth(waiting=at_most, dead_letters=1, at_most=at_most)
+        return QueueSnapshot(waiting=at_most, dead_letters=1, at_most=at_most)
 
 
 def a_view(**changes: Any) -> RunView:

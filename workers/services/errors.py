@@ -13,9 +13,11 @@ ServiceError
   Refused             422  cannot be carried out as it stands; the message says why
     InvalidRequest         an id, verb or corrected message that cannot be meant
   TooManyRequests     429  more uploads than one person may send in a minute
-  Unavailable         503  something that docflow needs does not answer
+  ServiceUnavailable  503  something that docflow needs does not answer
     TemporalUnavailable    Temporal, or no worker
     QueueUnavailable       the queue of messages
+
+Refusals that one pipeline alone knows stand in `workers/services/<word>/errors.py`.
 """
 
 from typing import ClassVar
@@ -132,7 +134,7 @@ class TooManyRequests(ServiceError):
         self.retry_after = retry_after
 
 
-class Unavailable(ServiceError):
+class ServiceUnavailable(ServiceError):
     """Something that docflow needs does not answer; trying again in a moment helps."""
 
     status = 503
@@ -140,11 +142,11 @@ class Unavailable(ServiceError):
     title = "Not available at the moment"
 
 
-class TemporalUnavailable(Unavailable):
+class TemporalUnavailable(ServiceUnavailable):
     """Temporal does not answer, or no worker does."""
 
 
-class QueueUnavailable(Unavailable):
+class QueueUnavailable(ServiceUnavailable):
     """The queue of messages does not answer."""
 
 

@@ -22,9 +22,9 @@ from workers.services.errors import (
     NotFound,
     Refused,
     ServiceError,
+    ServiceUnavailable,
     TooLarge,
     TooManyRequests,
-    Unavailable,
     UnsupportedFile,
     WrongState,
 )
@@ -96,7 +96,7 @@ def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError
             return problem_of(error, {"etag": f'"{version}"'}, version=version)
         case TooManyRequests(retry_after=seconds):
             return problem_of(error, {"retry-after": str(seconds)})
-        case Unavailable():
+        case ServiceUnavailable():
             logger.warning("%s: %s", error, error.__cause__)
             return problem_of(error, {"retry-after": _RETRY_SECONDS})
         case _:
@@ -127,10 +127,10 @@ def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthoris
 def _unavailable(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
     logger.warning("not available: %s", error)
     return Problem(
-        Unavailable.title,
-        type_=Unavailable.kind,
+        ServiceUnavailable.title,
+        type_=ServiceUnavailable.kind,
         detail="something that the gateway needs does not answer; try again in a moment",
-        status=Unavailable.status,
+        status=ServiceUnavailable.status,
         headers={"retry-after": _RETRY_SECONDS},
     )
 
@@ -190,7 +190,9 @@ _DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
     413: ProblemDescription(TooLarge.kind, "the body is too large"),
     422: ProblemDescription(Refused.kind, "the request cannot be processed"),
     429: ProblemDescription(TooManyRequests.kind, "too many uploads"),
-    503: ProblemDescription(Unavailable.kind, "something that the gateway needs does not answer"),
+    503: ProblemDescription(
+        ServiceUnavailable.kind, "something that the gateway needs does not answer"
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.gateway.http.csrf import csrf_token, csrf_valid
 from workers.gateway.pages.forms import Form, read_form
 from workers.gateway.pages.renderer import Templates, is_fragment
-from workers.services.errors import Forbidden, NotFound, ServiceError, Unavailable
+from workers.services.errors import Forbidden, NotFound, ServiceError, ServiceUnavailable
 from workers.services.identity import Identity
 from workers.settings.gateway import GatewaySettings
 
@@ -81,12 +81,12 @@ class Site:
 
         Raises:
             Unauthorised: It belongs to no known person.
-            Unavailable: It cannot be checked at the moment.
+            ServiceUnavailable: It cannot be checked at the moment.
         """
         try:
             return Visitor(await self._tokens.identify(session), session)
         except KeysUnavailable as error:
-            raise Unavailable(f"{error}; try again in a moment") from error
+            raise ServiceUnavailable(f"{error}; try again in a moment") from error
 
     async def visitor(self, request: Request) -> Visitor:
         """Who asks for a page.
@@ -148,7 +148,7 @@ class Site:
             return self.in_place(request, alert, error.status)
         try:
             visitor = await self.visitor(request)
-        except (SignInNeeded, Unavailable):
+        except (SignInNeeded, ServiceUnavailable):
             visitor = None
         return self.page(request, visitor, "error.html", error.status, problem=alert)
 
