@@ -31,15 +31,18 @@ from workers.cli.context import CliContext
 from workers.connect import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
+from workers.resources import common
+from workers.services import runs as runs_of_all
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, queue, runs
-from workers.services.imports.queue import QueueDepth
+from workers.services.imports.queue import QueueSnapshot
 from workers.services.runs import RunView
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
 from workers.services.status import ParkedRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
-from workers.settings.common import BlobSettings, DatabaseSettings, QueueSettings
+from workers.settings.common import BlobSettings, DatabaseSettings
+from workers.settings.imports import QueueSettings
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
@@ -182,10 +185,10 @@ class FakeQueue:
             raise self.error
         self.sent.append((body, message_id))
 
-    async def depth(self, at_most: int) -> QueueDepth:
+    async def depth(self, at_most: int) -> QueueSnapshot:
         if self.error is not None:
             raise self.error
-        return QueueDepth(waiting=at_most, dead_letters=1, at_most=at_most)
+        return QueueSnapshot(waiting=at_most, dead_letters=1, at_most=at_most)
 
 
 def a_view(**changes: Any) -> RunView:
@@ -305,8 +308,10 @@ class FakeInstallation:
         """Run a command."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
+            patch.setattr(common, "open_resources", self._resources)
             for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(queue, "open_queue", self._queue)
+            patch.setattr(runs_of_all, "open_runs", self._runs)
             patch.setattr(runs, "open_runs", self._runs)
             return run_docflow(*arguments, context=CliContext(self.environment))

@@ -24,7 +24,7 @@ from workers.resources.batches import BatchResources
 from workers.resources.common import Resources
 from workers.resources.imports import ImportResources
 from workers.resources.spreadsheets import SpreadsheetResources
-from workers.settings.common import RunSettings
+from workers.settings.imports import RunSettings
 
 UUID = "5eed0000-0000-4000-8000-000000000000"
 

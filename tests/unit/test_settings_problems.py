@@ -21,15 +21,10 @@ from workers.settings.check import (
     declared_groups,
     unread_names,
 )
-from workers.settings.common import (
-    BlobSettings,
-    DatabaseSettings,
-    NoticeSettings,
-    QueueSettings,
-    RunSettings,
-)
+from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings
+from workers.settings.imports import QueueSettings, RunSettings
 
 ROOT = Path(__file__).parents[2]
 GROUPS = declared_groups()
@@ -110,6 +105,19 @@ async def test_a_gateway_names_its_own_settings_and_those_of_its_resources() -> 
         assert name in str(failure.value)
 
 
+async def test_settings_of_a_pipeline_stop_no_other_process() -> None:
+    wrong = {"DOCFLOW_PARK_FOR_DAYS": "0"}
+    for process in (
+        run_gateway(wrong, host="127.0.0.1", port=0),
+        run_worker(["spreadsheets"], wrong),
+    ):
+        with pytest.raises(SettingsError) as failure:
+            await process
+        assert "DOCFLOW_PARK_FOR_DAYS" not in str(failure.value)
+    with pytest.raises(SettingsError, match="DOCFLOW_PARK_FOR_DAYS"):
+        await run_worker(["imports"], wrong)
+
+
 def test_a_command_prints_each_problem_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BaseException) as stopped, failures_in_one_line():
         check_settings({}, QueueSettings, DatabaseSettings)
@@ -171,7 +179,9 @@ def test_the_repr_of_settings_that_are_right_holds_no_secret() -> None:
 
 
 def test_a_mistyped_name_is_named_with_the_nearest_one(caplog: pytest.LogCaptureFixture) -> None:
-    check_at_start({"DOCFLOW_SCRACH": PLANTED, "DOCFLOW_SCRATCH": "/tmp", "HOME": "/"}, RunSettings)
+    check_at_start(
+        {"DOCFLOW_SCRACH": PLANTED, "DOCFLOW_SCRATCH": "/tmp", "HOME": "/"}, ScratchSettings
+    )
     assert [(record.levelno, record.message) for record in caplog.records] == [
         (
             logging.WARNING,

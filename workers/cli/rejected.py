@@ -9,12 +9,13 @@ import typer
 from adapters.ports import RejectedMessage
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
+from workers.cli.imports.context import open_queue
 from workers.cli.imports.messages import read_message
 from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 
 if TYPE_CHECKING:
-    from workers.services.imports.access import ImportAccess
+    from workers.resources.common import Resources
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -127,7 +128,7 @@ def resubmit(
 
 
 async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: bool) -> None:
-    async with cli.resources() as resources, cli.queue() as queue:
+    async with cli.resources() as resources, open_queue(cli) as queue:
         message = await _get(resources, number)
         _refuse_other_queue(message, cli)
         body = _body(message, file)
@@ -140,7 +141,7 @@ async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: b
     typer.echo(f"sent message {number} to queue {message.queue} again")
 
 
-async def _get(resources: "ImportAccess", number: int) -> RejectedMessage:
+async def _get(resources: "Resources", number: int) -> RejectedMessage:
     message = await resources.rejected.get(number)
     if message is None:
         raise CommandError(
@@ -150,7 +151,7 @@ async def _get(resources: "ImportAccess", number: int) -> RejectedMessage:
 
 
 def _refuse_other_queue(message: RejectedMessage, cli: CliContext) -> None:
-    from workers.settings.common import QueueSettings
+    from workers.settings.imports import QueueSettings
 
     queue_name = QueueSettings.read(cli.environment).queue_name
     if message.queue != queue_name:

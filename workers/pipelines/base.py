@@ -163,6 +163,11 @@ class Pipeline:
     """
     checks: str | None = None
     """Entry point of a function that yields further checks of `docflow status`."""
+    gateway: str | None = None
+    """Entry point of a function that opens its `GatewayPart`: API and pages of its own.
+
+    None: the gateway shows its runs in the inbox only.
+    """
     passthrough: Sequence[str] = ()
     """Modules without state of their own that the workflow sandbox need not import again."""
     replay_cases: str | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.imports import ImportResources
-    from workers.settings.common import QueueSettings, RunSettings
+    from workers.settings.imports import QueueSettings, RunSettings
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def _workflows() -> Sequence[type]:
 
 
 def _settings(environment: Mapping[str, str]) -> "RunSettings":
-    from workers.settings.common import RunSettings
+    from workers.settings.imports import RunSettings
 
     return RunSettings.read(environment)
 
@@ -63,7 +63,7 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
 def _bridge_settings(environment: Mapping[str, str]) -> _BridgeSettings:
     from workers.settings.check import check_settings
-    from workers.settings.common import QueueSettings, RunSettings
+    from workers.settings.imports import QueueSettings, RunSettings
 
     check_settings(environment, QueueSettings, RunSettings)
     return _BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))

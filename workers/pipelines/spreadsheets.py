@@ -141,6 +141,7 @@ SPREADSHEETS = Pipeline(
     verbs="workers.services.spreadsheets.verbs:VERBS",
     show="workers.cli.spreadsheets.views:show_run",
     commands={NAME: "workers.cli.spreadsheets:app"},
+    gateway="workers.gateway.spreadsheets.part:open_part",
     passthrough=(
         "workflows.spreadsheets.answers",
         "workflows.spreadsheets.pauses",

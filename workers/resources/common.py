@@ -1,6 +1,5 @@
 """The adapters that all pipelines share, opened once per process and closed together."""
 
-import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from workers.settings.check import check_settings
-from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
+from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class CommonSettings:
     blobs: BlobSettings
     database: DatabaseSettings
     notices: NoticeSettings
-    scratch: Path | None
+    scratch: ScratchSettings
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -43,11 +42,11 @@ class CommonSettings:
             BlobSettings.read(environment),
             DatabaseSettings.read(environment),
             NoticeSettings.read(environment),
-            RunSettings.read(environment).scratch,
+            ScratchSettings.read(environment),
         )
 
 
-RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, RunSettings)
+RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings)
 """What `open_resources` reads."""
 
 
@@ -94,8 +93,7 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     settings = CommonSettings.read(environment)
-    scratch = settings.scratch or Path(tempfile.gettempdir()) / "docflow"
-    scratch.mkdir(parents=True, exist_ok=True)
+    settings.scratch.folder.mkdir(parents=True, exist_ok=True)
     async with open_database(settings.database.url) as database:
         await require_current(database)
         yield Resources(
@@ -105,5 +103,5 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
             documents=FileDocuments(),
             reports=XlsxReportWriter(),
             notices=open_notices(settings.notices),
-            scratch=scratch,
+            scratch=settings.scratch.folder,
         )

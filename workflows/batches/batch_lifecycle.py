@@ -33,7 +33,7 @@ from contracts.batches import (
     ValidationOutcome,
 )
 from contracts.errors import BATCH_FAILED
-from workflows.batches.pauses import BatchOver, BatchPauses, BatchView
+from workflows.batches.pauses import BatchDisplay, BatchOver, BatchPauses
 from workflows.batches.steps import BatchSteps
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
@@ -64,7 +64,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
         self._cancellation = Cancellation[bool]()
-        self._view = BatchView(order)
+        self._view = BatchDisplay(order)
         self._building = self._view.building
         self._pauses = BatchPauses(order, self._view, self._parking, self._cancellation)
         self._steps = BatchSteps(order.key)

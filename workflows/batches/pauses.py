@@ -25,7 +25,7 @@ class BatchOver(Exception):
         self.status, self.reason = status, reason
 
 
-class BatchView:
+class BatchDisplay:
     """Where a batch stands, as people see it: phase and reason, resources, queues."""
 
     def __init__(self, order: BatchOrder) -> None:
@@ -89,7 +89,7 @@ class BatchPauses:
     def __init__(
         self,
         order: BatchOrder,
-        view: BatchView,
+        view: BatchDisplay,
         parking: Parking,
         cancellation: Cancellation[bool],
     ) -> None:

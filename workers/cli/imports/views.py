@@ -13,6 +13,7 @@ from contracts.imports import (
 from domain.imports.chunks import TaskKey
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, Failure, attempt
+from workers.cli.imports.context import open_imports, open_runs
 from workers.cli.imports.ids import name_of
 from workers.cli.output import (
     console,
@@ -43,7 +44,7 @@ async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
     key = key_of(workflow_id)
     assert isinstance(key, TaskKey), "the verbs of imports recognised it"
     name = name_of(key)
-    async with cli.resources() as resources:
+    async with open_imports(cli) as resources:
         row = await resources.tasks.get(key.project_id, key.task_id)
     snapshot = await attempt(_look(cli, workflow_id))
     if isinstance(snapshot, Failure):
@@ -84,7 +85,7 @@ class RunSnapshot:
 
 
 async def _look(cli: CliContext, run: str) -> RunSnapshot:
-    runs = await cli.runs()
+    runs = await open_runs(cli)
     view = await runs.look(run)
     if view is None:
         return RunSnapshot()
