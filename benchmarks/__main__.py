@@ -9,14 +9,11 @@ from workers import catalogue
 
 def main(arguments: Sequence[str]) -> None:
     """Run the benchmark of the pipeline that is named first, with the other arguments."""
-    modules = {
-        pipeline.name: pipeline.bench or f"benchmarks.{pipeline.name}"
-        for pipeline in catalogue.PIPELINES
-    }
+    names = [pipeline.name for pipeline in catalogue.PIPELINES]
     name = next(iter(arguments), None)
-    if name not in modules:
-        sys.exit(f"usage: python -m benchmarks {{{','.join(modules)}}} [PART ...]")
-    importlib.import_module(modules[name]).main(arguments[1:])
+    if name not in names:
+        sys.exit(f"usage: python -m benchmarks {{{','.join(names)}}} [PART ...]")
+    importlib.import_module(f"benchmarks.{name}").main(arguments[1:])
 
 
 if __name__ == "__main__":

@@ -172,8 +172,6 @@ class Pipeline:
     """Modules without state of their own that the workflow sandbox need not import again."""
     replay_cases: str | None = None
     """Module with `CASES_OF`, workflow to recorded cases; None: `tests.replay.NAME`."""
-    bench: str | None = None
-    """Module of `make bench-NAME`; None: `benchmarks.NAME`."""
 
     def left_out(self, environment: Mapping[str, str]) -> str | None:
         """Why a worker of all pipelines does not work on this one; None: it does."""

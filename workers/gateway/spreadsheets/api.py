@@ -31,7 +31,6 @@ from workers.services.spreadsheets.upload_form import check_beginning
 router = APIRouter(prefix="/api", responses=import_problems(401, 403, 422, 503))
 
 _ONE: Final = import_problems(404)
-_MAPPED: Final = frozenset({SpreadsheetState.COLUMN_MAPPING, SpreadsheetState.CELL_MAPPING})
 
 
 @router.post(
