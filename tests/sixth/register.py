@@ -23,7 +23,9 @@ def _workflows() -> Sequence[type]:
 
 
 def _grams(environment: Mapping[str, str]) -> int:
-    return int(environment["PARCELS_GRAMS"])
+    if not (grams := environment.get("PARCELS_GRAMS")):
+        raise SettingsError("missing setting: PARCELS_GRAMS; the weight of a letter in grams")
+    return int(grams)
 
 
 def _folder(environment: Mapping[str, str]) -> Path:

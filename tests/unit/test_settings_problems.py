@@ -2,15 +2,14 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from pathlib import Path
 
 import pytest
 
+from workers import catalogue
 from workers.cli.errors import failures_in_one_line
 from workers.gateway.process import run_gateway
-from workers.pipelines.imports import IMPORTS
+from workers.pipelines.base import Bridge, Pipeline, ReadSettings
 from workers.process import run_bridge, run_worker
 from workers.settings.base import Settings
 from workers.settings.batches import BatchSettings, CaseEventSettings
@@ -72,30 +71,54 @@ def test_problems_of_several_groups_are_named_once_each() -> None:
 
 
 SHARED = {"AZURE_STORAGE_CONNECTION_STRING", "DATABASE_URL"}
-BATCHES = {"AWS_REGION", "DOCFLOW_BATCH_TOPIC_ARN", "DOCFLOW_BATCH_SOURCE_FUNCTION"}
+
+
+def _missing(error: SettingsError) -> set[str]:
+    return {re.split(r"[ ;]", problem)[2] for problem in error.problems}
+
+
+def _missed_by(*readers: ReadSettings) -> set[str]:
+    """Settings that groups miss where none is set."""
+    missing: set[str] = set()
+    for read in readers:
+        try:
+            read({})
+        except SettingsError as error:
+            missing |= _missing(error)
+    return missing
+
+
+@pytest.mark.parametrize("with_bridge", [False, True], ids=["alone", "with bridges"])
+@pytest.mark.parametrize("pipeline", catalogue.PIPELINES, ids=lambda pipeline: pipeline.name)
+async def test_a_worker_names_everything_that_it_misses(
+    pipeline: Pipeline, with_bridge: bool
+) -> None:
+    bridges = [bridge for bridge in pipeline.bridges if bridge.with_worker and with_bridge]
+    with pytest.raises(SettingsError) as failure:
+        await run_worker([pipeline.name], {}, with_bridge=with_bridge)
+    expected = SHARED | _missed_by(pipeline.settings, *(bridge.settings for bridge in bridges))
+    assert _missing(failure.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("process", "missing"),
-    [
-        (partial(run_worker, ["spreadsheets"]), SHARED),
-        (
-            partial(run_worker, ["imports", "batches"], with_bridge=True),
-            SHARED
-            | BATCHES
-            | {"AZURE_SERVICE_BUS_CONNECTION_STRING", "DOCFLOW_CASE_EVENTS_QUEUE_URL"},
-        ),
-        (partial(run_bridge, IMPORTS.bridges[0]), SHARED | {"AZURE_SERVICE_BUS_CONNECTION_STRING"}),
-    ],
-    ids=["worker", "worker with bridges", "bridge"],
+    "bridge",
+    [bridge for pipeline in catalogue.PIPELINES for bridge in pipeline.bridges],
+    ids=lambda bridge: bridge.name,
 )
-async def test_a_process_names_everything_that_it_misses(
-    process: Callable[[Mapping[str, str]], Awaitable[object]], missing: set[str]
-) -> None:
+async def test_a_bridge_names_everything_that_it_misses(bridge: Bridge) -> None:
     with pytest.raises(SettingsError) as failure:
-        await process({})
-    named = {re.split(r"[ ;]", problem)[2] for problem in failure.value.problems}
-    assert named == missing
+        await run_bridge(bridge, {})
+    shared = SHARED if bridge.needs_resources else set[str]()
+    assert _missing(failure.value) == shared | _missed_by(bridge.settings)
+
+
+async def test_a_worker_of_several_pipelines_names_what_all_of_them_miss() -> None:
+    with pytest.raises(SettingsError) as failure:
+        await run_worker([each.name for each in catalogue.PIPELINES], {}, with_bridge=True)
+    assert _missing(failure.value) >= SHARED | {
+        *("AWS_REGION", "DOCFLOW_BATCH_TOPIC_ARN", "DOCFLOW_BATCH_SOURCE_FUNCTION"),
+        *("AZURE_SERVICE_BUS_CONNECTION_STRING", "DOCFLOW_CASE_EVENTS_QUEUE_URL"),
+    }
 
 
 async def test_a_gateway_names_its_own_settings_and_those_of_its_resources() -> None:
