@@ -172,7 +172,8 @@ class Pipeline:
 
     def left_out(self, environment: Mapping[str, str]) -> str | None:
         """Why a worker of all pipelines does not work on this one; None: it does."""
-        if self.enabled_by is None or environment.get(self.enabled_by):
+        # A blank setting is not set: its settings are read by the same rule.
+        if self.enabled_by is None or environment.get(self.enabled_by, "").strip():
             return None
         return f"{self.enabled_by} is not set"
 

@@ -182,8 +182,10 @@ class TemporalRuns:
                 )
             ),
         )
-        states = [state for _, state in counted]
-        return PipelineView(workers, open, waiting, dict(zip(states, numbers, strict=True)))
+        counts = dict.fromkeys((state for _, state in counted), 0)
+        for (_, state), number in zip(counted, numbers, strict=True):
+            counts[state] += number
+        return PipelineView(workers, open, waiting, counts)
 
     async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
         """Open runs of a pipeline that are parked, the longest wait first."""
