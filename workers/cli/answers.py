@@ -107,19 +107,19 @@ async def _answer(
     from workers.services.verbs import AnswerRequest, find, refuse_missing
 
     check_reason(reason)
-    verbs, workflow_id = await find(id, cli.environment)
-    refuse_missing(verbs, workflow_id, verb)
+    verbs, known = await find(id, cli.environment)
+    refuse_missing(verbs, known, verb)
     body = None
     if correction is not None:
         if verb not in verbs.corrects:
-            raise UsageError(f"--message: {verbs.name(workflow_id)} takes no corrected message")
+            raise UsageError(f"--message: {verbs.name(known)} takes no corrected message")
         body = read_body(correction)
     request = AnswerRequest(verb, by=cli.user, reason=reason, correction=body)
-    done = await verbs.answer(cli.environment, workflow_id, request)
+    done = await verbs.answer(cli.environment, known, request)
     if as_json:
         print_json(done)
         return
-    typer.echo(f"{verb} accepted; see `docflow show {verbs.name(workflow_id)}`")
+    typer.echo(f"{verb} accepted; see `docflow show {verbs.name(known)}`")
 
 
 def check_reason(reason: str | None) -> None:

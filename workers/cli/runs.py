@@ -13,10 +13,9 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, state_text, table
 from workers.cli.output import text as plain
-from workers.pipelines.base import load
+from workers.pipelines.base import Run, load
 
 if TYPE_CHECKING:
-    from contracts.base import Contract
     from workers.services.verbs import RunEntry, RunVerbs
 
 IdArgument = Annotated[
@@ -159,17 +158,14 @@ def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) ->
 async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
     from workers.services.verbs import find
 
-    verbs, workflow_id = await find(id, cli.environment)
-    register = next(each for each in catalogue.PIPELINES if each.name == verbs.pipeline)
-    if register.show is not None:
-        await load(register.show)(cli, workflow_id, as_json=as_json)
-    elif (known := register.recognise(workflow_id)) is not None:
-        await show_in_temporal(cli, workflow_id, known.kind.status, as_json=as_json)
+    _, known = await find(id, cli.environment)
+    if known.pipeline.show is None or known.kind.scheduled:
+        await show_in_temporal(cli, known, as_json=as_json)
+    else:
+        await load(known.pipeline.show)(cli, known, as_json=as_json)
 
 
-async def show_in_temporal(
-    cli: CliContext, workflow_id: str, status_type: "type[Contract] | None", *, as_json: bool
-) -> None:
+async def show_in_temporal(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """Show a run of which only Temporal and its worker know.
 
     Raises:
@@ -178,21 +174,22 @@ async def show_in_temporal(
     from workers.services.runs import open_runs
 
     runs = await open_runs(cli.environment)
-    view = await runs.look(workflow_id)
+    view = await runs.look(known.workflow_id)
     if view is None:
-        raise CommandError(f"there is no run {workflow_id}")
-    status = status_type and await runs.query(workflow_id, "status", status_type)
+        raise CommandError(f"there is no run {known.workflow_id}")
+    status_type = known.kind.status
+    status = status_type and await runs.query(known.workflow_id, "status", status_type)
     fields = {} if status is None else status.model_dump(mode="json")
     if as_json:
         print_json({"run": asdict(view), "status": fields or None})
         return
-    known: list[tuple[str, object]] = [
+    shown: list[tuple[str, object]] = [
         ("run", view.workflow_id),
         ("in Temporal", view.status),
         ("link", view.link),
     ]
-    known += [(name.replace("_", " "), value) for name, value in fields.items()]
-    console().print(pairs(known))
+    shown += [(name.replace("_", " "), value) for name, value in fields.items()]
+    console().print(pairs(shown))
 
 
 @app.command()
@@ -219,9 +216,9 @@ def report(
 async def _report(cli: CliContext, id: str, out: Path | None, *, force: bool) -> None:
     from workers.services.verbs import find, refuse_missing
 
-    verbs, workflow_id = await find(id, cli.environment)
-    refuse_missing(verbs, workflow_id, "report")
-    async with verbs.report(cli.environment, workflow_id) as found:
+    verbs, known = await find(id, cli.environment)
+    refuse_missing(verbs, known, "report")
+    async with verbs.report(cli.environment, known) as found:
         target = out or Path(Path(found.filename).name)
         if target.exists() and not force:
             raise UsageError(f"{target} exists; name another file with --out, or add --force")

@@ -49,6 +49,10 @@ class RunKind:
     """Result of the query `status`; None: the kind has no such query."""
     answers: Mapping[str, type[Contract]] = field(default_factory=dict[str, type[Contract]])
     """Updates that people send to a run (`retry`, `skip`, `fail`, `cancel`), and their argument."""
+    events: Mapping[str, type[Contract]] = field(default_factory=dict[str, type[Contract]])
+    """Verbs that reach a run as an event of its pipeline, where answers are updates; the event."""
+    report: bool = False
+    """It may have a report of rejected rows."""
     states: Sequence[str] = ()
     """Values of the search attribute `State` that `docflow status` counts, most urgent first."""
     closed_may_need_attention: bool = False
@@ -56,6 +60,24 @@ class RunKind:
 
     Its ids must need no quoting in a query.
     """
+    scheduled: bool = False
+    """A schedule starts it: only Temporal knows of it."""
+
+    @property
+    def verbs(self) -> Sequence[str]:
+        """What people may do to a run, beyond looking at it."""
+        return (*self.answers, *self.events, *(("report",) if self.report else ()))
+
+    @property
+    def prefix(self) -> str:
+        """The text before the first slash, with which every id of this kind begins."""
+        return self.pattern.pattern.partition("/")[0]
+
+
+def scheduled(schedule: str, workflow: str) -> RunKind:
+    """The runs that a schedule starts: the server appends the time to the id that it is given."""
+    pattern = re.compile(f"schedule/{re.escape(schedule)}-(?P<at>[0-9].*)")
+    return RunKind(workflow, pattern, parse=lambda found: found["at"], scheduled=True)
 
 
 @dataclass(frozen=True)

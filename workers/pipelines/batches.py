@@ -13,12 +13,13 @@ from contracts.batches import (
     BatchKey,
     BatchStatus,
     CaseStatus,
+    ImportCancelled,
     LoaderStatus,
     LoadResult,
     Phase,
     SweepOrder,
 )
-from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
@@ -179,6 +180,7 @@ BATCHES = Pipeline(
             title=_batch_title,
             status=BatchStatus,
             answers=_ANSWERS,
+            events={"cancel": ImportCancelled},
             states=(
                 Phase.PARKED,
                 *(phase for phase in Phase if phase not in (Phase.PARKED, Phase.DONE)),
@@ -203,6 +205,7 @@ BATCHES = Pipeline(
             parse=_batch,
             status=LoadResult,
         ),
+        scheduled("batch-sweeper", "BatchSweeper"),
     ),
     workflows=_workflows,
     settings=_settings,

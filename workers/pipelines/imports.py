@@ -109,6 +109,7 @@ IMPORTS = Pipeline(
             parse=_key,
             status=ImportStatus,
             answers=_ANSWERS,
+            report=True,
             states=(
                 ImportState.PARKED,
                 ImportState.RUNNING,

@@ -20,7 +20,6 @@ class RegisteredVerbs:
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._register = pipeline
         self.pipeline = pipeline.name
         self.naming = f"a workflow id of {pipeline.name}"
         self.states: Sequence[str] = tuple(
@@ -29,27 +28,13 @@ class RegisteredVerbs:
         self.filters: frozenset[str] = frozenset()
         self.corrects: frozenset[str] = frozenset()
 
-    def recognises(self, workflow_id: str) -> bool:
-        """Ids that match a pattern of the register."""
-        return self._register.recognise(workflow_id) is not None
-
-    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[str] | None:
+    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """There are no short forms."""
         return None
 
-    def name(self, workflow_id: str) -> str:
+    def name(self, run: Run) -> str:
         """The workflow id."""
-        return workflow_id
-
-    def offered(self, workflow_id: str) -> Sequence[str]:
-        """The answers that the register names."""
-        return tuple(self._run(workflow_id).kind.answers)
-
-    def _run(self, workflow_id: str) -> Run:
-        found = self._register.recognise(workflow_id)
-        if found is None:
-            raise NotFound(f"{workflow_id} is no run of {self.pipeline}")
-        return found
+        return run.workflow_id
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Runs within Temporal's retention, the newest first."""
@@ -76,7 +61,7 @@ class RegisteredVerbs:
         ]
 
     async def answer(
-        self, environment: Mapping[str, str], workflow_id: str, request: AnswerRequest
+        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """Send the update of the verb.
 
@@ -86,7 +71,7 @@ class RegisteredVerbs:
         """
         from workers.services.runs import open_runs
 
-        contract = self._run(workflow_id).kind.answers[request.verb]
+        contract = run.kind.answers[request.verb]
         given = {"by": request.by, "reason": request.reason}
         try:
             answer = contract.model_validate(
@@ -97,15 +82,15 @@ class RegisteredVerbs:
             field = ".".join(map(str, said["loc"]))
             raise InvalidRequest(f"{request.verb}: {field}: {said['msg']}") from error
         runs = await open_runs(environment)
-        await runs.update(workflow_id, request.verb, answer, object, self.pipeline)
-        return {"workflow_id": workflow_id, "answer": request.verb}
+        await runs.update(run.workflow_id, request.verb, answer, object, self.pipeline)
+        return {"workflow_id": run.workflow_id, "answer": request.verb}
 
     def report(
-        self, environment: Mapping[str, str], workflow_id: str
+        self, environment: Mapping[str, str], run: Run
     ) -> AbstractAsyncContextManager[Report]:
         """There is none.
 
         Raises:
             NotFound: Always.
         """
-        raise NotFound(f"{workflow_id} has no report")
+        raise NotFound(f"{run.workflow_id} has no report")

@@ -20,11 +20,11 @@ from workers.cli.batches.context import (
     key_of,
     name_of,
     open_runs,
-    open_store,
 )
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, print_json
+from workers.services.batches import access
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -154,7 +154,7 @@ def redrive(
 
 async def _redrive(cli: CliContext, case: int, batch: int, *, as_json: bool) -> None:
     key = key_of(case, batch)
-    async with open_store(cli) as store:
+    async with access.open_store(cli.environment) as store:
         view = await store.get(key)
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
@@ -186,7 +186,7 @@ async def _expect(cli: CliContext, case: int, batches: list[int], *, as_json: bo
     if wrong := [batch for batch in batches if not 1 <= batch <= LARGEST_ID]:
         raise UsageError(f"{wrong[0]} is no batch: numbers are from 1 to {LARGEST_ID}")
     numbers = sorted(set(batches))
-    async with open_store(cli) as store:
+    async with access.open_store(cli.environment) as store:
         await store.expect([key_of(case, batch) for batch in numbers])
     if as_json:
         print_json({"case_id": case, "expected": numbers})

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contracts.spreadsheets import workflow_id
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, UsageError
+from workers.pipelines.spreadsheets import SPREADSHEETS
 
 if TYPE_CHECKING:
     from workers.services.spreadsheets.access import Access
@@ -44,14 +46,13 @@ def parse_uuid(text: str) -> str:
     Raises:
         UsageError: It is none.
     """
-    from workers.services.spreadsheets.verbs import uuid_of
-
-    uuid = uuid_of(text)
-    if uuid is None:
+    text = text.strip().lower()
+    known = SPREADSHEETS.recognise(text) or SPREADSHEETS.recognise(workflow_id(text))
+    if known is None or known.kind.scheduled:
         raise UsageError(
             f"{text!r} is no uuid of an import; `docflow spreadsheets list` shows them"
         )
-    return uuid
+    return known.key
 
 
 @asynccontextmanager
@@ -92,8 +93,6 @@ def _in_options(refusal: str) -> str:
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
     """The gateway's settings but for its keys: there is no sign-in at a terminal."""
     from workers.settings.gateway import GatewaySettings
-
-    """The gateway's settings except its keys: no one signs in at a terminal."""
 
     ours = {name: value for name, value in environment.items() if "_JWT_" not in name}
     return GatewaySettings.read({**ours, "DOCFLOW_JWT_KEY": secrets.token_hex(32)})
