@@ -13,10 +13,10 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, state_text, table
 from workers.cli.output import text as plain
-from workers.pipelines.base import Run, load
+from workers.pipelines.base import Pipeline, Run, load
 
 if TYPE_CHECKING:
-    from workers.services.verbs import RunEntry, RunVerbs
+    from workers.services.verbs import RunEntry
 
 IdArgument = Annotated[
     str,
@@ -72,9 +72,11 @@ async def _list(
 ) -> None:
     from workers.services import verbs
 
-    state, chosen = _chosen(pipeline, state, more)
+    chosen = _chosen(pipeline, state, more)
     filters = verbs.Filters(limit, state, more)
-    entries = [entry for each in chosen for entry in await each.list(cli.environment, filters)]
+    entries = [
+        entry for each in chosen for entry in await verbs.list_runs(each, cli.environment, filters)
+    ]
     entries = sorted(entries, key=lambda entry: entry.since, reverse=True)[:limit]
     if as_json:
         print_json([_as_json(entry) for entry in entries])
@@ -87,28 +89,25 @@ async def _list(
         typer.echo(f"the newest {limit}; --limit shows more", err=True)
 
 
-def _chosen(
-    pipeline: str | None, state: str | None, more: dict[str, str]
-) -> "tuple[str | None, Sequence[RunVerbs]]":
-    """The state as its pipelines spell it, and the pipelines that have all filters."""
+def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Sequence[Pipeline]:
+    """The pipelines that have all filters, and the state."""
     from workers.services import verbs
 
     known = {each.name: each for each in catalogue.PIPELINES}
     if pipeline is not None and pipeline not in known:
         raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
-    every = [verbs.of(each) for name, each in known.items() if pipeline in (None, name)]
-    chosen = [each for each in every if each.filters.issuperset(more)]
+    every = [each for name, each in known.items() if pipeline in (None, name)]
+    chosen = [each for each in every if verbs.of(each).filters.issuperset(more)]
     if not chosen:
         named = ", ".join(f"--{name}" for name in more)
         raise UsageError(f"--pipeline {pipeline} cannot be combined with {named}")
     if state is None:
-        return None, chosen
-    spelled = {known.lower(): known for each in chosen for known in each.states}
-    if state.lower() not in spelled:
-        raise UsageError(f"--state {state}: there are {', '.join(sorted(spelled))}")
-    # One state may be spelled in two ways: each pipeline is asked for its own.
-    state = state if any(state in each.states for each in chosen) else spelled[state.lower()]
-    return state, [each for each in chosen if state in each.states]
+        return chosen
+    states = {each.name: {one.lower() for one in verbs.states(each)} for each in chosen}
+    every_state = set[str]().union(*states.values())
+    if state.lower() not in every_state:
+        raise UsageError(f"--state {state}: there are {', '.join(sorted(every_state))}")
+    return [each for each in chosen if state.lower() in states[each.name]]
 
 
 def _as_json(entry: "RunEntry") -> dict[str, Any]:

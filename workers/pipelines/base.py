@@ -192,6 +192,11 @@ class Pipeline:
     bench: str | None = None
     """Module of `make bench-NAME`; None: `benchmarks.NAME`."""
 
+    @property
+    def states(self) -> Sequence[str]:
+        """Values of the search attribute `State` of all kinds of run."""
+        return tuple(dict.fromkeys(str(state) for kind in self.runs for state in kind.states))
+
     def left_out(self, environment: Mapping[str, str]) -> str | None:
         """Why a worker of all pipelines does not work on this one; None: it does."""
         # A blank setting is not set: its settings are read by the same rule.

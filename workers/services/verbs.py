@@ -6,7 +6,7 @@ module and names none.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,7 +75,7 @@ class RunVerbs(Protocol):
     naming: str
     """How a person may write an id."""
     states: Sequence[str]
-    """That a list can be filtered by."""
+    """That its list knows; Temporal is asked for runs in any other of the register."""
     filters: frozenset[str]
     """Filters of a list that this pipeline has, beyond state."""
     corrects: frozenset[str]
@@ -123,6 +123,32 @@ def of(pipeline: Pipeline) -> RunVerbs:
     from workers.services.registered_verbs import RegisteredVerbs
 
     return RegisteredVerbs(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
+
+
+def states(pipeline: Pipeline) -> Sequence[str]:
+    """The states that runs of a pipeline can be listed by, each as it is spelled there."""
+    return tuple(dict.fromkeys((*of(pipeline).states, *pipeline.states)))
+
+
+async def list_runs(
+    pipeline: Pipeline, environment: Mapping[str, str], filters: Filters
+) -> Sequence[RunEntry]:
+    """Runs of a pipeline, the newest change first; a state counts in upper and lower case.
+
+    Those in a state that only the register has, as `parked`, are the open runs that Temporal knows.
+    """
+    verbs = of(pipeline)
+    if filters.state is None:
+        return await verbs.list(environment, filters)
+    wanted = filters.state.lower()
+    for own in verbs.states:
+        if own.lower() == wanted:
+            return await verbs.list(environment, replace(filters, state=own))
+    from workers.services.registered_verbs import list_in_temporal
+
+    spelled = next(state for state in pipeline.states if state.lower() == wanted)
+    filters = replace(filters, state=spelled)
+    return await list_in_temporal(pipeline, environment, filters, verbs.name, only_open=True)
 
 
 def prefixes() -> frozenset[str]:

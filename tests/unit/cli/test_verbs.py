@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -143,5 +144,48 @@ def test_list_takes_one_pipeline_with_its_own_columns(installation: FakeInstalla
 def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeInstallation) -> None:
     rows = json.loads(installation.docflow("list", "--project", "P1", "--json").stdout)
     assert {row["pipeline"] for row in rows} == {"imports"}
-    rows = json.loads(installation.docflow("list", "--state", "Parked", "--json").stdout)
+    rows = json.loads(installation.docflow("list", "--type", "mto", "--json").stdout)
     assert rows == []
+
+
+@pytest.mark.parametrize(
+    ("state", "asked", "queries"),
+    [
+        ("Completed", {"spreadsheets": "COMPLETED"}, []),
+        ("failed", {"spreadsheets": "FAILED", "batches": "failed"}, []),
+        ("column_mapping", {"spreadsheets": "COLUMN_MAPPING"}, []),
+        ("IN-COMPLETE", {"batches": "in-complete"}, []),
+        ("blocked", {}, [("batches", "blocked")]),
+        ("Tearing Down", {}, [("batches", "tearing down")]),
+        ("PARKED", {}, [("spreadsheets", "parked"), ("batches", "parked")]),
+    ],
+)
+def test_a_state_is_matched_by_each_pipeline_as_it_spells_it(
+    state: str, asked: Mapping[str, str], queries: Sequence[tuple[str, str]]
+) -> None:
+    found: dict[str, str | None] = {}
+
+    def lists(pipeline: str) -> Any:
+        async def read(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+            found[pipeline] = filters.state
+            return []
+
+        return read
+
+    made = FakeInstallation(listed={name: lists(name) for name in ("spreadsheets", "batches")})
+    assert made.docflow("list", "--state", state).exit_code == 0
+    assert found == asked
+    assert made.runs is not None
+    assert made.runs.queries == [
+        f"Pipeline = '{pipeline}' AND State = '{spelled}' AND ExecutionStatus = 'Running'"
+        for pipeline, spelled in queries
+    ]
+
+
+def test_a_state_of_no_pipeline_is_refused_with_those_that_there_are() -> None:
+    refused = FakeInstallation().docflow("list", "--state", "lost")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    for state in ("parked", "completed", "blocked", "column_mapping", "in-complete"):
+        assert state in refused.stderr
+    other = FakeInstallation().docflow("list", "--state", "blocked", "--pipeline", "imports")
+    assert other.exit_code == 2 and "--state blocked: there are cancelled, " in other.stderr

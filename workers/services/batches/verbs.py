@@ -30,10 +30,10 @@ class BatchVerbs:
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Batches, as the database has them."""
+        status = LoaderStatus(filters.state) if filters.state else None
         async with access.open_store(environment) as store:
-            # The table has no filter by status: a page of it is looked through.
-            views = await store.list(None, filters.limit if filters.state is None else 10_000)
-        entries = [
+            views = await store.list(limit=filters.limit, status=status)
+        return [
             RunEntry(
                 workflow_id=view.key.workflow_id,
                 name=view.key.workflow_id,
@@ -51,9 +51,7 @@ class BatchVerbs:
                 },
             )
             for view in views
-            if filters.state in (None, view.status)
         ]
-        return entries[: filters.limit]
 
     async def answer(
         self, environment: Mapping[str, str], run: Run, request: AnswerRequest
