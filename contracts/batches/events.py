@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
+from contracts.answers import Person
 from contracts.base import WireContract
 from contracts.batches.names import BatchKey, Id
 from contracts.batches.plans import Timings
@@ -51,6 +52,16 @@ class ImportCancelled(_Event):
 
     event_type: Literal["IMPORT_CANCELLED"] = "IMPORT_CANCELLED"
     mode: CancelMode = CancelMode.FULL
+    reason: Annotated[str, Field(max_length=500)] | None = None
+    by: Person | None = None
+
+    @property
+    def explanation(self) -> str | None:
+        """Who cancelled it and why, for the batch's row; None: neither is known."""
+        if self.reason is None and self.by is None:
+            return None
+        person = f" by {self.by}" if self.by else ""
+        return f"cancelled{person}" + (f": {self.reason}" if self.reason else "")
 
 
 class BatchEndFinished(_Event):

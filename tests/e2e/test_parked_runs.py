@@ -1,6 +1,8 @@
 """`docflow list --state`, over runs of every pipeline on real workers, servers and tables."""
 
+import base64
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,3 +157,18 @@ async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -
     status = await terminal.json("status")
     for pipeline in ("imports", "spreadsheets", "batches"):
         assert status["pipelines"][pipeline]["counts"]["parked"] == 1
+
+
+async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> None:
+    async def parked() -> bool:
+        return terminal.spreadsheet in await terminal.listed("--state", "parked")
+
+    uuid = terminal.spreadsheet.removeprefix("spreadsheet/")
+    for arguments in (("retry",), ("spreadsheets", "retry")):
+        await eventually(parked, seconds=60, pause=0.2)
+        await terminal.json(*arguments, uuid, "--reason", f"by docflow {arguments[0]}")
+    handle = terminal.client.get_workflow_handle(terminal.spreadsheet)
+    history = (await handle.fetch_history()).to_json()
+    payloads = [base64.b64decode(each) for each in re.findall(r'"data": "([^"]+)"', history)]
+    for reason in (b"by docflow retry", b"by docflow spreadsheets"):
+        assert any(reason in each for each in payloads)

@@ -11,7 +11,7 @@ from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, print_json
 from workers.cli.runs import IdArgument
 
-ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the result.")]
+ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the run.")]
 REASON_LENGTH: Final = 500
 
 app = typer.Typer(rich_markup_mode=None)
@@ -21,6 +21,7 @@ app = typer.Typer(rich_markup_mode=None)
 def retry(
     context: typer.Context,
     id: IdArgument,
+    reason: ReasonOption = None,
     message: Annotated[
         Path | None,
         typer.Option(
@@ -37,10 +38,10 @@ def retry(
     \b
     Examples:
       docflow retry P1/T1
-      docflow retry batch/7/1
+      docflow retry batch/7/1 --reason "the topic has room again"
       docflow retry P1/T1 --message corrected.json
     """
-    run(_answer(cli_context(context), id, "retry", None, message, as_json=as_json))
+    run(_answer(cli_context(context), id, "retry", reason, message, as_json=as_json))
 
 
 @app.command()
@@ -104,11 +105,13 @@ async def _answer(
     *,
     as_json: bool,
 ) -> None:
-    from workers.services.verbs import AnswerRequest, find, refuse_missing
+    from workers.services.verbs import AnswerRequest, find, refuse_missing, refuse_reason
 
     check_reason(reason)
     verbs, known = await find(id, cli.environment)
     refuse_missing(verbs, known, verb)
+    if reason is not None:
+        refuse_reason(verbs, known, verb)
     body = None
     if correction is not None:
         if verb not in verbs.corrects:

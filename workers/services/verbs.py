@@ -190,6 +190,17 @@ async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run
     raise InvalidRequest(f"{text!r} names no run; write {naming}")
 
 
+def refuse_reason(verbs: RunVerbs, run: Run, verb: str) -> None:
+    """Refuse a reason where the answer has no place for it.
+
+    Raises:
+        InvalidRequest: It has none.
+    """
+    contract = {**run.kind.answers, **run.kind.events}[verb]
+    if "reason" not in contract.model_fields:
+        raise InvalidRequest(f"{verb} of {verbs.name(run)} keeps no reason; leave it out")
+
+
 def refuse_missing(verbs: RunVerbs, run: Run, verb: str) -> None:
     """Refuse a verb that a run does not offer.
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adapters.database.imports.views import ImportTaskRow
@@ -30,8 +30,9 @@ REPORT = BlobRef(name="reports/P1/T1.xlsx", size=5)
 KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
 
 
-@given(KEYS.filter(lambda project: project not in prefixes()), KEYS)
+@given(KEYS, KEYS)
 async def test_every_full_name_is_understood(project: str, task: str) -> None:
+    assume(project not in prefixes())
     id = workflow_id(project, task)
     for text in (f"{project}/{task}", f" {project}/{task} ", id):
         named, run = await verbs.find(text, {})

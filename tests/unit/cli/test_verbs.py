@@ -85,6 +85,7 @@ def test_a_bare_uuid_is_a_spreadsheet_unless_an_import_has_it_as_well() -> None:
         (("cancel", "case/7"), "case/7 has no cancel; offered: nothing but show"),
         (("retry", SWEEP), "has no retry; offered: nothing but show"),
         (("retry", f"spreadsheet-undo/{UUID}", "--message", __file__), "takes no corrected mess"),
+        (("retry", "P1/T1", "--reason", "x"), "retry of P1/T1 keeps no reason; leave it out"),
         (("fail", f"spreadsheet-undo/{UUID}"), f"spreadsheet-undo/{UUID} has no fail; offered: re"),
     ],
 )

@@ -7,6 +7,7 @@ import typer
 from contracts.batches import (
     LARGEST_ID,
     BatchEndFinished,
+    BatchKey,
     CancelMode,
     CaseEvent,
     ImportCancelled,
@@ -14,6 +15,8 @@ from contracts.batches import (
     JobStarted,
     RedriveRequested,
 )
+from workers.cli.answers import check_reason
+from workers.cli.batches.answers import ReasonOption
 from workers.cli.batches.context import (
     BatchArgument,
     CaseArgument,
@@ -125,6 +128,7 @@ def cancel(
     partial: Annotated[
         bool, typer.Option("--partial", help="Load what was sent, take nothing more in.")
     ] = False,
+    reason: ReasonOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cancel a batch, as IMPORT_CANCELLED does; what was built for it is removed.
@@ -132,11 +136,18 @@ def cancel(
     \b
     Examples:
       docflow batches cancel 7 1
-      docflow batches cancel 7 1 --partial
+      docflow batches cancel 7 1 --partial --reason "the case was closed"
     """
     mode = CancelMode.PARTIAL if partial else CancelMode.FULL
-    event = ImportCancelled(case_id=case, batch_id=batch, mode=mode)
-    run(_send(cli_context(context), event, as_json=as_json))
+    run(_cancel(cli_context(context), key_of(case, batch), mode, reason, as_json=as_json))
+
+
+async def _cancel(
+    cli: CliContext, key: BatchKey, mode: CancelMode, reason: str | None, *, as_json: bool
+) -> None:
+    check_reason(reason)
+    event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=cli.user)
+    await _send(cli, event, as_json=as_json)
 
 
 @app.command()

@@ -64,7 +64,7 @@ class BatchVerbs:
         timings = read_timings(environment)
         opened = await runs.open_runs(environment)
         if request.verb == "cancel":
-            event = ImportCancelled(case_id=key.case_id, batch_id=key.batch_id)
+            event = ImportCancelled(**key.model_dump(), reason=request.reason, by=request.by)
             await opened.send(event, timings)
         else:
             await opened.answer(

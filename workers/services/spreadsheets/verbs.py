@@ -79,7 +79,7 @@ class SpreadsheetVerbs:
             if request.verb == "cancel":
                 taken = await access.service.cancel(access.who, uuid, request.reason)
             else:
-                taken = await access.service.retry(access.who, uuid)
+                taken = await access.service.retry(access.who, uuid, request.reason)
         return {"uuid": uuid, **taken.model_dump(mode="json")}
 
     @asynccontextmanager
