@@ -101,7 +101,8 @@ def test_every_activity_of_a_pipeline_is_served(pipeline: Pipeline) -> None:
 @every_pipeline
 def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
     importlib.import_module(pipeline.contracts)
-    for entry in (*pipeline.commands.values(), pipeline.parked, pipeline.checks):
+    senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]
+    for entry in (*pipeline.commands.values(), pipeline.parked, pipeline.checks, *senders):
         assert entry is None or load(entry) is not None
 
 

@@ -115,6 +115,20 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Resubmission:
+    """How messages that a bridge has rejected come to its queue again."""
+
+    setting: str
+    """Names the queue."""
+    queue: Callable[[Mapping[str, str]], str | None]
+    """Name of the queue, as in the record of rejected messages; None: the setting is not set."""
+    sender: str | None = None
+    """Entry point of a `QueueSender`; None: docflow sends nothing to the queue."""
+    instead: str = ""
+    """What a person does where there is no sender."""
+
+
+@dataclass(frozen=True)
 class Bridge:
     """What turns the messages of one queue into runs; `docflow bridge NAME`."""
 
@@ -130,6 +144,8 @@ class Bridge:
     """It uses the resources that all pipelines share."""
     former_names: Sequence[str] = ()
     """Accepted with a warning."""
+    resubmission: Resubmission | None = None
+    """None: it records no rejected messages."""
 
 
 @dataclass(frozen=True, eq=False)
