@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.sixth.contracts import ParcelAnswer, ParcelCount, ParcelOrder, ParcelStatus
 from workers.bridges.totals import BridgeTotals
-from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Pipeline, RunKind, scheduled
 from workers.resources.common import Resources
 from workers.schedules import Declared, every
 from workers.settings.errors import SettingsError
@@ -97,6 +97,7 @@ PARCELS = Pipeline(
             answers={"retry": ParcelAnswer},
             states=("parked", "completed"),
         ),
+        scheduled("parcel-count", "ParcelCounting"),
     ),
     workflows=_workflows,
     settings=_grams,

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from typing import Any, ClassVar
 
 import pytest
+from temporalio.client import WorkflowExecution
 from typer.testing import CliRunner, Result
 
 from adapters.database.imports.views import ImportTaskRow
@@ -32,7 +33,7 @@ from workers.connect import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
 from workers.resources import common
-from workers.services import runs as runs_of_all
+from workers.services import runs as all_runs
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, queue, runs
@@ -233,6 +234,7 @@ class FakeRuns:
             "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
         }
         self.waiting: list[ParkedRun] = []
+        self.queries: list[str] = []
 
     def link(self, workflow_id: str) -> str | None:
         return f"http://ui/{workflow_id}"
@@ -266,6 +268,10 @@ class FakeRuns:
 
     async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
         return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
+
+    async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
+        self.queries.append(query)
+        return []
 
 
 async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
@@ -312,6 +318,6 @@ class FakeInstallation:
             for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(queue, "open_queue", self._queue)
-            patch.setattr(runs_of_all, "open_runs", self._runs)
-            patch.setattr(runs, "open_runs", self._runs)
+            for module in (runs, all_runs):
+                patch.setattr(module, "open_runs", self._runs)
             return run_docflow(*arguments, context=CliContext(self.environment))

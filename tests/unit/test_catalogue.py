@@ -73,7 +73,21 @@ def test_activities_are_named_after_their_pipeline(pipeline: Pipeline) -> None:
 def test_a_pipeline_has_its_task_queue_and_workflows(pipeline: Pipeline) -> None:
     assert pipeline.task_queue == pipeline.name
     names = {workflow._Definition.must_from_class(found).name for found in pipeline.workflows()}
-    assert {kind.workflow for kind in pipeline.runs} <= names
+    assert {kind.workflow for kind in pipeline.runs} == names
+
+
+@every_pipeline
+def test_a_run_of_a_schedule_is_recognised(pipeline: Pipeline) -> None:
+    for id, declared in pipeline.schedules().items():
+        run = recognise(catalogue.PIPELINES, f"schedule/{id}-2026-11-22T02:00:00Z")
+        assert run is not None
+        assert (run.pipeline, run.kind.workflow) == (pipeline, declared.workflow)
+        assert (run.kind.scheduled, run.kind.verbs, run.key) == (True, (), "2026-11-22T02:00:00Z")
+
+
+@every_pipeline
+def test_ids_of_every_kind_begin_with_a_text_of_their_own(pipeline: Pipeline) -> None:
+    assert all(re.fullmatch("[a-z-]+", kind.prefix) for kind in pipeline.runs)
 
 
 def test_every_handler_of_an_import_is_served() -> None:
@@ -121,7 +135,8 @@ def _load_all(pipeline: Pipeline) -> None:
     for module in (pipeline.contracts, pipeline.activities_package, *pipeline.passthrough):
         importlib.import_module(module)
     once = (pipeline.verbs, pipeline.show, pipeline.parked, pipeline.checks)
-    for entry in (*once, *pipeline.commands.values()):
+    senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]
+    for entry in (*once, *pipeline.commands.values(), *senders):
         if entry is not None:
             load(entry)
     load(f"{pipeline.replay_cases or f'tests.replay.{pipeline.name}'}:CASES_OF")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
 from domain.imports.chunks import TaskKey
-from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
@@ -85,6 +85,13 @@ async def _run_bridge(
     return await bridge.run(stop, drain=drain)
 
 
+def _queue_name(environment: Mapping[str, str]) -> str:
+    from workers.settings.imports import QueueSettings
+
+    named = environment.get("AZURE_SERVICE_BUS_QUEUE_NAME", "").strip()
+    return named or QueueSettings.model_fields["queue_name"].default
+
+
 def _key(found: re.Match[str]) -> TaskKey:
     return TaskKey(found["project"], found["task"])
 
@@ -109,6 +116,7 @@ IMPORTS = Pipeline(
             parse=_key,
             status=ImportStatus,
             answers=_ANSWERS,
+            report=True,
             states=(
                 ImportState.PARKED,
                 ImportState.RUNNING,
@@ -131,6 +139,11 @@ IMPORTS = Pipeline(
             help="Receive import messages from Service Bus and start their runs.",
             settings=_bridge_settings,
             run=_run_bridge,
+            resubmission=Resubmission(
+                setting="AZURE_SERVICE_BUS_QUEUE_NAME",
+                queue=_queue_name,
+                sender="workers.services.imports.resubmission:SENDER",
+            ),
         ),
     ),
     verbs="workers.services.imports.verbs:VERBS",

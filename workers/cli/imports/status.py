@@ -8,9 +8,9 @@ from contracts.imports import ImportState
 from workers.cli.context import CliContext
 from workers.cli.errors import Failure, attempt
 from workers.cli.imports.context import open_imports, open_queue
-from workers.cli.imports.ids import name_of
 from workers.cli.imports.views import row_as_json
 from workers.pipelines.base import Pipeline
+from workers.services.imports.verbs import name_of
 from workers.services.status import Check, ParkedRun
 
 MESSAGES_PEEKED: Final = 100

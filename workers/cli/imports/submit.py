@@ -19,10 +19,10 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
 from workers.cli.imports.context import open_imports, open_queue, open_runs
 from workers.cli.imports.follow import Ending, Follower, ProgressScreen
-from workers.cli.imports.ids import name_of
 from workers.cli.imports.messages import build_message, new_task_id
 from workers.cli.imports.outcomes import show_ending, show_sent
 from workers.cli.output import JsonOption
+from workers.services.imports.verbs import name_of
 
 if TYPE_CHECKING:
     from workers.services.imports.access import ImportAccess

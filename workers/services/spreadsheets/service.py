@@ -215,14 +215,14 @@ class SpreadsheetService(SpreadsheetQueries):
         order = Reassignment(to=to, notify=notify, by=who.subject)
         return await self._answer(row, "reassign", order)
 
-    async def retry(self, who: Identity, uuid: str) -> MappingsAnswer:
+    async def retry(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
         """Try the step again that an import is parked at.
 
         Raises:
             WrongState: It is not parked.
         """
         row = await self._decided_by(who, uuid)
-        return await self._answer(row, "retry", Answer(by=who.subject))
+        return await self._answer(row, "retry", Answer(by=who.subject, reason=reason))
 
     async def undo(self, who: Identity, uuid: str) -> None:
         """Begin to take the rows of an import back; see `undo_view` for how far it is.
