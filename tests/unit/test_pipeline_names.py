@@ -34,20 +34,18 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
+    "workers/bridges/service_bus.py": "imports",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
 _NOTICE = "spreadsheets alone send notices: their text is made from its contract"
 _SCHEDULES = "schedules are documents of imports"
-_REJECTED = "rejected messages lie in a table of imports"
 _MESSAGE_FILES = "commands read import messages from files"
 _DEMO = "the demo shows each pipeline by samples of its own"
-_GATEWAY = "not yet looped: API and pages are those of spreadsheets"
-_FAILURES = "not yet looped: problems of mappings are part of an error that all services share"
 
 IMPORTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/models/schedules.py", "contracts.imports"): _SCHEDULES,
-    ("adapters/database/rejected.py", "adapters.database.models.imports"): _REJECTED,
+    ("adapters/database/rejected.py", "adapters.database.models.imports"): "its table is there",
     ("adapters/memory/notices.py", "contracts.spreadsheets"): _NOTICE,
     ("adapters/notices/log.py", "contracts.spreadsheets"): _NOTICE,
     ("adapters/notices/several.py", "contracts.spreadsheets"): _NOTICE,
@@ -63,29 +61,13 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/run.py", "stack.demo.spreadsheets"): _DEMO,
     ("stack/demo/run.py", "workers.services.imports"): _DEMO,
     ("stack/demo/run.py", "workers.settings.batches"): _DEMO,
+    ("stack/demo/run.py", "workers.settings.imports"): _DEMO,
     ("stack/demo/run.py", "workflows.imports"): _DEMO,
     ("stack/demo/spreadsheets.py", "contracts.imports"): _DEMO,
-    ("workers/cli/context.py", "workers.services.imports"): "what commands of imports open",
     ("workers/cli/message_files.py", "contracts.imports"): _MESSAGE_FILES,
     ("workers/cli/output.py", "contracts.imports"): "states of imports have colours",
     ("workers/cli/rejected.py", "workers.cli.imports"): _MESSAGE_FILES,
-    ("workers/cli/rejected.py", "workers.services.imports"): _REJECTED,
-    ("workers/gateway/app.py", "workers.gateway.spreadsheets"): _GATEWAY,
-    ("workers/gateway/app.py", "workers.services.spreadsheets"): _GATEWAY,
-    ("workers/gateway/http/problems.py", "workers.gateway.spreadsheets"): _GATEWAY,
-    ("workers/gateway/http/upload.py", "workers.services.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/overview.py", "contracts.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/overview.py", "workers.gateway.pages.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/renderer.py", "workers.gateway.pages.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/routes.py", "workers.gateway.pages.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/routes.py", "workers.services.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/session.py", "workers.gateway.pages.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/site.py", "workers.gateway.pages.spreadsheets"): _GATEWAY,
-    ("workers/gateway/pages/site.py", "workers.services.spreadsheets"): _GATEWAY,
-    ("workers/gateway/process.py", "adapters.database.spreadsheets"): _GATEWAY,
-    ("workers/gateway/process.py", "workers.resources.spreadsheets"): _GATEWAY,
-    ("workers/gateway/process.py", "workers.services.spreadsheets"): _GATEWAY,
-    ("workers/services/errors.py", "contracts.spreadsheets"): _FAILURES,
+    ("workers/cli/rejected.py", "workers.settings.imports"): "messages go back to this queue",
     ("workers/settings/gateway.py", "contracts.spreadsheets"): "limits of its contracts",
 }
 """File and imported package to the reason for which it may import that."""
@@ -111,9 +93,8 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/cli/runs.py", "docflow list --pipeline batches"): _EXAMPLE,
     ("workers/cli/runs.py", "docflow submit imports"): "not yet looped: what an empty list offers",
     ("workers/cli/runs.py", "import/"): _EXAMPLE,
-    ("workers/gateway/app.py", "docflow imports"): "the published title of the HTTP API",
-    ("workers/gateway/pages/overview.py", "imports.html"): "a template, named after its path",
     ("workers/gateway/spreadsheets/api.py", "imports"): "a tag of the published HTTP API",
+    ("workers/gateway/spreadsheets/pages/import_list.py", "imports.html"): "a template",
     ("workers/services/verdicts.py", "docflow imports"): "a verb",
     ("workers/settings/common.py", "imports"): _CONTAINER,
     ("workers/settings/gateway.py", "docflow spreadsheets"): "the reference says who reads what",
