@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -12,11 +12,9 @@ from temporalio.client import (
     Schedule,
     ScheduleActionStartWorkflow,
     ScheduleAlreadyRunningError,
-    ScheduleCalendarSpec,
     ScheduleDescription,
     ScheduleOverlapPolicy,
     SchedulePolicy,
-    ScheduleRange,
     ScheduleSpec,
     ScheduleState,
     ScheduleUpdate,
@@ -25,62 +23,10 @@ from temporalio.client import (
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
-from contracts.base import Contract
 from workers import catalogue
 from workers.connect import TemporalUnreachable
+from workers.pipelines.schedules import Declared
 from workflows import attributes
-
-
-def daily(hour: int, minute: int = 0) -> ScheduleCalendarSpec:
-    """Every day at this time of UTC.
-
-    Written in full, as the server gives it back: a cron expression comes back as this, and could
-    not be compared.
-    """
-    return _every_day(
-        ScheduleRange(hour, hour, 1),
-        ScheduleRange(minute, minute, 1),
-        f"daily at {hour:02}:{minute:02} UTC",
-    )
-
-
-def every(minutes: int) -> ScheduleCalendarSpec:
-    """So many minutes apart, from the full hour on; written in full, as `daily` is.
-
-    Args:
-        minutes: A divisor of 60: with any other the last pause of an hour would be shorter.
-    """
-    assert 60 % minutes == 0, minutes
-    return _every_day(
-        ScheduleRange(0, 23, 1), ScheduleRange(0, 59, minutes), f"every {minutes} minutes"
-    )
-
-
-def _every_day(hour: ScheduleRange, minute: ScheduleRange, comment: str) -> ScheduleCalendarSpec:
-    return ScheduleCalendarSpec(
-        second=(ScheduleRange(0, 0, 1),),
-        minute=(minute,),
-        hour=(hour,),
-        day_of_month=(ScheduleRange(1, 31, 1),),
-        month=(ScheduleRange(1, 12, 1),),
-        day_of_week=(ScheduleRange(0, 6, 1),),
-        comment=comment,
-    )
-
-
-@dataclass(frozen=True)
-class Declared:
-    """One schedule of a pipeline."""
-
-    pipeline: str
-    """Of the catalogue; the workers of this pipeline maintain the schedule."""
-    workflow: str
-    """By the name that its workers know it by."""
-    task_queue: str
-    input: Contract
-    at: ScheduleCalendarSpec
-    catch_up: timedelta = timedelta(hours=12)
-    """A time that passed while Temporal was unavailable is made up for within this."""
 
 
 def declared_schedules(names: Collection[str] | None = None) -> Mapping[str, Declared]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.sixth.contracts import ParcelAnswer, ParcelCount, ParcelOrder, ParcelStatus
 from workers.bridges.totals import BridgeTotals
 from workers.pipelines.base import Bridge, Context, Pipeline, RunKind, scheduled
+from workers.pipelines.schedules import Declared, every
 from workers.resources.common import Resources
-from workers.schedules import Declared, every
 from workers.settings.errors import SettingsError
 
 NAME = "parcels"

@@ -25,16 +25,9 @@ from contracts.spreadsheets import RetentionOrder
 from stack.temporal import temporal_binary
 from workers import catalogue
 from workers.connect import TemporalUnreachable
+from workers.pipelines.schedules import Declared, daily, every
 from workers.plugin import docflow_plugin
-from workers.schedules import (
-    Change,
-    Declared,
-    daily,
-    declared_schedules,
-    every,
-    look,
-    reconcile,
-)
+from workers.schedules import Change, declared_schedules, look, reconcile
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -105,7 +105,8 @@ async def _answer(
     *,
     as_json: bool,
 ) -> None:
-    from workers.services.verbs import AnswerRequest, find, refuse_missing, refuse_reason
+    from workers.services.known_runs import find, refuse_missing, refuse_reason
+    from workers.services.verbs import AnswerRequest
 
     check_reason(reason)
     verbs, known = await find(id, cli.environment)

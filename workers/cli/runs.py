@@ -70,12 +70,15 @@ async def _list(
     *,
     as_json: bool,
 ) -> None:
-    from workers.services import verbs
+    from workers.services import known_runs
+    from workers.services.verbs import Filters
 
     chosen = _chosen(pipeline, state, more)
-    filters = verbs.Filters(limit, state, more)
+    filters = Filters(limit, state, more)
     entries = [
-        entry for each in chosen for entry in await verbs.list_runs(each, cli.environment, filters)
+        entry
+        for each in chosen
+        for entry in await known_runs.list_runs(each, cli.environment, filters)
     ]
     entries = sorted(entries, key=lambda entry: entry.since, reverse=True)[:limit]
     if as_json:
@@ -91,19 +94,19 @@ async def _list(
 
 def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Sequence[Pipeline]:
     """The pipelines that have all filters, and the state."""
-    from workers.services import verbs
+    from workers.services import known_runs
 
     known = {each.name: each for each in catalogue.PIPELINES}
     if pipeline is not None and pipeline not in known:
         raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
     every = [each for name, each in known.items() if pipeline in (None, name)]
-    chosen = [each for each in every if verbs.of(each).filters.issuperset(more)]
+    chosen = [each for each in every if known_runs.of(each).filters.issuperset(more)]
     if not chosen:
         named = ", ".join(f"--{name}" for name in more)
         raise UsageError(f"--pipeline {pipeline} cannot be combined with {named}")
     if state is None:
         return chosen
-    states = {each.name: {one.lower() for one in verbs.states(each)} for each in chosen}
+    states = {each.name: {one.lower() for one in known_runs.states(each)} for each in chosen}
     every_state = set[str]().union(*states.values())
     if state.lower() not in every_state:
         raise UsageError(f"--state {state}: there are {', '.join(sorted(every_state))}")
@@ -155,7 +158,7 @@ def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) ->
 
 
 async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
-    from workers.services.verbs import find
+    from workers.services.known_runs import find
 
     _, known = await find(id, cli.environment)
     if known.pipeline.show is None or known.kind.scheduled:
@@ -213,7 +216,7 @@ def report(
 
 
 async def _report(cli: CliContext, id: str, out: Path | None, *, force: bool) -> None:
-    from workers.services.verbs import find, refuse_missing
+    from workers.services.known_runs import find, refuse_missing
 
     verbs, known = await find(id, cli.environment)
     refuse_missing(verbs, known, "report")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from temporalio.client import Client
 
     from workers.bridges.totals import BridgeTotals
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
-    from workers.schedules import Declared
 
 ReadSettings = Callable[[Mapping[str, str]], Any]
 """Reads and checks one group of settings; raises `SettingsError`."""

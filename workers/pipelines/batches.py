@@ -23,9 +23,9 @@ from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunK
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
+    from workers.pipelines.schedules import Declared
     from workers.resources.batches import BatchResources
     from workers.resources.common import Resources
-    from workers.schedules import Declared
     from workers.settings.batches import BatchSettings
 
 NAME = "batches"
@@ -140,7 +140,7 @@ async def _run_batch_loader(
 def _schedules() -> Mapping[str, "Declared"]:
     from datetime import timedelta
 
-    from workers.schedules import Declared, every
+    from workers.pipelines.schedules import Declared, every
 
     return {
         "batch-sweeper": Declared(

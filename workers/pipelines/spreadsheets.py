@@ -17,9 +17,9 @@ from contracts.spreadsheets import (
 from workers.pipelines.base import Audience, Context, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.spreadsheets import SpreadsheetResources
-    from workers.schedules import Declared
 
 NAME = "spreadsheets"
 _UUID = "(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
@@ -71,7 +71,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
 
 
 def _schedules() -> Mapping[str, "Declared"]:
-    from workers.schedules import Declared, daily
+    from workers.pipelines.schedules import Declared, daily
 
     return {
         "spreadsheet-retention": Declared(

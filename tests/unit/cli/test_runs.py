@@ -22,9 +22,9 @@ from contracts.imports import (
     workflow_id,
 )
 from tests.support.cli import FakeInstallation, FakeRuns, a_row, a_view
-from workers.services import verbs
+from workers.services import known_runs
 from workers.services.errors import ServiceError
-from workers.services.verbs import prefixes
+from workers.services.known_runs import prefixes
 
 REPORT = BlobRef(name="reports/P1/T1.xlsx", size=5)
 KEYS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,20}", fullmatch=True)
@@ -35,7 +35,7 @@ async def test_every_full_name_is_understood(project: str, task: str) -> None:
     assume(project not in prefixes())
     id = workflow_id(project, task)
     for text in (f"{project}/{task}", f" {project}/{task} ", id):
-        named, run = await verbs.find(text, {})
+        named, run = await known_runs.find(text, {})
         assert (run.workflow_id, named.name(run)) == (id, f"{project}/{task}")
 
 

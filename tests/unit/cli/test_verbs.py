@@ -9,7 +9,7 @@ import pytest
 
 from contracts.imports import ImportState
 from tests.support.cli import NOW, FakeInstallation, a_row
-from workers.services import verbs
+from workers.services import known_runs
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import InvalidRequest
 from workers.services.verbs import Filters, RunEntry
@@ -39,14 +39,14 @@ RETENTION = "schedule/spreadsheet-retention-2026-11-22T02:00:00Z"
 async def test_ids_of_every_pipeline_are_recognised(
     text: str, pipeline: str, workflow_id: str
 ) -> None:
-    found, run = await verbs.find(text, {})
+    found, run = await known_runs.find(text, {})
     assert (found.pipeline, run.pipeline.name, run.workflow_id) == (pipeline, pipeline, workflow_id)
 
 
 @pytest.mark.parametrize("text", ["batch/0/1", "case/x/y", "batch/7/1/2", "load/7/1/"])
 async def test_an_id_of_no_pipeline_is_refused_with_every_form(text: str) -> None:
     with pytest.raises(InvalidRequest, match=r"names no run; write a task id, .*CASE/BATCH"):
-        await verbs.find(text, {})
+        await known_runs.find(text, {})
 
 
 @pytest.mark.parametrize(

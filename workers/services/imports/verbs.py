@@ -13,7 +13,8 @@ from workers.pipelines.base import Run, recognise
 from workers.services.bodies import RefusedMessage
 from workers.services.errors import InvalidRequest, NotFound, WrongState
 from workers.services.imports.messages import read_message
-from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs, prefixes
+from workers.services.known_runs import prefixes
+from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
 
 _KEY: Final[TypeAdapter[str]] = TypeAdapter(Key)
 _COUNTS: Final = ("created", "updated", "unchanged", "rejected")
