@@ -125,15 +125,15 @@ class RunSettings(Settings):
 
 
 class HttpSettings(Settings):
-    """Where workers serve health and metrics."""
+    """Where workers serve health and metrics, and the gateway listens."""
 
-    title: ClassVar[str] = "Health and metrics"
-    used_by: ClassVar[str] = "workers with `--health-port` or `--metrics-port`"
+    title: ClassVar[str] = "Health, metrics and gateway address"
+    used_by: ClassVar[str] = "workers with `--health-port` or `--metrics-port`, gateway"
 
     host: str = Field(
         "127.0.0.1",
         validation_alias="DOCFLOW_HTTP_HOST",
-        description="address of the health and metrics ports",
+        description="host name, IPv4 or IPv6 address to listen on",
     )
 
 
