@@ -44,6 +44,23 @@ def free_port() -> int:
     raise StackError(f"no free port found between {_PORTS.start} and {_PORTS.stop - 1}")
 
 
+def require_free(port: int) -> None:
+    """Make sure that a server can listen on a loopback port.
+
+    Raises:
+        StackError: The port is taken, or reserved for root.
+    """
+    with socket.socket() as probe:
+        # Connections of a server that has ended do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except PermissionError:
+            raise StackError(f"port {port} is reserved for root; choose another") from None
+        except OSError:
+            raise StackError(f"port {port} is taken; choose another") from None
+
+
 def _die_with_parent() -> None:
     # A parent that is killed cannot stop its children: the kernel does (Linux only; elsewhere
     # a killed parent leaves them behind).
@@ -104,9 +121,13 @@ async def wait_until(
     """
     try:
         async with asyncio.timeout(_START_SECONDS):
-            while not await is_up():
+            while True:
+                answered = await is_up()
+                # Asked last: another server may have answered for one that has ended.
                 if process.returncode is not None:
                     raise StackError(f"{name} ended with {process.returncode}; see {log}")
+                if answered:
+                    return
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise StackError(f"{name} is not up after {_START_SECONDS} s; see {log}") from None

@@ -1,15 +1,21 @@
 """`docflow stack` and `docflow demo`, which reach the command tree by an entry point."""
 
+import asyncio
 import os
 import shlex
-from collections.abc import Mapping
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stack.demo import command as demo
 from workers.cli.errors import CommandError, UsageError, run
+
+if TYPE_CHECKING:
+    from stack.embedded import EmbeddedStack
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -76,8 +82,8 @@ def up(
 ) -> None:
     """Run everything on loopback until Ctrl-C: Temporal, Service Bus, SQLite, a worker, a gateway.
 
-    It writes the settings to FOLDER/env, to be sourced by the shell that sends documents, and
-    prints a link that signs a browser in.
+    It writes the settings to FOLDER/env, to be sourced by the shell that sends documents while the
+    stack runs, and prints a link that signs a browser in. A folder takes one stack at a time.
 
     \b
     Example:
@@ -89,29 +95,62 @@ def up(
 
 async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int) -> None:
     from stack.embedded import embedded_stack
+    from stack.folders import stack_folder
 
-    async with embedded_stack(
-        folder,
-        temporal_port=temporal_port or None,
-        ui_port=ui_port or None,
-        gateway_port=gateway_port or None,
-    ) as stack:
-        settings = folder / "env"
-        _write_settings(settings, stack.settings)
-        typer.echo(f"gateway    {stack.gateway_url}")
-        typer.echo(f"sign in    {stack.sign_in_url()}")
-        typer.echo(f"token      {stack.token()}")
-        typer.echo(f"Web UI     {stack.temporal.ui_url}")
-        typer.echo(f"health     {stack.health_url}/health/ready")
-        typer.echo(f"logs       {stack.folder}/*.log")
-        typer.echo(f"settings   . {settings}")
-        typer.echo("running until Ctrl-C")
-        await stack.keep_working(typer.echo)
+    settings = folder / "env"
+    with _stopped_by_sigterm(), stack_folder(folder):
+        # One that was killed leaves its own behind.
+        settings.unlink(missing_ok=True)
+        try:
+            async with embedded_stack(
+                folder,
+                temporal_port=temporal_port or None,
+                ui_port=ui_port or None,
+                gateway_port=gateway_port or None,
+            ) as stack:
+                _write_settings(settings, stack.settings)
+                _describe(stack, settings)
+                await stack.keep_working(typer.echo)
+        finally:
+            settings.unlink(missing_ok=True)
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Generator[None]:
+    """Let SIGTERM end the block in order, with the exit code that shells give such a process."""
+    task = asyncio.current_task()
+    assert task is not None
+    terminated = asyncio.Event()
+
+    def stop() -> None:
+        terminated.set()
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not terminated.is_set():
+            raise
+        raise typer.Exit(128 + signal.SIGTERM) from None
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def _describe(stack: "EmbeddedStack", settings: Path) -> None:
+    typer.echo(f"gateway    {stack.gateway_url}")
+    typer.echo(f"sign in    {stack.sign_in_url()}")
+    typer.echo(f"token      {stack.token()}")
+    typer.echo(f"Web UI     {stack.temporal.ui_url}")
+    typer.echo(f"health     {stack.health_url}/health/ready")
+    typer.echo(f"logs       {stack.folder}/*.log")
+    typer.echo(f"settings   . {settings}")
+    typer.echo("running until Ctrl-C")
 
 
 def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
     """Write a file for the shell; it holds the key of tokens, so that no other user may read it."""
-    file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
         for name, value in settings.items():
             opened.write(f"export {name}={shlex.quote(value)}\n")

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
-from stack.children import child, free_port, wait_for_port, wait_until
+from stack.children import child, free_port, require_free, wait_for_port, wait_until
 from stack.loader_function import Installation, install
 from stack.ministack import ministack
 from stack.sample_club import SampleClub, sample_club
@@ -42,7 +42,12 @@ class Part:
     environment: Mapping[str, str]
 
     def started(self) -> AbstractAsyncContextManager[Process]:
-        """The process, at its very beginning."""
+        """The process, at its very beginning.
+
+        Raises:
+            StackError: Its port is taken.
+        """
+        require_free(self.port)
         return child([*DOCFLOW, *self.arguments], self._log, self.environment)
 
     async def until_ready(self, process: Process) -> None:
@@ -200,10 +205,13 @@ async def embedded_stack(
         settings: Further settings for worker and gateway.
 
     Raises:
-        StackError: A part did not start.
+        StackError: A port is taken, or a part did not start.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    # Before anything starts: another server on the port would answer in place of ours.
+    for port in filter(None, (temporal_port, ui_port, gateway_port)):
+        require_free(port)
     gateway_port, health_port = gateway_port or free_port(), free_port()
     async with AsyncExitStack() as stack:
         starts = (

@@ -1,7 +1,7 @@
 """Health endpoints of a process."""
 
 import asyncio
-import socket
+import logging
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from workers.settings.errors import SettingsError
+from workers.listeners import authority, listener
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -37,7 +39,7 @@ async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> As
         The port; a free one when `port` is 0.
 
     Raises:
-        SettingsError: The port is taken.
+        SettingsError: The host is no address of this machine, or the port is taken.
     """
 
     async def live(request: Request) -> JSONResponse:
@@ -48,21 +50,12 @@ async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> As
         return JSONResponse({"status": status}, 200 if health.ready else 503)
 
     app = Starlette(routes=[Route("/health/live", live), Route("/health/ready", ready)])
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen()
-    except OSError as error:
-        listener.close()
-        raise SettingsError(
-            f"health port {port} cannot be used: {error.strerror}; choose another"
-        ) from error
-    server = _Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-    serving = asyncio.create_task(server.serve([listener]))
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        await serving
-        listener.close()
+    with listener(host, port, "health port") as listening:
+        logger.info("health at http://%s/health/ready", authority(listening))
+        server = _Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        serving = asyncio.create_task(server.serve([listening]))
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await serving

@@ -16,6 +16,7 @@ from workers.bridges.totals import BridgeTotals
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.health import Health, serve_health
+from workers.listeners import authority, listener
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
 from workers.resources.common import CommonSettings, Resources, open_resources
 from workers.schedules import Change, reconcile
@@ -94,7 +95,7 @@ async def run_worker(
         metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
-        SettingsError: A setting is missing or invalid, or a port is taken.
+        SettingsError: A setting is missing or invalid, or a port cannot be listened on.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer, or refuses us its schedules.
     """
@@ -203,8 +204,11 @@ async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None
 def _runtime(host: str, metrics_port: int | None) -> Runtime | None:
     if metrics_port is None:
         return None
-    metrics = PrometheusConfig(bind_address=f"{host}:{metrics_port}")
+    # The SDK takes no names, and does not say whether address or port is at fault.
+    with listener(host, metrics_port, "metrics port") as probe:
+        address = authority(probe)
     try:
+        metrics = PrometheusConfig(bind_address=address)
         return Runtime(telemetry=TelemetryConfig(metrics=metrics))
     except ValueError as error:
         raise SettingsError(

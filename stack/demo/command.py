@@ -17,7 +17,11 @@ def demo(
         "samples"
     ),
     folder: Annotated[
-        Path, typer.Option(help="Where the demo's stack lives; emptied first.")
+        Path,
+        typer.Option(
+            help="Where the demo's stack lives; emptied first, and refused when it has files that "
+            "are not the demo's."
+        ),
     ] = Path(".docflow/demo"),
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the stack up until Ctrl-C, to look around.")

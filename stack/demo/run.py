@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -46,6 +45,7 @@ from stack.demo.batches import (
 )
 from stack.demo.spreadsheets import Answers, ApiError, SpreadsheetPerson
 from stack.embedded import EmbeddedStack, embedded_stack
+from stack.folders import demo_folder
 from workers.connect import connect
 from workers.resources.common import open_resources
 from workers.services.imports.queue import ServiceBusQueue, open_queue
@@ -119,18 +119,32 @@ async def run_demo(samples: Path, folder: Path, console: Console, *, keep: bool 
 
     Args:
         samples: Folder with `demo.json` (phases of samples) and the files it names.
-        folder: Where the stack lives; emptied first.
+        folder: Where the stack lives; emptied first. It is missing, empty or left by a demo.
         console: Where progress and the table go.
         keep: Leave the stack up afterwards, until it is interrupted.
 
     Returns:
         Exit code: 0 when every sample ended as expected.
+
+    Raises:
+        StackError: The folder has other files, a stack runs there, or a part did not start.
     """
     phases = [
         [Sample.model_validate(sample) for sample in phase]
         for phase in json.loads((samples / "demo.json").read_text())
     ]
-    shutil.rmtree(folder, ignore_errors=True)
+    with demo_folder(folder):
+        return await _run_demo(phases, samples, folder, console, keep=keep)
+
+
+async def _run_demo(
+    phases: Sequence[Sequence[Sample]],
+    samples: Path,
+    folder: Path,
+    console: Console,
+    *,
+    keep: bool,
+) -> int:
     began = time.monotonic()
     console.print(
         "starting Temporal, the Service Bus emulator, MiniStack, a worker and a gateway ..."

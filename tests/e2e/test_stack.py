@@ -71,6 +71,8 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         await process.communicate()
         _, alive = await asyncio.to_thread(psutil.wait_procs, started, timeout=10)
     assert alive == []
+    assert process.returncode == 143
+    assert not (folder / "env").exists()
 
 
 async def test_a_killed_worker_is_restarted_and_continues(stack: Stack) -> None:

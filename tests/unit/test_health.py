@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import urllib.error
 import urllib.request
 
@@ -11,9 +12,9 @@ from workers.health import Health, serve_health
 from workers.settings.errors import SettingsError
 
 
-def _get(port: int, path: str) -> tuple[int, dict[str, str]]:
+def _get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, dict[str, str]]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=5) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         with error:
@@ -34,3 +35,11 @@ async def test_a_taken_port_is_named() -> None:
         with pytest.raises(SettingsError, match=str(port)):
             async with serve_health(Health(), port):
                 pass
+
+
+async def test_the_address_of_a_free_port_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "workers.health"):
+        async with serve_health(Health(), 0, "::1") as port:
+            answer = await asyncio.to_thread(_get, port, "/health/live", "[::1]")
+    assert answer == (200, {"status": "live"})
+    assert caplog.messages == [f"health at http://[::1]:{port}/health/ready"]

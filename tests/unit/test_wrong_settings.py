@@ -7,6 +7,8 @@ from typing import NoReturn
 
 import pytest
 
+from adapters.database import SchemaBehind
+from stack.children import free_port
 from workers.bridges.service_bus import BridgeError, ServiceBusBridge
 from workers.process import run_worker
 from workers.settings.errors import SettingsError
@@ -22,12 +24,29 @@ async def test_a_connection_string_that_cannot_be_read() -> None:
         await bridge.run(asyncio.Event())
 
 
-async def test_a_metrics_port_that_is_taken(tmp_path: Path) -> None:
-    settings = {
-        "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
-        "DOCFLOW_BLOB_FOLDER": str(tmp_path),
+def _settings(folder: Path) -> dict[str, str]:
+    return {
+        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DOCFLOW_BLOB_FOLDER": str(folder),
     }
+
+
+async def test_a_metrics_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SettingsError, match=f"metrics port {port} cannot be used"):
-            await run_worker(["imports"], settings, metrics_port=port)
+            await run_worker(["imports"], _settings(tmp_path), metrics_port=port)
+
+
+async def test_metrics_at_a_host_that_cannot_be_used(tmp_path: Path) -> None:
+    settings = {**_settings(tmp_path), "DOCFLOW_HTTP_HOST": "nosuch.invalid"}
+    with pytest.raises(SettingsError, match=r"^DOCFLOW_HTTP_HOST: cannot listen at"):
+        await run_worker(["imports"], settings, metrics_port=free_port())
+
+
+@pytest.mark.parametrize("host", ["localhost", "::1"])
+async def test_metrics_are_served_at_names_and_at_ipv6_addresses(host: str, tmp_path: Path) -> None:
+    settings = {**_settings(tmp_path), "DOCFLOW_HTTP_HOST": host}
+    # The metrics are up before the database is looked at, which has no schema here.
+    with pytest.raises(SchemaBehind):
+        await run_worker(["imports"], settings, metrics_port=free_port())

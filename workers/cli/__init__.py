@@ -2,9 +2,17 @@
 
 import logging
 import os
+import signal
 import sys
 import traceback
-from typing import NoReturn
+from types import FrameType
+from typing import Final, NoReturn
+
+_INTERRUPTED: Final = 130
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    os._exit(_INTERRUPTED)
 
 
 def main() -> NoReturn:
@@ -14,15 +22,20 @@ def main() -> NoReturn:
     command that has succeeded into exit code 134 or 139. So the process ends without finalising,
     once its output is written.
     """
+    interrupt = signal.getsignal(signal.SIGINT)
+    if interrupt is signal.default_int_handler:
+        # Python drops exceptions that a signal raises at some points of an import.
+        signal.signal(signal.SIGINT, _end)
     from workers.cli.app import app
 
+    signal.signal(signal.SIGINT, interrupt)
     try:
         app(prog_name="docflow")
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except KeyboardInterrupt:
-        code = 130
+        code = _INTERRUPTED
     except BaseException:
         # A defect: shown as the interpreter would show it.
         traceback.print_exc()

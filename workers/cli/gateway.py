@@ -17,7 +17,8 @@ app = typer.Typer(rich_markup_mode=None)
 def gateway(
     context: typer.Context,
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on [DOCFLOW_HTTP_HOST or 127.0.0.1].")
+        str | None,
+        typer.Option(help="Name or address to listen on [DOCFLOW_HTTP_HOST or 127.0.0.1]."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
 ) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 from collections.abc import Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from typing import Final
@@ -14,12 +13,12 @@ from workers.connect import connect
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.parts import open_parts
+from workers.listeners import HOST_SETTING, authority, listener
 from workers.pipelines.base import Context
 from workers.resources.common import RESOURCE_SETTINGS, open_resources
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
 from workers.settings.check import check_at_start
-from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings
 from workers.signals import stop_on_signals
 
@@ -40,9 +39,10 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
     """Answer requests until `stop` is set, then let those under way come to their end.
 
     Raises:
-        SettingsError: The port is taken.
+        SettingsError: The host is no address of this machine, or the port is taken.
     """
-    with _listen(host, port) as listener:
+    host_setting = f"--host or {HOST_SETTING}"
+    with listener(host, port, "port", host_setting=host_setting) as listening:
         server = _Server(
             uvicorn.Config(
                 app,
@@ -52,8 +52,8 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )
-        logger.info("listening on http://%s:%d", *listener.getsockname()[:2])
-        serving = asyncio.create_task(server.serve([listener]))
+        logger.info("listening on http://%s", authority(listening))
+        serving = asyncio.create_task(server.serve([listening]))
         # A server that ends by itself ends the process.
         serving.add_done_callback(lambda _: stop.set())
         try:
@@ -64,33 +64,17 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
             await serving
 
 
-@contextmanager
-def _listen(host: str, port: int) -> Generator[socket.socket]:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named, the protocol lets the event loop turn Nagle's algorithm off: 40 ms for each answer.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    with listener:
-        try:
-            listener.bind((host, port))
-            listener.listen(1024)
-        except OSError as error:
-            raise SettingsError(
-                f"{host}:{port} cannot be listened on: {error.strerror}; choose another port"
-            ) from error
-        yield listener
-
-
 async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -> None:
     """Serve API and pages until SIGTERM or SIGINT.
 
     Args:
         environment: Where settings are read.
-        host: Address to listen on.
+        host: Name or address to listen on.
         port: Port; a free one when 0.
 
     Raises:
-        SettingsError: A setting is missing or invalid, or the port is taken.
+        SettingsError: A setting is missing or invalid, the host is no address of this machine, or
+            the port is taken.
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """

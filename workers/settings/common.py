@@ -105,7 +105,8 @@ class HttpSettings(Settings):
     host: str = Field(
         "127.0.0.1",
         validation_alias="DOCFLOW_HTTP_HOST",
-        description="address of the gateway without `--host`, and of the health and metrics ports",
+        description="host name, IPv4 or IPv6 address of the gateway without `--host`, and of the "
+        "health and metrics ports",
     )
 
 

@@ -83,6 +83,30 @@ def test_help_is_quick_and_loads_no_cloud() -> None:
     assert float(seconds) < CPU_SECONDS_OF_HELP
 
 
+def test_an_interrupt_while_the_program_loads_ends_it_quietly() -> None:
+    code = """
+import signal, sys
+
+class Interrupter:
+    def find_spec(self, name, path=None, target=None):
+        if name == "workers.cli.app":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:  # As Python does in callbacks of its import system.
+                pass
+
+# Where the suite runs in the background, SIGINT is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupter())
+from workers.cli import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "code", "says"),
     [
