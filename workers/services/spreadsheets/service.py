@@ -9,8 +9,9 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+from pydantic import ValidationError
 from temporalio.client import Client
 
 from adapters.database.spreadsheets import SqlSpreadsheetStore
@@ -33,7 +34,7 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.types import SheetTypes
-from workers.services.errors import Conflict, Forbidden, WrongState
+from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.inbox import InboxEntry, read_inbox
 from workers.services.spreadsheets.choices import Choices
@@ -45,7 +46,7 @@ from workers.services.spreadsheets.queries import (
 )
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 from workers.services.spreadsheets.settings import SpreadsheetSettings
-from workers.services.spreadsheets.upload_form import Upload
+from workers.services.spreadsheets.upload_form import Upload, problems_of
 from workers.services.spreadsheets.uploads import SpreadsheetUploads
 
 __all__ = ["LARGEST_PAGE", "Identity", "InboxEntry", "ReportFile", "SpreadsheetService"]
@@ -57,6 +58,8 @@ _LOOK_SECONDS: Final = 0.05
 _NO_IMPORT: Final = "00000000-0000-0000-0000-000000000000"
 
 logger = logging.getLogger(__name__)
+
+Order = TypeVar("Order", bound=Contract)
 
 
 class SpreadsheetService(SpreadsheetQueries):
@@ -228,10 +231,12 @@ class SpreadsheetService(SpreadsheetQueries):
         """End an import; rows that are in stay in, and can be undone.
 
         Raises:
+            Refused: The reason is too long.
             WrongState: It has ended already.
         """
         row = await self._decided_by(who, uuid)
-        return await self._answer(row, "cancel", Answer(by=who.subject, reason=reason))
+        order = _order(Answer, by=who.subject, reason=reason)
+        return await self._answer(row, "cancel", order)
 
     async def reassign(
         self, who: Identity, uuid: str, to: str, notify: str | None = None
@@ -239,10 +244,11 @@ class SpreadsheetService(SpreadsheetQueries):
         """Assign an import to another person.
 
         Raises:
+            Refused: Person or address is empty or too long.
             WrongState: It has ended already.
         """
         row = await self._decided_by(who, uuid)
-        order = Reassignment(to=to, notify=notify, by=who.subject)
+        order = _order(Reassignment, to=to, notify=notify, by=who.subject)
         return await self._answer(row, "reassign", order)
 
     async def retry(self, who: Identity, uuid: str) -> MappingsAnswer:
@@ -293,6 +299,14 @@ class SpreadsheetService(SpreadsheetQueries):
         if not who.may_write:
             raise _reads_only()
         return row
+
+
+def _order(kind: type[Order], **fields: object) -> Order:
+    """What a run is sent; what its contract does not allow is refused here."""
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        raise Refused(problems_of(error)) from None
 
 
 def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:
