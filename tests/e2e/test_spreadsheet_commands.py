@@ -122,6 +122,8 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     with FileDocuments().open_table(report) as table:
         assert len(list(table.rows())) == 4
     assert "add --force" in await terminal.refused("report", uuid, "--out", str(report))
+    nowhere = str(tmp_path / "none" / "report.xlsx")
+    assert f"cannot write {nowhere}" in await terminal.refused("report", uuid, "--out", nowhere)
 
     context = CliContext(terminal.environment)
     again = tmp_path / "again.xlsx"
