@@ -24,7 +24,7 @@ from contracts.errors import (
     TRANSIENT,
     UNREADABLE_DOCUMENT,
 )
-from domain.errors import InvalidDocument, Refused
+from domain.errors import InvalidDocument, RuleViolation
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,7 +54,7 @@ def _judge(error: Exception) -> _Verdict:
             return _Verdict(UNREADABLE_DOCUMENT, text)
         case InvalidDocument():
             return _Verdict(INVALID_DOCUMENT, text)
-        case Refused() | Denied():
+        case RuleViolation() | Denied():
             return _Verdict(PERMANENT, text)
         case NotYet():
             return _Verdict(NOT_YET, text, NOT_YET_ATTEMPTS, error.retry_after)

@@ -10,7 +10,7 @@ from typing import Final
 
 from adapters.ports import Blobs
 from contracts.blobs import BlobRef
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 PREFIX: Final = "docflow-"
 LEFTOVER_SECONDS: Final = 48 * 3600.0
@@ -42,13 +42,13 @@ async def fetched(
 
     Raises:
         BlobNotFound: There is no such blob.
-        Refused: The blob is not the one that was expected.
+        RuleViolation: The blob is not the one that was expected.
     """
     with scratch_folder(scratch) as folder:
         path = folder / "document"
         found = await blobs.download(name, path)
         if expected is not None and expected.etag and found.etag and expected.etag != found.etag:
-            raise Refused(
+            raise RuleViolation(
                 f"{name} was replaced while its import was running; "
                 "send the new file with a new message"
             )

@@ -3,20 +3,23 @@
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from workers import catalogue
 
 
+def names() -> Sequence[str]:
+    """The pipelines of the catalogue that have a benchmark."""
+    every = (pipeline.name for pipeline in catalogue.PIPELINES)
+    return [name for name in every if find_spec(f"benchmarks.{name}") is not None]
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run the benchmark of the pipeline that is named first, with the other arguments."""
-    modules = {
-        pipeline.name: pipeline.bench or f"benchmarks.{pipeline.name}"
-        for pipeline in catalogue.PIPELINES
-    }
     name = next(iter(arguments), None)
-    if name not in modules:
-        sys.exit(f"usage: python -m benchmarks {{{','.join(modules)}}} [PART ...]")
-    importlib.import_module(modules[name]).main(arguments[1:])
+    if name not in names():
+        sys.exit(f"usage: python -m benchmarks {{{','.join(names())}}} [PART ...]")
+    importlib.import_module(f"benchmarks.{name}.__main__").main(arguments[1:])
 
 
 if __name__ == "__main__":

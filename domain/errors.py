@@ -5,5 +5,5 @@ class InvalidDocument(Exception):
     """The file can be read but lacks what its type requires; the message says what."""
 
 
-class Refused(Exception):
+class RuleViolation(Exception):
     """A rule forbids the work as requested; the message says why."""

@@ -45,7 +45,6 @@ class Installation:
     topic_arn: str
     source_function: str
     case_events_queue_url: str
-    case_events_dead_letters_url: str
 
 
 def loader_zip(module: str = _SHIM) -> bytes:
@@ -90,7 +89,7 @@ async def install(
     queue = await clients.sqs.create_queue(
         QueueName=CASE_EVENTS, Attributes={"RedrivePolicy": json.dumps(policy)}
     )
-    return Installation(topic["TopicArn"], FUNCTION, queue["QueueUrl"], dead)
+    return Installation(topic["TopicArn"], FUNCTION, queue["QueueUrl"])
 
 
 async def _role(clients: AwsClients) -> str:

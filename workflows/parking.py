@@ -45,6 +45,17 @@ class Answered:
         reason = None if isinstance(answer, Retry) else answer.reason
         return cls(decision, reason, answer.by, answer)
 
+    @property
+    def remark(self) -> str | None:
+        """The reason that a person gave, and who it was; None: no person gave one."""
+        if self.answer is None or not self.reason:
+            return None
+        return f"{self.reason} ({self.by})" if self.by else self.reason
+
+    def explain(self, reason: str) -> str:
+        """Why a step failed, with the person's remark where there is one."""
+        return reason if self.remark is None else f"{reason}; {self.remark}"
+
 
 async def _announce_nothing() -> None:
     """The default: only Temporal shows that a run is parked."""

@@ -13,7 +13,7 @@ from contracts.batches import (
     DocumentCounts,
     Publication,
 )
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 
 class BatchCompletion:
@@ -43,7 +43,7 @@ class BatchCompletion:
             event = Announcement(order.event_type)
         except ValueError as error:
             known = ", ".join(Announcement)
-            raise Refused(
+            raise RuleViolation(
                 f"{order.event_type} is not an announcement; known are {known}"
             ) from error
         publication = Publication(

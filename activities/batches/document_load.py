@@ -31,7 +31,7 @@ from contracts.batches import (
     names_of,
 )
 from contracts.blobs import BlobRef
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 _NOTE_CHARACTERS: Final = 500
 _DONE: Final = StepOutcome(resumed=True)
@@ -108,7 +108,7 @@ class DocumentLoads:
             async with Heartbeater():
                 found = await self._download(event, path)
                 if found.sha256 != source.sha256:
-                    raise Refused(
+                    raise RuleViolation(
                         f"{event.blob_name} was replaced while its document was being loaded;"
                         " send the new file as a document of its own"
                     )
@@ -209,13 +209,13 @@ def _document(order: StepOrder) -> DocumentProcessed:
     return order.event
 
 
-def _wrong(order: StepOrder) -> Refused:
-    return Refused(f"{order.step} is not a step of {order.event.event_type}")
+def _wrong(order: StepOrder) -> RuleViolation:
+    return RuleViolation(f"{order.step} is not a step of {order.event.event_type}")
 
 
 def _source(order: StepOrder) -> BlobRef:
     if order.source is None:
-        raise Refused(f"{order.step} needs the file that {LoadStep.DEDUPE} found")
+        raise RuleViolation(f"{order.step} needs the file that {LoadStep.DEDUPE} found")
     return order.source
 
 

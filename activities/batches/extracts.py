@@ -14,7 +14,7 @@ from adapters.ports import Attached, BlobNotFound, Blobs, Extracted
 from contracts.base import Contract
 from contracts.batches import DocumentProcessed, Filename, Tag
 from contracts.blobs import BlobName, BlobRef
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ async def load_extract(
     """What `extract` found.
 
     Raises:
-        Refused: The record is gone, or is of other bytes.
+        RuleViolation: The record is gone, or is of other bytes.
     """
     name = _name(event)
     lost = (
@@ -127,10 +127,10 @@ async def load_extract(
         try:
             await blobs.download(name, path)
         except BlobNotFound as error:
-            raise Refused(lost) from error
+            raise RuleViolation(lost) from error
         record = ExtractRecord.model_validate_json(await asyncio.to_thread(path.read_bytes))
     if record.sha256 != source.sha256:
-        raise Refused(lost)
+        raise RuleViolation(lost)
     return record
 
 

@@ -7,7 +7,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from adapters.ports import BatchStore
 from contracts.batches import BatchKey, BatchPlan, names_of
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 FEWEST_AT_ONCE: Final = 2
 MOST_AT_ONCE: Final = 1000
@@ -40,7 +40,7 @@ class BatchPlans:
         try:
             names_of(self._defaults.prefix, key)
         except ValueError as error:
-            raise Refused(f"{key} cannot be built: {error}") from error
+            raise RuleViolation(f"{key} cannot be built: {error}") from error
         facts = await self._store.facts(key)
         if facts is None or facts.concurrency is None:
             return self._defaults

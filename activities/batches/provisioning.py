@@ -17,7 +17,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic
 from contracts.batches import Names, ResourceState, StepDone, StepInput, names_of
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 TIMEOUTS_HIDDEN: Final = 6
 """How often a function may time out before a message that it holds is seen by another: AWS asks
@@ -174,7 +174,7 @@ class BatchProvisioning:
                 if await self._queues.has_proof(names.queue, canary):
                     return _READY
                 await asyncio.sleep(pause)
-        raise Refused(
+        raise RuleViolation(
             f"nothing that was published to {work.plan.topic_arn} has reached the queue "
             f"{names.queue} within {work.delivery} s: look at the filter policy of its "
             f"subscription (filter scope {work.plan.filter_scope}), at the policy of the queue, "

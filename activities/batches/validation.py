@@ -24,7 +24,7 @@ from domain.batches.validation import (
     of_neighbours,
     of_status,
 )
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 OVERTAKEN: Final = timedelta(seconds=5)
 """After another batch was claimed between the look and the claim."""
@@ -87,7 +87,7 @@ class BatchValidation:
             except Unavailable as error:
                 return _database_error(error)
             if facts is None:
-                raise Refused(f"{asked.key} is not known: send its JOB_STARTED")
+                raise RuleViolation(f"{asked.key} is not known: send its JOB_STARTED")
             return (
                 of_status(asked.key, facts.status, asked.purpose)
                 or of_infrastructure(asked.key, facts.status, await self._lock(asked.key))

@@ -5,7 +5,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from adapters.ports import ImportStore
 from contracts.imports import Counts, DeleteMessage, Handler, HandlerInput, HandlerOutcome
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 
 class DeleteImports:
@@ -24,7 +24,7 @@ class DeleteImports:
         """Delete a service's rows; a service without any is not an error."""
         message, table = work.message, work.plan.facts.table
         if not isinstance(message, DeleteMessage) or table is None:
-            raise Refused(f"{work.plan.facts.document_type} deletes no service")
+            raise RuleViolation(f"{work.plan.facts.document_type} deletes no service")
         deleted = await self._store.delete_service(table, message.project_id, message.service_id)
         note = None if deleted else f"Service {message.service_id} had no rows."
         return HandlerOutcome(counts=Counts(deleted=deleted), note=note)

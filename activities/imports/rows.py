@@ -26,15 +26,13 @@ from contracts.imports import (
     Strategy,
     TableMessage,
 )
-from domain.errors import Refused
+from domain.errors import RuleViolation
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from domain.imports.header import match_header
 from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
-_CONTAINERS: Final = (b"PK", b"\xd0\xcf\x11\xe0")
-"""First bytes of workbooks, whose size hardly shows what they hold."""
 NOTE_CHARACTERS: Final = 500
 _IGNORED_IN_NOTE: Final = 10
 
@@ -85,11 +83,11 @@ class _Load:
         """An append that has gone in cannot be corrected by another one.
 
         Raises:
-            Refused: Rows of another version of this work are in.
+            RuleViolation: Rows of another version of this work are in.
         """
         appended = mark.finished and mark.counts.created > 0 and not self.is_done(mark)
         if appended and self.message.strategy is Strategy.APPEND:
-            raise Refused(
+            raise RuleViolation(
                 f"{mark.counts.created} rows of this task were appended already; skip this run "
                 "and send what is left as a new task"
             )
@@ -158,11 +156,14 @@ class RowImports:
                     reading = TableReader(
                         self._documents, path, load.message, load.spec, self._chunk_rows
                     )
-                    mark = await self._load(load, reading, mark, _is_quick(path), heart)
+                    mark = await self._load(load, reading, mark, self._is_quick(path), heart)
                     header, ignored = reading.titles, reading.ignored
                     guessed = reading.guessed_encoding
             note = _note(load, mark, ignored, guessed)
             return await self._outcome(load, mark, header, note)
+
+    def _is_quick(self, path: Path) -> bool:
+        return path.stat().st_size <= INLINE_BYTES and not self._documents.is_container(path)
 
     async def _load(
         self, load: _Load, reading: TableReader, mark: LoadMark, quick: bool, heart: Heartbeater
@@ -237,13 +238,13 @@ class RowImports:
 def _begin(work: HandlerInput) -> _Load:
     message = work.message
     if not isinstance(message, TableMessage) or message.document_type not in TABLES:
-        raise Refused(f"{work.plan.facts.document_type} is not a table import")
+        raise RuleViolation(f"{work.plan.facts.document_type} is not a table import")
     spec = TABLES[message.document_type]
     store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
         message.strategy is Strategy.APPEND and not spec.numbered
     )
     if message.all_or_nothing and store_refuses:
-        raise Refused(
+        raise RuleViolation(
             f"all_or_nothing cannot be promised with strategy {message.strategy.value!r}: "
             "which rows are known shows only when they are written; leave one of them out"
         )
@@ -259,11 +260,6 @@ def _identity(message: TableMessage, source: BlobRef | None) -> str:
     """
     version = (source.etag or source.sha256 or "") if source is not None else ""
     return hashlib.sha256(f"{message.model_dump_json()}\n{version}".encode()).hexdigest()
-
-
-def _is_quick(path: Path) -> bool:
-    with path.open("rb") as file:
-        return not file.read(4).startswith(_CONTAINERS) and path.stat().st_size <= INLINE_BYTES
 
 
 def _day_of_import() -> date:

@@ -30,7 +30,7 @@ from contracts.imports import (
     ScheduleProjectExtractionMessage,
     Strategy,
 )
-from domain.errors import InvalidDocument, Refused
+from domain.errors import InvalidDocument, RuleViolation
 from domain.imports.chunks import LoadMark, TaskKey
 from domain.imports.schedule_chunks import REPORT_HEADER, ScheduleChunks
 from domain.imports.schedule_items import ScheduleProject
@@ -98,7 +98,7 @@ class ScheduleImports:
         """
         message = work.message
         if not isinstance(message, ScheduleExtractionMessage):
-            raise Refused(f"{message.document_type} is not a schedule extraction")
+            raise RuleViolation(f"{message.document_type} is not a schedule extraction")
         key = TaskKey(message.project_id, message.task_id)
         async with (
             Heartbeater() as heart,
@@ -120,7 +120,7 @@ class ScheduleImports:
         """Register which projects and data dates a file holds."""
         message = work.message
         if not isinstance(message, ScheduleProjectExtractionMessage):
-            raise Refused(f"{message.document_type} does not list schedule projects")
+            raise RuleViolation(f"{message.document_type} does not list schedule projects")
         key = TaskKey(message.project_id, message.task_id)
         blob = work.plan.source or await self._blobs.stat(message.blob_name)
         async with Heartbeater(), self._opened(message, blob) as (source, thread):
@@ -137,7 +137,7 @@ class ScheduleImports:
         """Apply a bulk operation to activities; doing it twice changes nothing more."""
         message = work.message
         if not isinstance(message, BulkMessage):
-            raise Refused(f"{message.document_type} is not a bulk operation on activities")
+            raise RuleViolation(f"{message.document_type} is not a bulk operation on activities")
         async with Heartbeater():
             counts = await self._store.change_activities(message)
         return HandlerOutcome(counts=counts, note=_changed(counts))

@@ -10,7 +10,7 @@ from activities.scratch import scratch_folder
 from adapters.ports import BlobNotFound, Blobs, ImportStore, Unavailable
 from contracts.blobs import BlobRef
 from contracts.imports import Handler, HandlerInput, HandlerOutcome, ScheduleUploadMessage
-from domain.errors import Refused
+from domain.errors import RuleViolation
 from domain.imports.chunks import TaskKey
 
 
@@ -38,7 +38,7 @@ class UploadImports:
         """
         message = work.message
         if not isinstance(message, ScheduleUploadMessage):
-            raise Refused(f"{work.plan.facts.document_type} is not an upload")
+            raise RuleViolation(f"{work.plan.facts.document_type} is not an upload")
         source, target = message.source_blob_name, message.target_blob_name
         assert source is not None, "the message is checked to have a source"
         async with Heartbeater():

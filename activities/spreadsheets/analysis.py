@@ -23,7 +23,7 @@ from contracts.spreadsheets import (
     Layout,
     SpreadsheetOrder,
 )
-from domain.errors import InvalidDocument, Refused
+from domain.errors import InvalidDocument, RuleViolation
 from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.header import HEADER_WITHIN, SheetHeader, column_titles, find_header
@@ -174,12 +174,16 @@ class SpreadsheetAnalysis:
             return
         if order.context_id is None:
             if context.required:
-                raise Refused(f"an import of type {order.import_type} needs its {context.title}")
+                raise RuleViolation(
+                    f"an import of type {order.import_type} needs its {context.title}"
+                )
             return
         if not await self._store.context_exists(
             context.table, order.context_id, order.organisation_id
         ):
-            raise Refused(f"there is no {context.title} {order.context_id} in this organisation")
+            raise RuleViolation(
+                f"there is no {context.title} {order.context_id} in this organisation"
+            )
 
     def _read(
         self, path: Path, filename: str, layout: Layout, fields: Sequence[SheetField]

@@ -36,7 +36,7 @@ async def fields_of(
     """Every field that a column may mean, the organisation's custom lists included.
 
     Raises:
-        Refused: There is no such import type.
+        RuleViolation: There is no such import type.
     """
     lists = await store.custom_lists(subject.organisation_id)
     return types.get(subject.import_type).fields_for(lists)
@@ -60,7 +60,7 @@ async def load_context(
         only: Names of the fields that are asked about; all of the type when absent.
 
     Raises:
-        Refused: There is no such import type.
+        RuleViolation: There is no such import type.
     """
     lists = await store.custom_lists(subject.organisation_id)
     bare = ImportContext(subject.organisation_id, subject.context_id, today, custom_lists=lists)

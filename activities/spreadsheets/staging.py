@@ -18,7 +18,7 @@ from adapters.ports import Blobs, Documents, SpreadsheetStore
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, Staged, StageInput
-from domain.errors import Refused
+from domain.errors import RuleViolation
 from domain.tabular.rows import Cell
 
 STEP_SECONDS: Final = 0.3
@@ -49,13 +49,13 @@ async def fetched_rows(blobs: Blobs, staged: Staged, scratch: Path) -> AsyncGene
 
     Raises:
         BlobNotFound: They are not there.
-        Refused: They are not what was staged.
+        RuleViolation: They are not what was staged.
     """
     with scratch_folder(scratch) as folder:
         path = folder / "rows"
         found = await blobs.download(staged.rows.name, path)
         if (found.size, found.sha256) != (staged.rows.size, staged.rows.sha256):
-            raise Refused(
+            raise RuleViolation(
                 f"{staged.rows.name} has changed since the rows were staged; upload the file again"
             )
         yield path

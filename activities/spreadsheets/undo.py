@@ -7,7 +7,7 @@ from activities.heartbeat import Heartbeater
 from adapters.ports import SpreadsheetStore
 from contracts.base import Contract
 from contracts.spreadsheets import UndoOrder, UndoResult
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 
 class ChunksUndone(Contract):
@@ -42,7 +42,7 @@ class SpreadsheetUndoSteps:
         async with Heartbeater() as heart:
             refusal = await self._store.begin_undo(order)
             if refusal is not None:
-                raise Refused(refusal)
+                raise RuleViolation(refusal)
             chunks = 0
             while await self._store.undo_chunk(order.uuid):
                 chunks += 1

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from adapters.files.formats import HEAD_BYTES, is_container
 from adapters.files.schedules.source import open_schedule
 from adapters.files.tables.source import open_table, sheets_of
 from adapters.ports import ScheduleSource, TableSource
@@ -29,6 +30,11 @@ class FileDocuments:
     def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
         """Names of a workbook's sheets in its order; none for a text table."""
         return sheets_of(path, filename=filename)
+
+    def is_container(self, path: Path) -> bool:
+        """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""
+        with path.open("rb") as file:
+            return is_container(file.read(HEAD_BYTES))
 
     def open_schedule(
         self, path: Path, *, filename: str | None = None, encoding: str | None = None

@@ -14,6 +14,8 @@ from adapters.files.package import Package, open_package
 HEAD_BYTES: Final = 4096
 """The first bytes of a file, which identify most formats."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_PDF_WITHIN: Final = 1024
+"""Bytes that may stand before a PDF, as its readers agree on."""
 _ZIP_HEADS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _ODS: Final = b"application/vnd.oasis.opendocument.spreadsheet"
 
@@ -72,6 +74,19 @@ _HEADS: Final = {
 }
 
 
+def is_container(head: bytes) -> bool:
+    """Whether a file is a package or a compound file, by its first bytes.
+
+    Only its directory shows what it is, and its size hardly what it holds.
+    """
+    return head.startswith((*_ZIP_HEADS, COMPOUND_HEAD))
+
+
+def holds_pdf(head: bytes) -> bool:
+    """Whether readers of PDF take a file, by its first bytes: they allow others before it."""
+    return b"%PDF-" in head[:_PDF_WITHIN]
+
+
 def format_by_head(head: bytes) -> Format | None:
     """The format that the first bytes prove.
 
@@ -81,7 +96,7 @@ def format_by_head(head: bytes) -> Format | None:
     Returns:
         None for packages and compound files: only their directory shows which kind they are.
     """
-    if head.startswith((*_ZIP_HEADS, COMPOUND_HEAD)):
+    if is_container(head):
         return None
     return next((kind for magic, kind in _HEADS.items() if head.startswith(magic)), Format.PLAIN)
 

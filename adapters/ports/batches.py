@@ -333,7 +333,9 @@ class BatchStore(Protocol):
         """Documents of a batch by state."""
         ...
 
-    async def list(self, case_id: int | None = None, limit: int = 100) -> Sequence[BatchView]:
+    async def list(
+        self, case_id: int | None = None, limit: int = 100, status: LoaderStatus | None = None
+    ) -> Sequence[BatchView]:
         """Batches, the newest change first."""
         ...
 

@@ -94,6 +94,10 @@ class Documents(Protocol):
         """
         ...
 
+    def is_container(self, path: Path) -> bool:
+        """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""
+        ...
+
     def open_schedule(
         self, path: Path, *, filename: str | None = None, encoding: str | None = None
     ) -> AbstractContextManager[ScheduleSource]:

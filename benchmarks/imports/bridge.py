@@ -15,7 +15,7 @@ from workers.connect import connect
 from workers.resources.common import open_resources
 from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Settle, Verdict
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 
 SHARE = 0.5
 STARTS = 500

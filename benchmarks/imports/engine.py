@@ -18,7 +18,7 @@ from workers.collector import tune_collector
 from workers.connect import connect
 from workers.pipelines.imports import IMPORTS
 from workers.services.verdicts import Settle, Verdict
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 
 TASK_QUEUE = "empty"
 

@@ -20,7 +20,7 @@ from contracts.imports import (
 from workers.collector import tune_collector
 from workers.resources.common import Resources, open_resources
 from workers.resources.imports import ImportResources, import_resources
-from workers.settings.common import RunSettings
+from workers.settings.imports import RunSettings
 
 R = TypeVar("R")
 

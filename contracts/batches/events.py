@@ -1,10 +1,11 @@
 """Events of the case-events queue, as they come from outside."""
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter
 
+from contracts.answers import Person
 from contracts.base import WireContract
 from contracts.batches.names import BatchKey, Id
 from contracts.batches.plans import Timings
@@ -46,11 +47,30 @@ class CancelMode(StrEnum):
     """No further message is accepted; what is in flight is loaded."""
 
 
+def _remark(most: int) -> BeforeValidator:
+    """Text that is shown and decides nothing: too much of it is cut, anything else is left out."""
+
+    def cut(value: Any) -> str | None:
+        return value[:most] if isinstance(value, str) else None
+
+    return BeforeValidator(cut)
+
+
 class ImportCancelled(_Event):
     """A person cancelled a batch."""
 
     event_type: Literal["IMPORT_CANCELLED"] = "IMPORT_CANCELLED"
     mode: CancelMode = CancelMode.FULL
+    reason: Annotated[Annotated[str, Field(max_length=500)] | None, _remark(500)] = None
+    by: Annotated[Person | None, _remark(200)] = None
+
+    @property
+    def explanation(self) -> str | None:
+        """Who cancelled it and why, for the batch's row; None: neither is known."""
+        if self.reason is None and self.by is None:
+            return None
+        person = f" by {self.by}" if self.by else ""
+        return f"cancelled{person}" + (f": {self.reason}" if self.reason else "")
 
 
 class BatchEndFinished(_Event):

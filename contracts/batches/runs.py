@@ -227,6 +227,7 @@ class BatchProgress(Contract):
     job_finished: bool = False
     end_finished: bool = False
     cancelled: CancelMode | None = None
+    cancelled_because: Reason | None = None
     empty_since: datetime | None = None
 
 

@@ -105,8 +105,12 @@ def _cancelled(
     return {
         **ended(LoaderStatus.CANCELLED, now),
         "cancelled_mode": mode,
-        "reason": "cancelled before it was built",
+        "reason": _before_it_was_built(event.explanation),
     }
+
+
+def _before_it_was_built(said: str | None) -> str:
+    return "cancelled before it was built" if said is None else f"{said}; it was not built yet"
 
 
 def _become(status: LoaderStatus, now: datetime) -> dict[str, Any]:

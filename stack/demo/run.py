@@ -50,7 +50,7 @@ from workers.connect import connect
 from workers.resources.common import open_resources
 from workers.services.imports.queue import ServiceBusQueue, open_queue
 from workers.settings.batches import BatchSettings
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 from workflows.imports.document_import import DocumentImport
 
 

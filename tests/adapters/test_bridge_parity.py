@@ -28,7 +28,7 @@ from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.plugin import docflow_plugin
 from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 from workflows import attributes
 
 QUEUE = "import-queue"

@@ -24,7 +24,7 @@ from workers.bridges.service_bus import BridgeError, BridgeTotals, ServiceBusBri
 from workers.plugin import docflow_plugin
 from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 
 QUEUE = "import-queue"
 QUICK = Retry(first_pause=0.05, longest_pause=0.2, hold=1.0)

@@ -24,7 +24,7 @@ from tests.crash.documents import PROJECT, Document
 from workers.connect import connect
 from workers.resources.common import Resources, open_resources
 from workers.services.imports.queue import ServiceBusQueue, open_queue
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 
 WORKER = ("worker", "imports")
 WORKER_WITH_BRIDGE = ("worker", "imports", "--with-bridge")

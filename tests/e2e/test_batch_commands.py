@@ -145,9 +145,27 @@ async def test_a_batch_is_cancelled(terminal: Person, options: list[str], case: 
     key = BatchKey(case_id=case, batch_id=1)
     await terminal.docflow("start", str(case), "1")
     await terminal.until(key, LoaderStatus.PROCESSING, "loading")
-    await terminal.docflow("cancel", str(case), "1", *options)
+    await terminal.docflow("cancel", str(case), "1", *options, "--reason", "wrong case")
     seen = await terminal.until(key, LoaderStatus.CANCELLED, "done")
     assert seen["run"]["cancelled"] == ("partial" if options else "full")
+    assert seen["batch"]["reason"] == "cancelled by ada: wrong case"
+
+
+async def test_the_reason_of_a_cancel_by_id_is_kept(terminal: Person) -> None:
+    key = BatchKey(case_id=12, batch_id=1)
+    await terminal.docflow("expect", "12", "1")
+    context = CliContext(terminal.environment)
+    arguments = ("cancel", "batch/12/1", "--reason", "the case was closed")
+    done = await run_docflow_in_thread(*arguments, context=context)
+    assert done.exit_code == 0, done.output
+
+    async def reached() -> bool:
+        view = await terminal.store.get(key)
+        return view is not None and view.status is LoaderStatus.CANCELLED
+
+    await eventually(reached, seconds=30, pause=0.1)
+    said = "cancelled by ada: the case was closed; it was not built yet"
+    assert (await terminal.json("show", "12", "1"))["batch"]["reason"] == said
 
 
 async def test_an_expected_batch_goes_first(terminal: Person) -> None:
@@ -174,7 +192,8 @@ async def test_a_parked_batch_is_answered(terminal: Person) -> None:
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
     answered = await terminal.json("skip", "5", "1", "--reason", "nothing follows")
     assert answered["answer"] == "skip"
-    await terminal.until(key, LoaderStatus.COMPLETE, "done")
+    seen = await terminal.until(key, LoaderStatus.COMPLETE, "done")
+    assert seen["batch"]["reason"] == "nothing follows (ada)"
 
 
 async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
@@ -185,6 +204,7 @@ async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
     await terminal.docflow("fail", "6", "1", "--reason", "the case was closed")
     seen = await terminal.until(key, LoaderStatus.FAILED, "done")
     assert "BATCH_END_FINISHED has not come" in seen["batch"]["reason"]
+    assert seen["batch"]["reason"].endswith("; the case was closed (ada)")
 
 
 async def test_an_event_sent_twice_is_accepted_twice(terminal: Person) -> None:

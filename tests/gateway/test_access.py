@@ -12,6 +12,10 @@ from joserfc.jwk import OctKey
 from tests.support.gateway import KEY, TOKENS, Stack, import_in, token
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
+from workers.gateway.spreadsheets.part import part_of
+from workers.pipelines.spreadsheets import SPREADSHEETS
+from workers.services.inbox import Inbox
+from workers.services.readiness import Readiness
 from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.gateway import GatewaySettings
 
@@ -28,8 +32,14 @@ BODIES: dict[tuple[str, str], Any] = {
 
 def endpoints() -> list[tuple[str, str]]:
     """Every method and path, read from the document itself so that none can be forgotten."""
-    settings = GatewaySettings(tokens=TOKENS)
-    app = create_app(SpreadsheetService.__new__(SpreadsheetService), Tokens(TOKENS), settings)
+    parts = {SPREADSHEETS.name: part_of(SpreadsheetService.__new__(SpreadsheetService))}
+    app = create_app(
+        parts,
+        Inbox.__new__(Inbox),
+        Readiness.__new__(Readiness),
+        Tokens(TOKENS),
+        GatewaySettings(tokens=TOKENS),
+    )
     return sorted(
         (method, path) for path, methods in app.openapi()["paths"].items() for method in methods
     )

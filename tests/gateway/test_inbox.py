@@ -11,10 +11,8 @@ from temporalio.client import WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from contracts.batches import LARGEST_ID, BatchKey
-from tests.support.gateway import TOKENS, Stack, build_app, token
+from tests.support.gateway import Stack, build_app, token
 from tests.support.waiting import eventually
-from workers.gateway.http.auth import Tokens
-from workers.gateway.pages.routes import pages_router
 from workers.gateway.pages.site import COOKIE
 from workflows import attributes
 
@@ -70,8 +68,7 @@ class Batches:
 
     async def page(self) -> str:
         """The inbox as a browser shows it."""
-        app, service = build_app(self.stack.client, self.stack.resources, temporal_ui=TEMPORAL_UI)
-        app.include_router(pages_router(service, Tokens(TOKENS)))
+        app, _ = build_app(self.stack.client, self.stack.resources, temporal_ui=TEMPORAL_UI)
         async with self.stack.browser(app=app) as olga:
             olga.cookies.set(COOKIE, OPERATOR)
             return (await olga.get("/")).text

@@ -267,7 +267,7 @@ async def test_unexpected_errors_reveal_nothing(
     async def fails(*_: object) -> None:
         raise RuntimeError("secret of the database")
 
-    monkeypatch.setattr(stack.service, "inbox", fails)
+    monkeypatch.setattr(stack.app.state.inbox, "read", fails)
     transport = httpx.ASGITransport(stack.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
         answer = await client.get("/api/inbox", headers={"authorization": f"Bearer {token()}"})

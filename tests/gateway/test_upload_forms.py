@@ -13,9 +13,14 @@ from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound
 from workers.gateway.http.upload import Upload
 from workers.services.errors import Refused, ServiceError, TooLarge, UnsupportedFile
+from workers.services.spreadsheets.upload_form import check_beginning
 
 BOUNDARY = "----boundary7MA4"
 CSV = b"First name,Last name\r\nAnna,Meier\r\n"
+
+
+def upload_of(asked: Request, limit: int) -> Upload:
+    return Upload(asked, limit, check_beginning)
 
 
 def field(name: str, value: str) -> bytes:
@@ -87,13 +92,15 @@ async def take(upload: Upload) -> tuple[bytes, dict[str, str]]:
 )
 async def test_pieces_of_any_size(piece: int, content: bytes) -> None:
     body = form(field("importType", "RESULT"), file(content), field("contextId", "7"))
-    got, fields = await take(Upload(request(body, piece), 1000))
+    got, fields = await take(upload_of(request(body, piece), 1000))
     assert got == content
     assert fields == {"importType": "RESULT", "contextId": "7"}
 
 
 async def test_fields_before_the_file_are_known_early() -> None:
-    upload = Upload(request(form(field("csrf", "x"), file(), field("importType", "RESULT"))), 1000)
+    upload = upload_of(
+        request(form(field("csrf", "x"), file(), field("importType", "RESULT"))), 1000
+    )
     await upload.open()
     assert upload.fields == {"csrf": "x"}
     assert upload.filename == "people.csv"
@@ -109,7 +116,7 @@ async def test_fields_before_the_file_are_known_early() -> None:
     ],
 )
 async def test_names_of_files_are_bare(sent: str, kept: str) -> None:
-    upload = Upload(request(form(file(filename=sent))), 1000)
+    upload = upload_of(request(form(file(filename=sent))), 1000)
     await upload.open()
     assert upload.filename == kept
     assert len(kept) <= 255
@@ -137,7 +144,7 @@ async def test_names_of_files_are_bare(sent: str, kept: str) -> None:
 )
 async def test_what_is_no_proper_form(body: bytes, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        await take(Upload(request(body), 1000))
+        await take(upload_of(request(body), 1000))
 
 
 @pytest.mark.parametrize(
@@ -146,13 +153,13 @@ async def test_what_is_no_proper_form(body: bytes, reason: str) -> None:
 )
 def test_other_content_types(content_type: str) -> None:
     with pytest.raises(UnsupportedFile, match="form upload"):
-        Upload(request(b"", content_type=content_type), 1000)
+        upload_of(request(b"", content_type=content_type), 1000)
 
 
 @pytest.mark.parametrize("boundary", ["", "; boundary=", f"; boundary={'x' * 300}"])
 def test_a_boundary_is_needed(boundary: str) -> None:
     with pytest.raises(Refused):
-        Upload(request(b"", content_type=f"multipart/form-data{boundary}"), 1000)
+        upload_of(request(b"", content_type=f"multipart/form-data{boundary}"), 1000)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +173,7 @@ def test_a_boundary_is_needed(boundary: str) -> None:
 )
 async def test_what_is_no_spreadsheet_is_not_stored(content: bytes, what: str) -> None:
     blobs = MemoryBlobs()
-    upload = Upload(request(form(file(content))), 1 << 20)
+    upload = upload_of(request(form(file(content))), 1 << 20)
     await upload.open()
     with pytest.raises(UnsupportedFile, match=what):
         await blobs.write("a", upload.file())
@@ -176,15 +183,15 @@ async def test_what_is_no_spreadsheet_is_not_stored(content: bytes, what: str) -
 
 async def test_the_limit_counts_bytes_of_the_file() -> None:
     content = b"a;b\n" + b"x" * 996
-    assert (await take(Upload(request(form(file(content))), 1000)))[0] == content
+    assert (await take(upload_of(request(form(file(content))), 1000)))[0] == content
     with pytest.raises(TooLarge, match="999"):
-        await take(Upload(request(form(file(content))), 999))
+        await take(upload_of(request(form(file(content))), 999))
 
 
 def test_a_request_with_a_too_large_length_is_not_read() -> None:
     said = [(b"content-length", b"3000000")]
     with pytest.raises(TooLarge):
-        Upload(request(b"", headers=said), 1_000_000)
+        upload_of(request(b"", headers=said), 1_000_000)
 
 
 @pytest.mark.parametrize("before", [b"", form(file())[:-2]])
@@ -197,13 +204,13 @@ async def test_the_request_has_a_limit_beside_its_file(before: bytes) -> None:
             yield b"\r\n" * 5000
 
     with pytest.raises(ServiceError):
-        await take(Upload(request(endless()), 1000))
+        await take(upload_of(request(endless()), 1000))
 
 
 async def test_a_disconnected_sender_leaves_no_blob() -> None:
     blobs = MemoryBlobs()
     body = file(b"a;b\n" * 5000)[:-10]
-    upload = Upload(request(body, breaks_off=True), 1 << 20)
+    upload = upload_of(request(body, breaks_off=True), 1 << 20)
     await upload.open()
     with pytest.raises(ClientDisconnect):
         await blobs.write("a", upload.file())
@@ -221,7 +228,7 @@ async def test_memory_does_not_grow_with_the_file() -> None:
             yield b"a;b;c;\r\n" * 8192
         yield end
 
-    upload = Upload(request(body()), megabytes << 20)
+    upload = upload_of(request(body()), megabytes << 20)
     await upload.open()
     tracemalloc.start()
     try:

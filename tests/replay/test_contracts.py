@@ -1,100 +1,125 @@
-"""Contracts that stand in histories change by new fields with defaults only.
+"""Contracts in histories change by new fields with defaults and new values of enums only.
 
 After such a change, run `python -m tests.replay.test_contracts` to write the lock anew.
 """
 
 import importlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from enum import Enum
 from pathlib import Path
 from pkgutil import iter_modules, walk_packages
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from pydantic import create_model
+from pydantic import TypeAdapter, create_model
+from pydantic.fields import FieldInfo
 
 import contracts
 from contracts.base import Contract
-from contracts.batches import BatchOrder
-from contracts.imports import ImportOrder
-from contracts.spreadsheets import SpreadsheetOrder
 from workers import catalogue
 
 LOCK = Path(__file__).parent / "contracts.lock.json"
 
-Fields = Mapping[str, Mapping[str, Any]]
-"""Field of a contract to what is locked of it."""
+Locked = type[Contract] | type[Enum]
+
+Parts = Mapping[str, Mapping[str, Any]]
+"""Field of a contract, or value of an enum, to what is locked of it."""
+
+_ANY: Final = TypeAdapter[Any](Any)
 
 
-def contracts_of(package: ModuleType) -> Iterator[type[Contract]]:
-    """Every contract that a module, or a module of a package, defines; private ones included."""
+def contracts_of(package: ModuleType) -> Iterator[Locked]:
+    """Every contract and enum that a module or its package defines; private ones included."""
     modules = [package]
     for found in walk_packages(getattr(package, "__path__", []), f"{package.__name__}."):
         modules.append(importlib.import_module(found.name))
     for module in modules:
-        for value in vars(module).values():
-            is_contract = isinstance(value, type) and issubclass(value, Contract)
-            if is_contract and value.__module__ == module.__name__:
+        for name, value in vars(module).items():
+            is_locked = isinstance(value, type) and issubclass(value, (Contract, Enum))
+            if is_locked and (value.__module__, value.__name__) == (module.__name__, name):
                 yield value
 
 
-def schemas(word: str, models: Iterable[type[Contract]]) -> dict[str, Fields]:
-    """`word.Class` of each contract to its fields: files may move within a package."""
-    found: dict[str, Fields] = {}
-    for model in models:
-        key = f"{word}.{model.__name__}"
-        assert key not in found, f"two contracts are called {key}"
-        found[key] = fields_of(model)
-    return found
+def schemas(word: str, found: Iterable[Locked]) -> dict[str, Parts]:
+    """`word.Class` of each contract and enum to its parts: files may move within a package."""
+    parts: dict[str, Parts] = {}
+    for each in found:
+        key = f"{word}.{each.__name__}"
+        assert key not in parts, f"two contracts are called {key}"
+        parts[key] = fields_of(each) if issubclass(each, Contract) else values_of(each)
+    return parts
 
 
-def fields_of(model: type[Contract]) -> Fields:
+def values_of(enum: type[Enum]) -> Parts:
+    """Nothing is locked of a value but that it is there."""
+    return {str(member.value): {} for member in enum}
+
+
+def fields_of(model: type[Contract]) -> Parts:
     schema = model.model_json_schema()
     required = schema.get("required", [])
+    fields = {name_of(name, field): field for name, field in model.model_fields.items()}
     return {
-        field: {
-            "required": field in required,
+        name: {
+            **default_of(fields[name]),
+            "required": name in required,
             "schema": {
                 key: value
                 for key, value in definition.items()
                 if key not in ("description", "title", "default")
             },
         }
-        for field, definition in schema.get("properties", {}).items()
+        for name, definition in schema.get("properties", {}).items()
     }
 
 
-def changes(locked: Mapping[str, Fields], found: Mapping[str, Fields]) -> list[str]:
+def name_of(name: str, field: FieldInfo) -> str:
+    """What a field is called in JSON."""
+    return field.alias or name
+
+
+def default_of(field: FieldInfo) -> dict[str, Any]:
+    """The default of a field, as JSON. Of a contract: only the fields that are set otherwise."""
+    if field.is_required():
+        return {}
+    default = field.get_default(call_default_factory=True)
+    return {"default": _ANY.dump_python(default, mode="json", exclude_defaults=True)}
+
+
+def changes(locked: Mapping[str, Parts], found: Mapping[str, Parts]) -> list[str]:
     """What differs from the lock, and whether histories written before still decode."""
     said = [f"{name} is not locked" for name in sorted(found.keys() - locked.keys())]
     said += [f"{name} is gone" for name in sorted(locked.keys() - found.keys())]
     for name in sorted(found.keys() & locked.keys()):
         before, now = locked[name], found[name]
-        said += [f"{name}.{field} was removed" for field in sorted(before.keys() - now.keys())]
-        for field in sorted(now.keys() - before.keys()):
-            wrong = "needs a default" if now[field]["required"] else "is not locked"
-            said.append(f"{name}.{field} {wrong}")
+        said += [f"{name}.{part} was removed" for part in sorted(before.keys() - now.keys())]
+        for part in sorted(now.keys() - before.keys()):
+            wrong = "needs a default" if now[part].get("required") else "is not locked"
+            said.append(f"{name}.{part} {wrong}")
         said += [
-            f"{name}.{field} changed from {before[field]} to {now[field]}"
-            for field in sorted(now.keys() & before.keys())
-            if now[field] != before[field]
+            f"{name}.{part} changed from {before[part]} to {now[part]}"
+            for part in sorted(now.keys() & before.keys())
+            if now[part] != before[part]
         ]
     return said
 
 
-def read_lock() -> dict[str, Fields]:
+def read_lock() -> dict[str, Parts]:
     return json.loads(LOCK.read_text())
 
 
-def every_contract() -> dict[str, Fields]:
+def every_contract() -> dict[str, Parts]:
     """Those of every pipeline of the catalogue, and whatever else stands in `contracts`."""
     shared = {found.name: f"contracts.{found.name}" for found in iter_modules(contracts.__path__)}
     pipelines = {pipeline.name: pipeline.contracts for pipeline in catalogue.PIPELINES}
     return {
-        name: fields
+        name: parts
         for word, package in {**shared, **pipelines}.items()
-        for name, fields in schemas(word, contracts_of(importlib.import_module(package))).items()
+        for name, parts in schemas(word, contracts_of(importlib.import_module(package))).items()
     }
 
 
@@ -102,34 +127,100 @@ def test_no_contract_differs_from_the_lock() -> None:
     assert changes(read_lock(), every_contract()) == [], "see the top of this file"
 
 
-@pytest.mark.parametrize(
-    ("word", "order"),
-    [("imports", ImportOrder), ("spreadsheets", SpreadsheetOrder), ("batches", BatchOrder)],
-)
-def test_the_lock_refuses_an_incompatible_change(word: str, order: type[Contract]) -> None:
-    key = f"{word}.{order.__name__}"
+def every_of_pipelines() -> Iterator[tuple[str, Locked]]:
+    """The word of a pipeline, and each contract and enum of its package."""
+    for pipeline in catalogue.PIPELINES:
+        for found in contracts_of(importlib.import_module(pipeline.contracts)):
+            yield pipeline.name, found
+
+
+def with_required_field() -> Mapping[str, type[Contract]]:
+    """The first contract of each pipeline that has a required field."""
+    first: dict[str, type[Contract]] = {}
+    for word, found in every_of_pipelines():
+        if issubclass(found, Contract) and fields_of_kind(found, required=True):
+            first.setdefault(word, found)
+    return first
+
+
+def fields_of_kind(model: type[Contract], *, required: bool) -> Mapping[str, FieldInfo]:
+    """The fields of a contract that are required, or those that have a default."""
+    fields = model.model_fields.items()
+    return {name: field for name, field in fields if field.is_required() is required}
+
+
+def redefined(model: type[Contract], **fields: Any) -> type[Contract]:
+    """A contract with other or further fields, under the same name."""
+    return create_model(model.__name__, __base__=model, __module__=model.__module__, **fields)
+
+
+def test_every_definition_behind_a_field_is_locked() -> None:
+    lock = read_lock()
+    behind = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(lock)))
+    assert behind - {key.rpartition(".")[2] for key in lock} == set()
+
+
+def test_a_change_is_planted_in_every_pipeline() -> None:
+    assert list(with_required_field()) == [pipeline.name for pipeline in catalogue.PIPELINES]
+
+
+@pytest.mark.parametrize(("word", "model"), with_required_field().items())
+def test_the_lock_refuses_an_incompatible_field(word: str, model: type[Contract]) -> None:
+    key = f"{word}.{model.__name__}"
     locked = {key: read_lock()[key]}
-    name, field = next(iter(order.model_fields.items()))
+    name, field = next(iter(fields_of_kind(model, required=True).items()))
+    shown = name_of(name, field)
 
     def planted(**fields: Any) -> list[str]:
-        model = create_model(order.__name__, __base__=order, __module__=order.__module__, **fields)
-        return changes(locked, schemas(word, [model]))
+        return changes(locked, schemas(word, [redefined(model, **fields)]))
 
     def without() -> list[str]:
-        kept = {key: (each.annotation, each) for key, each in order.model_fields.items()}
+        kept = {key: (each.annotation, each) for key, each in model.model_fields.items()}
         del kept[name]
         changed: Any = create_model(
-            order.__name__, __base__=Contract, __module__=order.__module__, **kept
+            model.__name__, __base__=Contract, __module__=model.__module__, **kept
         )
         return changes(locked, schemas(word, [changed]))
 
-    assert field.is_required()
     assert planted() == []
     assert planted(planted=(int, ...)) == [f"{key}.planted needs a default"]
     assert planted(planted=(int, 0)) == [f"{key}.planted is not locked"]
-    [changed] = planted(**{name: (dict[str, bytes], ...)})
-    assert changed.startswith(f"{key}.{name} changed from ")
-    assert f"{key}.{name} was removed" in without()
+    [changed] = planted(**{name: (dict[str, bytes], field)})
+    assert changed.startswith(f"{key}.{shown} changed from ")
+    assert f"{key}.{shown} was removed" in without()
+
+
+@pytest.mark.parametrize(
+    ("word", "model"),
+    [(word, found) for word, found in every_of_pipelines() if issubclass(found, Contract)],
+)
+def test_the_lock_refuses_another_default(word: str, model: type[Contract]) -> None:
+    key = f"{word}.{model.__name__}"
+    locked = {key: read_lock()[key]}
+    for name, field in fields_of_kind(model, required=False).items():
+        other = copy(field)
+        other.default, other.default_factory = "planted", None
+        shown = name_of(name, field)
+        found = schemas(word, [redefined(model, **{name: (field.annotation, other)})])
+        assert found[key][shown] == {**locked[key][shown], "default": "planted"}
+        [changed] = changes(locked, found)
+        assert changed.startswith(f"{key}.{shown} changed from ")
+
+
+@pytest.mark.parametrize(
+    ("word", "enum"),
+    [(word, found) for word, found in every_of_pipelines() if issubclass(found, Enum)],
+)
+def test_the_lock_refuses_an_enum_that_lacks_a_value(word: str, enum: type[Enum]) -> None:
+    key = f"{word}.{enum.__name__}"
+    locked = {key: read_lock()[key]}
+    values = {member.name: member.value for member in enum}
+    for name, value in values.items():
+        renamed = Enum(enum.__name__, {**values, name: "planted"})
+        assert changes(locked, schemas(word, [renamed])) == [
+            f"{key}.{value} was removed",
+            f"{key}.planted is not locked",
+        ]
 
 
 if __name__ == "__main__":

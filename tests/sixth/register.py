@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.sixth.contracts import ParcelAnswer, ParcelCount, ParcelOrder, ParcelStatus
 from workers.bridges.totals import BridgeTotals
-from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Pipeline, RunKind, scheduled
 from workers.resources.common import Resources
 from workers.schedules import Declared, every
 from workers.settings.errors import SettingsError
@@ -23,7 +23,9 @@ def _workflows() -> Sequence[type]:
 
 
 def _grams(environment: Mapping[str, str]) -> int:
-    return int(environment["PARCELS_GRAMS"])
+    if not (grams := environment.get("PARCELS_GRAMS")):
+        raise SettingsError("missing setting: PARCELS_GRAMS; the weight of a letter in grams")
+    return int(grams)
 
 
 def _folder(environment: Mapping[str, str]) -> Path:
@@ -95,6 +97,7 @@ PARCELS = Pipeline(
             answers={"retry": ParcelAnswer},
             states=("parked", "completed"),
         ),
+        scheduled("parcel-count", "ParcelCounting"),
     ),
     workflows=_workflows,
     settings=_grams,

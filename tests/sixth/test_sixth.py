@@ -29,11 +29,11 @@ from workers.cli.app import build_app
 from workers.connect import connect
 from workers.pipelines.base import recognise
 from workers.plugin import docflow_plugin, passthrough
-from workers.services.identity import OPERATOR, Identity
-from workers.services.inbox import read_inbox
+from workers.services.identity import OPERATOR, VIEWER, Identity
+from workers.services.inbox import Inbox
 
 OLGA = Identity("olga", (), frozenset({OPERATOR}))
-ANNA = Identity("anna", (1,), frozenset())
+ANNA = Identity("anna", (1,), frozenset({VIEWER}))
 
 
 @pytest.fixture(autouse=True)
@@ -85,12 +85,12 @@ async def test_from_its_bridge_to_its_end(tmp_path: Path, monkeypatch: pytest.Mo
 
 async def _answered(settings: Mapping[str, str], client: Client) -> None:
     async def shown() -> bool:
-        return bool(await read_inbox(client, OLGA))
+        return bool(await Inbox(client).read(OLGA))
 
     await eventually(shown)
-    [entry] = await read_inbox(client, OLGA)
+    [entry] = await Inbox(client).read(OLGA)
     assert (entry.kind, entry.title, entry.state) == ("Parcel", "Parcel box", "parked")
-    assert await read_inbox(client, ANNA) == []
+    assert await Inbox(client).read(ANNA) == []
 
     status = await printed(settings, "status")
     seen = status["pipelines"][NAME]

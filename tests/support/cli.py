@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from typing import Any, ClassVar
 
 import pytest
+from temporalio.client import WorkflowExecution
 from typer.testing import CliRunner, Result
 
 from adapters.database.imports.views import ImportTaskRow
@@ -31,15 +32,18 @@ from workers.cli.context import CliContext
 from workers.connect import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
+from workers.resources import common
+from workers.services import runs as all_runs
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, queue, runs
-from workers.services.imports.queue import QueueDepth
+from workers.services.imports.queue import QueueSnapshot
 from workers.services.runs import RunView
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
 from workers.services.status import ParkedRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
-from workers.settings.common import BlobSettings, DatabaseSettings, QueueSettings
+from workers.settings.common import BlobSettings, DatabaseSettings
+from workers.settings.imports import QueueSettings
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
@@ -182,10 +186,10 @@ class FakeQueue:
             raise self.error
         self.sent.append((body, message_id))
 
-    async def depth(self, at_most: int) -> QueueDepth:
+    async def depth(self, at_most: int) -> QueueSnapshot:
         if self.error is not None:
             raise self.error
-        return QueueDepth(waiting=at_most, dead_letters=1, at_most=at_most)
+        return QueueSnapshot(waiting=at_most, dead_letters=1, at_most=at_most)
 
 
 def a_view(**changes: Any) -> RunView:
@@ -230,6 +234,7 @@ class FakeRuns:
             "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
         }
         self.waiting: list[ParkedRun] = []
+        self.queries: list[str] = []
 
     def link(self, workflow_id: str) -> str | None:
         return f"http://ui/{workflow_id}"
@@ -263,6 +268,10 @@ class FakeRuns:
 
     async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
         return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
+
+    async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
+        self.queries.append(query)
+        return []
 
 
 async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
@@ -305,8 +314,10 @@ class FakeInstallation:
         """Run a command."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
+            patch.setattr(common, "open_resources", self._resources)
             for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(queue, "open_queue", self._queue)
-            patch.setattr(runs, "open_runs", self._runs)
+            for module in (runs, all_runs):
+                patch.setattr(module, "open_runs", self._runs)
             return run_docflow(*arguments, context=CliContext(self.environment))

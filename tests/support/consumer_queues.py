@@ -21,7 +21,7 @@ from workers.bridges.service_bus import ServiceBusTransport
 from workers.bridges.sqs import Polling, SqsTransport
 from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
 from workers.bridges.transport import Transport
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 
 LEASE = 3
 """Seconds of a lease, in every queue."""

@@ -16,16 +16,19 @@ from temporalio.client import Client
 
 from adapters.database import open_database
 from adapters.database.models.base import metadata
-from adapters.database.spreadsheets import SqlSpreadsheetViews
 from stack.children import free_port
 from tests.support.waiting import eventually
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens, mint_token
+from workers.gateway.parts import open_parts
 from workers.gateway.process import serve
+from workers.pipelines.base import Context
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.process import build_worker
 from workers.resources.common import Resources
 from workers.resources.spreadsheets import spreadsheet_resources
+from workers.services.inbox import Inbox
+from workers.services.readiness import Readiness
 from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.gateway import GatewaySettings, TokenSettings
 
@@ -138,17 +141,16 @@ def build_app(
 ) -> tuple[FastAPI, SpreadsheetService]:
     """A gateway over some resources."""
     settings = GatewaySettings(tokens=TOKENS, **{"create_per_minute": 100_000, **changes})
-    sheets = spreadsheet_resources(resources.database)
-    service = SpreadsheetService(
-        client,
-        SqlSpreadsheetViews(resources.database),
-        sheets.store,
-        resources.blobs,
-        sheets.types,
+    parts = open_parts(Context({}, client, resources), settings)
+    app = create_app(
+        parts,
+        Inbox(client),
+        Readiness(client, resources.database),
+        Tokens(settings.tokens),
         settings,
-        resources.scratch,
+        stopping=stopping,
     )
-    return create_app(service, Tokens(settings.tokens), settings, stopping=stopping), service
+    return app, parts[SPREADSHEETS.name].service
 
 
 async def open_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> Stack:

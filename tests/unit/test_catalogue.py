@@ -1,5 +1,6 @@
 """The catalogue holds everything that a run may ask for."""
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 
+from benchmarks import __main__ as benchmarks
 from contracts.imports import Handler
 from domain.spreadsheets.types import SheetTypes
 from tests.support.batches.scripted import PLAN
@@ -24,7 +26,7 @@ from workers.resources.batches import BatchResources
 from workers.resources.common import Resources
 from workers.resources.imports import ImportResources
 from workers.resources.spreadsheets import SpreadsheetResources
-from workers.settings.common import RunSettings
+from workers.settings.imports import RunSettings
 
 UUID = "5eed0000-0000-4000-8000-000000000000"
 
@@ -71,7 +73,21 @@ def test_activities_are_named_after_their_pipeline(pipeline: Pipeline) -> None:
 def test_a_pipeline_has_its_task_queue_and_workflows(pipeline: Pipeline) -> None:
     assert pipeline.task_queue == pipeline.name
     names = {workflow._Definition.must_from_class(found).name for found in pipeline.workflows()}
-    assert {kind.workflow for kind in pipeline.runs} <= names
+    assert {kind.workflow for kind in pipeline.runs} == names
+
+
+@every_pipeline
+def test_a_run_of_a_schedule_is_recognised(pipeline: Pipeline) -> None:
+    for id, declared in pipeline.schedules().items():
+        run = recognise(catalogue.PIPELINES, f"schedule/{id}-2026-11-22T02:00:00Z")
+        assert run is not None
+        assert (run.pipeline, run.kind.workflow) == (pipeline, declared.workflow)
+        assert (run.kind.scheduled, run.kind.verbs, run.key) == (True, (), "2026-11-22T02:00:00Z")
+
+
+@every_pipeline
+def test_ids_of_every_kind_begin_with_a_text_of_their_own(pipeline: Pipeline) -> None:
+    assert all(re.fullmatch("[a-z-]+", kind.prefix) for kind in pipeline.runs)
 
 
 def test_every_handler_of_an_import_is_served() -> None:
@@ -86,9 +102,51 @@ def test_every_activity_of_a_pipeline_is_served(pipeline: Pipeline) -> None:
 
 @every_pipeline
 def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
-    importlib.import_module(pipeline.contracts)
-    for entry in (*pipeline.commands.values(), pipeline.parked, pipeline.checks):
-        assert entry is None or load(entry) is not None
+    _load_all(pipeline)
+
+
+@every_pipeline
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("contracts", "contracts.missing"),
+        ("activities_package", "activities.missing"),
+        ("verbs", "workers.services.verbs:MISSING"),
+        ("show", "workers.cli.runs:missing"),
+        ("commands", {"missing": "workers.cli.missing:app"}),
+        ("parked", "workers.cli.status:missing"),
+        ("checks", "workers.cli.status:missing"),
+        ("passthrough", ("workflows.missing",)),
+        ("replay_cases", "tests.replay.missing"),
+    ],
+)
+def test_a_wrong_name_in_a_register_is_found(pipeline: Pipeline, field: str, value: Any) -> None:
+    with pytest.raises((AttributeError, ModuleNotFoundError), match=r"missing|MISSING"):
+        _load_all(dataclasses.replace(pipeline, **{field: value}))
+
+
+def _load_all(pipeline: Pipeline) -> None:
+    """Import all modules and entry points that a register names.
+
+    Raises:
+        AttributeError: A module has not what it is named for.
+        ModuleNotFoundError: There is no such module.
+    """
+    for module in (pipeline.contracts, pipeline.activities_package, *pipeline.passthrough):
+        importlib.import_module(module)
+    once = (pipeline.verbs, pipeline.show, pipeline.parked, pipeline.checks)
+    senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]
+    for entry in (*once, *pipeline.commands.values(), *senders):
+        if entry is not None:
+            load(entry)
+    load(f"{pipeline.replay_cases or f'tests.replay.{pipeline.name}'}:CASES_OF")
+
+
+@pytest.mark.parametrize("name", benchmarks.names())
+def test_a_benchmark_can_be_started(name: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        benchmarks.main([name, "--help"])
+    assert stopped.value.code == 0
 
 
 @every_pipeline

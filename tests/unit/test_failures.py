@@ -23,7 +23,7 @@ from contracts.errors import (
     TRANSIENT,
     UNREADABLE_DOCUMENT,
 )
-from domain.errors import InvalidDocument, Refused
+from domain.errors import InvalidDocument, RuleViolation
 from tests.support.imports.activities import environment
 
 
@@ -36,7 +36,7 @@ from tests.support.imports.activities import environment
         (BlobNotFound("gone"), MISSING_BLOB, 1),
         (UnreadableDocument("a picture"), UNREADABLE_DOCUMENT, 1),
         (InvalidDocument("no header"), INVALID_DOCUMENT, 1),
-        (Refused("not so"), PERMANENT, 1),
+        (RuleViolation("not so"), PERMANENT, 1),
     ],
 )
 def test_each_class_has_its_number_of_attempts(error: Exception, type_: str, attempts: int) -> None:

@@ -25,7 +25,8 @@ def _second(environment: Mapping[str, str]) -> None:
 
 def test_a_worker_of_all_pipelines_leaves_out_those_without_settings() -> None:
     assert [pipeline.name for pipeline in choose(None, {})] == ["imports", "spreadsheets"]
-    assert BATCHES.left_out({}) == "DOCFLOW_BATCH_TOPIC_ARN is not set"
+    for without in ({}, {"DOCFLOW_BATCH_TOPIC_ARN": "  "}):
+        assert BATCHES.left_out(without) == "DOCFLOW_BATCH_TOPIC_ARN is not set"
 
 
 def test_a_worker_of_all_pipelines_works_on_those_with_settings() -> None:

@@ -142,13 +142,15 @@ def test_the_recipe_names_the_fields_that_a_register_must_set() -> None:
 def test_a_pipeline_is_added_by_following_the_recipe(parcels: Tree) -> None:
     said = parcels.test(
         *("tests/unit/test_catalogue.py", "tests/unit/test_pipeline_names.py"),
-        *("tests/unit/test_contract_bounds.py", "tests/replay/test_contracts.py", "-rA"),
+        *("tests/unit/test_import_contracts.py", "tests/unit/test_contract_bounds.py"),
+        *("tests/replay/test_contracts.py", "-rA"),
         *("-k", "parcels or Parcel or alone or lock or no_two"),
     )
     for case in (
         "test_what_a_register_names_is_there[parcels]",
         "test_every_activity_of_a_pipeline_is_served[parcels]",
         "test_a_pipeline_is_named_in_its_own_packages_alone",
+        "test_independence_is_asked_of_every_pipeline_alone",
         "test_the_largest_result_is_small[ParcelWeight]",
     ):
         assert case in said

@@ -1,5 +1,6 @@
 """Settings are named when they are missing or make no sense."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,9 @@ from adapters.notices.log import LogNotices
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from workers.resources.common import open_notices
-from workers.settings.common import (
-    BlobSettings,
-    DatabaseSettings,
-    NoticeSettings,
-    QueueSettings,
-    RunSettings,
-)
+from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
 from workers.settings.errors import SettingsError
+from workers.settings.imports import QueueSettings, RunSettings
 
 CONNECTION = "Endpoint=sb://127.0.0.1;SharedAccessKeyName=a;SharedAccessKey=b"
 
@@ -80,9 +76,12 @@ def test_a_database_that_is_not_supported_is_named(url: str) -> None:
 
 
 def test_run_settings_have_defaults() -> None:
-    assert RunSettings.read({}) == RunSettings(
-        small_document_bytes=1_000_000, park_for_days=14, scratch=None
-    )
+    assert RunSettings.read({}) == RunSettings(small_document_bytes=1_000_000, park_for_days=14)
+
+
+def test_files_are_read_in_a_folder_of_the_system_unless_one_is_set() -> None:
+    assert ScratchSettings.read({}).folder == Path(tempfile.gettempdir()) / "docflow"
+    assert ScratchSettings.read({"DOCFLOW_SCRATCH": "/scratch"}).folder == Path("/scratch")
 
 
 NOTICES = {

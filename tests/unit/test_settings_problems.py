@@ -2,15 +2,14 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from pathlib import Path
 
 import pytest
 
+from workers import catalogue
 from workers.cli.errors import failures_in_one_line
 from workers.gateway.process import run_gateway
-from workers.pipelines.imports import IMPORTS
+from workers.pipelines.base import Bridge, Pipeline, ReadSettings
 from workers.process import run_bridge, run_worker
 from workers.resources.common import CommonSettings, open_resources
 from workers.settings.base import Settings
@@ -22,15 +21,10 @@ from workers.settings.check import (
     declared_groups,
     unread_names,
 )
-from workers.settings.common import (
-    BlobSettings,
-    DatabaseSettings,
-    NoticeSettings,
-    QueueSettings,
-    RunSettings,
-)
+from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings
+from workers.settings.imports import QueueSettings, RunSettings
 
 ROOT = Path(__file__).parents[2]
 GROUPS = declared_groups()
@@ -116,30 +110,54 @@ async def test_folders_that_cannot_be_made_are_named_together(tmp_path: Path) ->
 
 
 SHARED = {"AZURE_STORAGE_CONNECTION_STRING", "DATABASE_URL"}
-BATCHES = {"AWS_REGION", "DOCFLOW_BATCH_TOPIC_ARN", "DOCFLOW_BATCH_SOURCE_FUNCTION"}
+
+
+def _missing(error: SettingsError) -> set[str]:
+    return {re.split(r"[ ;]", problem)[2] for problem in error.problems}
+
+
+def _missed_by(*readers: ReadSettings) -> set[str]:
+    """Settings that groups miss where none is set."""
+    missing: set[str] = set()
+    for read in readers:
+        try:
+            read({})
+        except SettingsError as error:
+            missing |= _missing(error)
+    return missing
+
+
+@pytest.mark.parametrize("with_bridge", [False, True], ids=["alone", "with bridges"])
+@pytest.mark.parametrize("pipeline", catalogue.PIPELINES, ids=lambda pipeline: pipeline.name)
+async def test_a_worker_names_everything_that_it_misses(
+    pipeline: Pipeline, with_bridge: bool
+) -> None:
+    bridges = [bridge for bridge in pipeline.bridges if bridge.with_worker and with_bridge]
+    with pytest.raises(SettingsError) as failure:
+        await run_worker([pipeline.name], {}, with_bridge=with_bridge)
+    expected = SHARED | _missed_by(pipeline.settings, *(bridge.settings for bridge in bridges))
+    assert _missing(failure.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("process", "missing"),
-    [
-        (partial(run_worker, ["spreadsheets"]), SHARED),
-        (
-            partial(run_worker, ["imports", "batches"], with_bridge=True),
-            SHARED
-            | BATCHES
-            | {"AZURE_SERVICE_BUS_CONNECTION_STRING", "DOCFLOW_CASE_EVENTS_QUEUE_URL"},
-        ),
-        (partial(run_bridge, IMPORTS.bridges[0]), SHARED | {"AZURE_SERVICE_BUS_CONNECTION_STRING"}),
-    ],
-    ids=["worker", "worker with bridges", "bridge"],
+    "bridge",
+    [bridge for pipeline in catalogue.PIPELINES for bridge in pipeline.bridges],
+    ids=lambda bridge: bridge.name,
 )
-async def test_a_process_names_everything_that_it_misses(
-    process: Callable[[Mapping[str, str]], Awaitable[object]], missing: set[str]
-) -> None:
+async def test_a_bridge_names_everything_that_it_misses(bridge: Bridge) -> None:
     with pytest.raises(SettingsError) as failure:
-        await process({})
-    named = {re.split(r"[ ;]", problem)[2] for problem in failure.value.problems}
-    assert named == missing
+        await run_bridge(bridge, {})
+    shared = SHARED if bridge.needs_resources else set[str]()
+    assert _missing(failure.value) == shared | _missed_by(bridge.settings)
+
+
+async def test_a_worker_of_several_pipelines_names_what_all_of_them_miss() -> None:
+    with pytest.raises(SettingsError) as failure:
+        await run_worker([each.name for each in catalogue.PIPELINES], {}, with_bridge=True)
+    assert _missing(failure.value) >= SHARED | {
+        *("AWS_REGION", "DOCFLOW_BATCH_TOPIC_ARN", "DOCFLOW_BATCH_SOURCE_FUNCTION"),
+        *("AZURE_SERVICE_BUS_CONNECTION_STRING", "DOCFLOW_CASE_EVENTS_QUEUE_URL"),
+    }
 
 
 async def test_a_gateway_names_its_own_settings_and_those_of_its_resources() -> None:
@@ -147,6 +165,19 @@ async def test_a_gateway_names_its_own_settings_and_those_of_its_resources() -> 
         await run_gateway({"DOCFLOW_UPLOAD_LIMIT_MB": "0"}, host="127.0.0.1", port=0)
     for name in ("DOCFLOW_JWT_KEY", "DOCFLOW_UPLOAD_LIMIT_MB", *SHARED):
         assert name in str(failure.value)
+
+
+async def test_settings_of_a_pipeline_stop_no_other_process() -> None:
+    wrong = {"DOCFLOW_PARK_FOR_DAYS": "0"}
+    for process in (
+        run_gateway(wrong, host="127.0.0.1", port=0),
+        run_worker(["spreadsheets"], wrong),
+    ):
+        with pytest.raises(SettingsError) as failure:
+            await process
+        assert "DOCFLOW_PARK_FOR_DAYS" not in str(failure.value)
+    with pytest.raises(SettingsError, match="DOCFLOW_PARK_FOR_DAYS"):
+        await run_worker(["imports"], wrong)
 
 
 def test_a_command_prints_each_problem_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +243,9 @@ def test_the_repr_of_settings_that_are_right_holds_no_secret() -> None:
 
 
 def test_a_mistyped_name_is_named_with_the_nearest_one(caplog: pytest.LogCaptureFixture) -> None:
-    check_at_start({"DOCFLOW_SCRACH": PLANTED, "DOCFLOW_SCRATCH": "/tmp", "HOME": "/"}, RunSettings)
+    check_at_start(
+        {"DOCFLOW_SCRACH": PLANTED, "DOCFLOW_SCRATCH": "/tmp", "HOME": "/"}, ScratchSettings
+    )
     assert [(record.levelno, record.message) for record in caplog.records] == [
         (
             logging.WARNING,

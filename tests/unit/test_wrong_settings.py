@@ -9,8 +9,8 @@ import pytest
 
 from workers.bridges.service_bus import BridgeError, ServiceBusBridge
 from workers.process import run_worker
-from workers.settings.common import QueueSettings
 from workers.settings.errors import SettingsError
+from workers.settings.imports import QueueSettings
 
 
 async def test_a_connection_string_that_cannot_be_read() -> None:

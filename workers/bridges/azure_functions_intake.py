@@ -9,7 +9,7 @@ from workers.resources.common import RESOURCE_SETTINGS, open_resources
 from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Verdict
 from workers.settings.check import check_at_start
-from workers.settings.common import QueueSettings, RunSettings
+from workers.settings.imports import QueueSettings, RunSettings
 
 
 class LazyHandler:
@@ -44,7 +44,7 @@ class LazyHandler:
         await self._opened.aclose()
 
     async def _open(self) -> ImportIntake:
-        check_at_start(self._environment, QueueSettings, *RESOURCE_SETTINGS)
+        check_at_start(self._environment, QueueSettings, RunSettings, *RESOURCE_SETTINGS)
         queue = QueueSettings.read(self._environment)
         runs = RunSettings.read(self._environment)
         async with AsyncExitStack() as stack:

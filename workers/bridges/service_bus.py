@@ -30,7 +30,7 @@ from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import LeaseLost, QueueMissing, QueueRefused, TransportError
 from workers.services.verdicts import DeadLetter
-from workers.settings.common import QueueSettings
+from workers.settings.imports import QueueSettings
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, print_json
 from workers.cli.runs import IdArgument
 
-ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the result.")]
+ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the run.")]
 REASON_LENGTH: Final = 500
 
 app = typer.Typer(rich_markup_mode=None)
@@ -21,6 +21,7 @@ app = typer.Typer(rich_markup_mode=None)
 def retry(
     context: typer.Context,
     id: IdArgument,
+    reason: ReasonOption = None,
     message: Annotated[
         Path | None,
         typer.Option(
@@ -37,10 +38,10 @@ def retry(
     \b
     Examples:
       docflow retry P1/T1
-      docflow retry batch/7/1
+      docflow retry batch/7/1 --reason "the topic has room again"
       docflow retry P1/T1 --message corrected.json
     """
-    run(_answer(cli_context(context), id, "retry", None, message, as_json=as_json))
+    run(_answer(cli_context(context), id, "retry", reason, message, as_json=as_json))
 
 
 @app.command()
@@ -104,22 +105,24 @@ async def _answer(
     *,
     as_json: bool,
 ) -> None:
-    from workers.services.verbs import AnswerRequest, find, refuse_missing
+    from workers.services.verbs import AnswerRequest, find, refuse_missing, refuse_reason
 
     check_reason(reason)
-    verbs, workflow_id = await find(id, cli.environment)
-    refuse_missing(verbs, workflow_id, verb)
+    verbs, known = await find(id, cli.environment)
+    refuse_missing(verbs, known, verb)
+    if reason is not None:
+        refuse_reason(verbs, known, verb)
     body = None
     if correction is not None:
         if verb not in verbs.corrects:
-            raise UsageError(f"--message: {verbs.name(workflow_id)} takes no corrected message")
+            raise UsageError(f"--message: {verbs.name(known)} takes no corrected message")
         body = read_body(correction)
     request = AnswerRequest(verb, by=cli.user, reason=reason, correction=body)
-    done = await verbs.answer(cli.environment, workflow_id, request)
+    done = await verbs.answer(cli.environment, known, request)
     if as_json:
         print_json(done)
         return
-    typer.echo(f"{verb} accepted; see `docflow show {verbs.name(workflow_id)}`")
+    typer.echo(f"{verb} accepted; see `docflow show {verbs.name(known)}`")
 
 
 def check_reason(reason: str | None) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from workers.services.imports.access import ImportAccess
-    from workers.services.imports.queue import ServiceBusQueue
-    from workers.services.imports.runs import ImportRuns
+    from workers.resources.common import Resources
+    from workers.services.runs import TemporalRuns
 
 
 @dataclass(frozen=True)
@@ -20,35 +19,24 @@ class CliContext:
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
-    def resources(self) -> "AbstractAsyncContextManager[ImportAccess]":
-        """Database and blob store of imports.
+    def resources(self) -> "AbstractAsyncContextManager[Resources]":
+        """Database and blob store.
 
         Raises:
             SettingsError: A setting is missing.
             SchemaBehind: The database waits for `docflow db upgrade`.
         """
-        from workers.services.imports import access
+        from workers.resources import common
 
-        return access.open_imports(self.environment)
+        return common.open_resources(self.environment)
 
-    def queue(self) -> "AbstractAsyncContextManager[ServiceBusQueue]":
-        """The Service Bus queue of import messages.
-
-        Raises:
-            SettingsError: A setting is missing.
-        """
-        from workers.services.imports import queue
-        from workers.settings.common import QueueSettings
-
-        return queue.open_queue(QueueSettings.read(self.environment))
-
-    async def runs(self) -> "ImportRuns":
-        """Import runs in Temporal.
+    async def runs(self) -> "TemporalRuns":
+        """Runs of every pipeline in Temporal.
 
         Raises:
             TemporalUnreachable: Temporal does not answer.
         """
-        from workers.services.imports import runs
+        from workers.services import runs
 
         return await runs.open_runs(self.environment)
 

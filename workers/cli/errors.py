@@ -92,10 +92,10 @@ def _lines(error: Exception) -> tuple[str, ...]:
 
 def _sentence(error: Exception) -> str:
     """What is wrong and, where a service knows it, why and where to look."""
-    from workers.services.errors import ServiceError, Unavailable
+    from workers.services.errors import ServiceError, ServiceUnavailable
 
     text = str(error) or type(error).__name__
-    if isinstance(error, Unavailable) and (cause := str(error.__cause__ or "")):
+    if isinstance(error, ServiceUnavailable) and (cause := str(error.__cause__ or "")):
         text += f" ({cause})" if cause not in text else ""
     if isinstance(error, ServiceError) and error.workflow_id is not None:
         text += f"; see `docflow show {error.workflow_id}`"

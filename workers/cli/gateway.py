@@ -1,5 +1,6 @@
 """`docflow gateway` and `docflow token`: the web side."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated
 
@@ -30,17 +31,15 @@ def gateway(
       docflow gateway
       docflow gateway --host 0.0.0.0 --port 8080
     """
-    from workers.gateway.process import run_gateway
-
-    environment = cli_context(context).environment
     log_to_stderr()
-    run(
-        run_gateway(
-            environment,
-            host=host or environment.get("DOCFLOW_HTTP_HOST") or "127.0.0.1",
-            port=port,
-        )
-    )
+    run(_serve(cli_context(context).environment, host, port))
+
+
+async def _serve(environment: Mapping[str, str], host: str | None, port: int) -> None:
+    from workers.gateway.process import run_gateway
+    from workers.settings.common import HttpSettings
+
+    await run_gateway(environment, host=host or HttpSettings.read(environment).host, port=port)
 
 
 @app.command()

@@ -9,12 +9,12 @@ import typer
 from adapters.ports import RejectedMessage
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
-from workers.cli.imports.messages import read_message
 from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 
 if TYPE_CHECKING:
-    from workers.services.imports.access import ImportAccess
+    from workers.resources.common import Resources
+    from workers.services.resubmission import QueueSender
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -127,37 +127,29 @@ def resubmit(
 
 
 async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: bool) -> None:
-    async with cli.resources() as resources, cli.queue() as queue:
+    from workers.services.resubmission import sender_of
+
+    async with cli.resources() as resources:
         message = await _get(resources, number)
-        _refuse_other_queue(message, cli)
+        sender = sender_of(message.queue, cli.environment)
         body = _body(message, file)
         if not force:
-            _refuse_in_vain(message, body)
+            _refuse_in_vain(sender, message, body)
         # A new id: the queue may drop one that it has seen, and a second rejection under the
         # old id would not be recorded.
-        await queue.send(body, f"resubmitted-{number}-{secrets.token_hex(4)}")
+        message_id = f"resubmitted-{number}-{secrets.token_hex(4)}"
+        await sender.send(cli.environment, body, message_id)
         await resources.rejected.mark_resubmitted(number)
     typer.echo(f"sent message {number} to queue {message.queue} again")
 
 
-async def _get(resources: "ImportAccess", number: int) -> RejectedMessage:
+async def _get(resources: "Resources", number: int) -> RejectedMessage:
     message = await resources.rejected.get(number)
     if message is None:
         raise CommandError(
             f"there is no rejected message {number}; `docflow rejected list` shows them"
         )
     return message
-
-
-def _refuse_other_queue(message: RejectedMessage, cli: CliContext) -> None:
-    from workers.settings.common import QueueSettings
-
-    queue_name = QueueSettings.read(cli.environment).queue_name
-    if message.queue != queue_name:
-        raise CommandError(
-            f"message {message.id} came from queue {message.queue!r}, but {queue_name!r} is "
-            f"configured; set AZURE_SERVICE_BUS_QUEUE_NAME={message.queue} to send it there"
-        )
 
 
 def _body(message: RejectedMessage, file: Path | None) -> bytes:
@@ -170,19 +162,21 @@ def _body(message: RejectedMessage, file: Path | None) -> bytes:
     return message.body.encode("utf-8", "surrogatepass")
 
 
-def _refuse_in_vain(message: RejectedMessage, body: bytes) -> None:
+def _refuse_in_vain(sender: "QueueSender", message: RejectedMessage, body: bytes) -> None:
+    from workers.services.bodies import RefusedMessage
+
     if message.resubmitted_at is not None:
         raise CommandError(
             f"message {message.id} was sent again at {moment(message.resubmitted_at)} UTC; "
             "add --force to send it once more"
         )
     try:
-        read_message(body)
-    except UsageError as error:
+        sender.check(body)
+    except RefusedMessage as refused:
         raise CommandError(
-            f"message {message.id} would be rejected again: {error}; correct it and give it with "
-            "--body FILE, or add --force"
-        ) from error
+            f"message {message.id} would be rejected again: {refused.description}; "
+            "correct it and give it with --body FILE, or add --force"
+        ) from refused
 
 
 def _as_json(message: RejectedMessage) -> dict[str, Any]:

@@ -13,11 +13,10 @@ from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, state_text, table
 from workers.cli.output import text as plain
 from workers.cli.output_files import output_file
-from workers.pipelines.base import load
+from workers.pipelines.base import Pipeline, Run, load
 
 if TYPE_CHECKING:
-    from contracts.base import Contract
-    from workers.services.verbs import RunEntry, RunVerbs
+    from workers.services.verbs import RunEntry
 
 IdArgument = Annotated[
     str,
@@ -73,9 +72,11 @@ async def _list(
 ) -> None:
     from workers.services import verbs
 
-    state, chosen = _chosen(pipeline, state, more)
+    chosen = _chosen(pipeline, state, more)
     filters = verbs.Filters(limit, state, more)
-    entries = [entry for each in chosen for entry in await each.list(cli.environment, filters)]
+    entries = [
+        entry for each in chosen for entry in await verbs.list_runs(each, cli.environment, filters)
+    ]
     entries = sorted(entries, key=lambda entry: entry.since, reverse=True)[:limit]
     if as_json:
         print_json([_as_json(entry) for entry in entries])
@@ -88,28 +89,25 @@ async def _list(
         typer.echo(f"the newest {limit}; --limit shows more", err=True)
 
 
-def _chosen(
-    pipeline: str | None, state: str | None, more: dict[str, str]
-) -> "tuple[str | None, Sequence[RunVerbs]]":
-    """The state as its pipelines spell it, and the pipelines that have all filters."""
+def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Sequence[Pipeline]:
+    """The pipelines that have all filters, and the state."""
     from workers.services import verbs
 
     known = {each.name: each for each in catalogue.PIPELINES}
     if pipeline is not None and pipeline not in known:
         raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
-    every = [verbs.of(each) for name, each in known.items() if pipeline in (None, name)]
-    chosen = [each for each in every if each.filters.issuperset(more)]
+    every = [each for name, each in known.items() if pipeline in (None, name)]
+    chosen = [each for each in every if verbs.of(each).filters.issuperset(more)]
     if not chosen:
         named = ", ".join(f"--{name}" for name in more)
         raise UsageError(f"--pipeline {pipeline} cannot be combined with {named}")
     if state is None:
-        return None, chosen
-    spelled = {known.lower(): known for each in chosen for known in each.states}
-    if state.lower() not in spelled:
-        raise UsageError(f"--state {state}: there are {', '.join(sorted(spelled))}")
-    # One state may be spelled in two ways: each pipeline is asked for its own.
-    state = state if any(state in each.states for each in chosen) else spelled[state.lower()]
-    return state, [each for each in chosen if state in each.states]
+        return chosen
+    states = {each.name: {one.lower() for one in verbs.states(each)} for each in chosen}
+    every_state = set[str]().union(*states.values())
+    if state.lower() not in every_state:
+        raise UsageError(f"--state {state}: there are {', '.join(sorted(every_state))}")
+    return [each for each in chosen if state.lower() in states[each.name]]
 
 
 def _as_json(entry: "RunEntry") -> dict[str, Any]:
@@ -159,17 +157,14 @@ def show(context: typer.Context, id: IdArgument, as_json: JsonOption = False) ->
 async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
     from workers.services.verbs import find
 
-    verbs, workflow_id = await find(id, cli.environment)
-    register = next(each for each in catalogue.PIPELINES if each.name == verbs.pipeline)
-    if register.show is not None:
-        await load(register.show)(cli, workflow_id, as_json=as_json)
-    elif (known := register.recognise(workflow_id)) is not None:
-        await show_in_temporal(cli, workflow_id, known.kind.status, as_json=as_json)
+    _, known = await find(id, cli.environment)
+    if known.pipeline.show is None or known.kind.scheduled:
+        await show_in_temporal(cli, known, as_json=as_json)
+    else:
+        await load(known.pipeline.show)(cli, known, as_json=as_json)
 
 
-async def show_in_temporal(
-    cli: CliContext, workflow_id: str, status_type: "type[Contract] | None", *, as_json: bool
-) -> None:
+async def show_in_temporal(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """Show a run of which only Temporal and its worker know.
 
     Raises:
@@ -178,21 +173,22 @@ async def show_in_temporal(
     from workers.services.runs import open_runs
 
     runs = await open_runs(cli.environment)
-    view = await runs.look(workflow_id)
+    view = await runs.look(known.workflow_id)
     if view is None:
-        raise CommandError(f"there is no run {workflow_id}")
-    status = status_type and await runs.query(workflow_id, "status", status_type)
+        raise CommandError(f"there is no run {known.workflow_id}")
+    status_type = known.kind.status
+    status = status_type and await runs.query(known.workflow_id, "status", status_type)
     fields = {} if status is None else status.model_dump(mode="json")
     if as_json:
         print_json({"run": asdict(view), "status": fields or None})
         return
-    known: list[tuple[str, object]] = [
+    shown: list[tuple[str, object]] = [
         ("run", view.workflow_id),
         ("in Temporal", view.status),
         ("link", view.link),
     ]
-    known += [(name.replace("_", " "), value) for name, value in fields.items()]
-    console().print(pairs(known))
+    shown += [(name.replace("_", " "), value) for name, value in fields.items()]
+    console().print(pairs(shown))
 
 
 @app.command()
@@ -219,9 +215,9 @@ def report(
 async def _report(cli: CliContext, id: str, out: Path | None, *, force: bool) -> None:
     from workers.services.verbs import find, refuse_missing
 
-    verbs, workflow_id = await find(id, cli.environment)
-    refuse_missing(verbs, workflow_id, "report")
-    async with verbs.report(cli.environment, workflow_id) as found:
+    verbs, known = await find(id, cli.environment)
+    refuse_missing(verbs, known, "report")
+    async with verbs.report(cli.environment, known) as found:
         target = out or Path(Path(found.filename).name)
         with output_file(target, force=force) as partial:
             await found.download(partial)

@@ -1,1 +1,1 @@
-"""The HTTP gateway of spreadsheet imports: JSON API, pages and inbox."""
+"""The HTTP gateway: JSON API, pages and inbox."""

@@ -1,8 +1,8 @@
 """The application: API, pages, health, and what surrounds every answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -10,65 +10,70 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
+from workers.gateway import inbox as inbox_api
 from workers.gateway.http.auth import Tokens
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
-from workers.gateway.spreadsheets import api, api_mappings, api_results
-from workers.services.spreadsheets.service import SpreadsheetService
+from workers.gateway.pages.routes import pages_router
+from workers.gateway.parts import GatewayPart
+from workers.services.inbox import Inbox
+from workers.services.readiness import Readiness
 from workers.settings.gateway import GatewaySettings
-
-UPLOADS: Final = ("/api/imports", "/imports")
-"""Paths of the API and of the pages that take files."""
-_DESCRIPTION: Final = (
-    "Import spreadsheets: upload one, decide what its columns and values mean where docflow does "
-    "not know, and follow its rows. Every error is a problem (RFC 9457). Mapping statuses read "
-    "AUTO_MATCHED, MANUAL_MATCHED, UNRESOLVED and IGNORED."
-)
 
 
 def create_app(
-    service: SpreadsheetService,
+    parts: Mapping[str, GatewayPart],
+    inbox: Inbox,
+    readiness: Readiness,
     tokens: Tokens,
     settings: GatewaySettings,
     *,
-    pages: APIRouter | None = None,
+    namespace: str = "default",
     stopping: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """Put the gateway together; it keeps nothing between requests.
 
     Args:
-        service: What can be asked.
+        parts: What is served of each pipeline, by name.
+        inbox: What waits for people.
+        readiness: Whether requests can be answered.
         tokens: Verifies the tokens of callers.
         settings: How it behaves.
-        pages: Pages for people.
+        namespace: Of Temporal, for links into its user interface.
         stopping: Whether the process is about to end, so that open event streams do too.
     """
+    uploads = [path for part in parts.values() for path in part.uploads]
     app = FastAPI(
-        title="docflow imports",
+        title="docflow",
         version="1",
-        description=_DESCRIPTION,
+        description=" ".join(part.description for part in parts.values() if part.description),
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
-        middleware=_middleware(settings),
+        middleware=_middleware(settings, uploads),
     )
-    app.state.service = service
+    app.state.services = {name: part.service for name, part in parts.items()}
+    app.state.inbox = inbox
     app.state.tokens = tokens
     app.state.stopping = stopping
-    for router in (api.router, api_mappings.router, api_results.router, _health(service)):
-        app.include_router(router)
-    handle_problems(app)
+    for part in parts.values():
+        for router in part.routers:
+            app.include_router(router)
+    app.include_router(inbox_api.router)
+    app.include_router(_health(readiness))
+    problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
+    handle_problems(app, problems)
     _describe(app)
-    if pages is not None:
-        app.include_router(pages, include_in_schema=False)
+    pages = pages_router(parts, inbox, tokens, settings, namespace=namespace)
+    app.include_router(pages, include_in_schema=False)
     return app
 
 
-def _middleware(settings: GatewaySettings) -> list[Middleware]:
+def _middleware(settings: GatewaySettings, uploads: Sequence[str]) -> list[Middleware]:
     https = (settings.public_url or "").startswith("https://")
     middleware = [
         Middleware(SecurityHeaders, https=https),
-        Middleware(SmallBodies, uploads=UPLOADS),
+        Middleware(SmallBodies, uploads=uploads),
     ]
     if settings.cors_origins:
         middleware.insert(
@@ -85,7 +90,7 @@ def _middleware(settings: GatewaySettings) -> list[Middleware]:
     return middleware
 
 
-def _health(service: SpreadsheetService) -> APIRouter:
+def _health(readiness: Readiness) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/health/live")
@@ -94,7 +99,7 @@ def _health(service: SpreadsheetService) -> APIRouter:
 
     @router.get("/health/ready")
     async def ready() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
-        if await service.ready():
+        if await readiness.check():
             return JSONResponse({"status": "ready"})
         return JSONResponse({"status": "not ready"}, HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -10,14 +10,14 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
-from adapters.database.spreadsheets import SqlSpreadsheetViews
 from workers.connect import connect
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
-from workers.gateway.pages.routes import pages_router
+from workers.gateway.parts import open_parts
+from workers.pipelines.base import Context
 from workers.resources.common import RESOURCE_SETTINGS, open_resources
-from workers.resources.spreadsheets import spreadsheet_resources
-from workers.services.spreadsheets.service import SpreadsheetService
+from workers.services.inbox import Inbox
+from workers.services.readiness import Readiness
 from workers.settings.check import check_at_start
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings
@@ -99,23 +99,14 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
-        sheets = spreadsheet_resources(resources.database)
         client = await connect()
-        service = SpreadsheetService(
-            client,
-            SqlSpreadsheetViews(resources.database),
-            sheets.store,
-            resources.blobs,
-            sheets.types,
-            settings,
-            resources.scratch,
-        )
-        tokens = Tokens(settings.tokens)
         app = create_app(
-            service,
-            tokens,
+            open_parts(Context(environment, client, resources), settings),
+            Inbox(client),
+            Readiness(client, resources.database),
+            Tokens(settings.tokens),
             settings,
-            pages=pages_router(service, tokens, namespace=client.namespace),
+            namespace=client.namespace,
             stopping=stop.is_set,
         )
         await serve(app, stop, host=host, port=port)

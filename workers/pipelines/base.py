@@ -49,6 +49,10 @@ class RunKind:
     """Result of the query `status`; None: the kind has no such query."""
     answers: Mapping[str, type[Contract]] = field(default_factory=dict[str, type[Contract]])
     """Updates that people send to a run (`retry`, `skip`, `fail`, `cancel`), and their argument."""
+    events: Mapping[str, type[Contract]] = field(default_factory=dict[str, type[Contract]])
+    """Verbs that reach a run as an event of its pipeline, where answers are updates; the event."""
+    report: bool = False
+    """It may have a report of rejected rows."""
     states: Sequence[str] = ()
     """Values of the search attribute `State` that `docflow status` counts, most urgent first."""
     closed_may_need_attention: bool = False
@@ -56,6 +60,24 @@ class RunKind:
 
     Its ids must need no quoting in a query.
     """
+    scheduled: bool = False
+    """A schedule starts it: only Temporal knows of it."""
+
+    @property
+    def verbs(self) -> Sequence[str]:
+        """What people may do to a run, beyond looking at it."""
+        return (*self.answers, *self.events, *(("report",) if self.report else ()))
+
+    @property
+    def prefix(self) -> str:
+        """The text before the first slash, with which every id of this kind begins."""
+        return self.pattern.pattern.partition("/")[0]
+
+
+def scheduled(schedule: str, workflow: str) -> RunKind:
+    """The runs that a schedule starts: the server appends the time to the id that it is given."""
+    pattern = re.compile(f"schedule/{re.escape(schedule)}-(?P<at>[0-9].*)")
+    return RunKind(workflow, pattern, parse=lambda found: found["at"], scheduled=True)
 
 
 @dataclass(frozen=True)
@@ -93,6 +115,20 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Resubmission:
+    """How messages that a bridge has rejected come to its queue again."""
+
+    setting: str
+    """Names the queue."""
+    queue: Callable[[Mapping[str, str]], str | None]
+    """Name of the queue, as in the record of rejected messages; None: the setting is not set."""
+    sender: str | None = None
+    """Entry point of a `QueueSender`; None: docflow sends nothing to the queue."""
+    instead: str = ""
+    """What a person does where there is no sender."""
+
+
+@dataclass(frozen=True)
 class Bridge:
     """What turns the messages of one queue into runs; `docflow bridge NAME`."""
 
@@ -108,6 +144,8 @@ class Bridge:
     """It uses the resources that all pipelines share."""
     former_names: Sequence[str] = ()
     """Accepted with a warning."""
+    resubmission: Resubmission | None = None
+    """None: it records no rejected messages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,16 +201,25 @@ class Pipeline:
     """
     checks: str | None = None
     """Entry point of a function that yields further checks of `docflow status`."""
+    gateway: str | None = None
+    """Entry point of a function that opens its `GatewayPart`: API and pages of its own.
+
+    None: the gateway shows its runs in the inbox only.
+    """
     passthrough: Sequence[str] = ()
     """Modules without state of their own that the workflow sandbox need not import again."""
     replay_cases: str | None = None
     """Module with `CASES_OF`, workflow to recorded cases; None: `tests.replay.NAME`."""
-    bench: str | None = None
-    """Module of `make bench-NAME`; None: `benchmarks.NAME`."""
+
+    @property
+    def states(self) -> Sequence[str]:
+        """Values of the search attribute `State` of all kinds of run."""
+        return tuple(dict.fromkeys(str(state) for kind in self.runs for state in kind.states))
 
     def left_out(self, environment: Mapping[str, str]) -> str | None:
         """Why a worker of all pipelines does not work on this one; None: it does."""
-        if self.enabled_by is None or environment.get(self.enabled_by):
+        # A blank setting is not set: its settings are read by the same rule.
+        if self.enabled_by is None or environment.get(self.enabled_by, "").strip():
             return None
         return f"{self.enabled_by} is not set"
 

@@ -13,12 +13,13 @@ from contracts.batches import (
     BatchKey,
     BatchStatus,
     CaseStatus,
+    ImportCancelled,
     LoaderStatus,
     LoadResult,
     Phase,
     SweepOrder,
 )
-from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind, scheduled
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
@@ -111,6 +112,13 @@ async def _run_case_events(
         )
 
 
+def _case_events_queue(environment: Mapping[str, str]) -> str | None:
+    """The last part of its URL, which is set under the present or the former name."""
+    names = ("DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL")
+    urls = (environment.get(name, "").strip() for name in names)
+    return next((url.rstrip("/").rsplit("/", 1)[-1] for url in urls if url), None)
+
+
 async def _run_batch_loader(
     context: Context, settings: "BatchSettings", stop: asyncio.Event, drain: bool
 ) -> "BridgeTotals":
@@ -179,6 +187,7 @@ BATCHES = Pipeline(
             title=_batch_title,
             status=BatchStatus,
             answers=_ANSWERS,
+            events={"cancel": ImportCancelled},
             states=(
                 Phase.PARKED,
                 *(phase for phase in Phase if phase not in (Phase.PARKED, Phase.DONE)),
@@ -203,6 +212,7 @@ BATCHES = Pipeline(
             parse=_batch,
             status=LoadResult,
         ),
+        scheduled("batch-sweeper", "BatchSweeper"),
     ),
     workflows=_workflows,
     settings=_settings,
@@ -220,6 +230,12 @@ BATCHES = Pipeline(
             settings=_case_event_settings,
             run=_run_case_events,
             former_names=("jobs",),
+            resubmission=Resubmission(
+                setting="DOCFLOW_CASE_EVENTS_QUEUE_URL",
+                queue=_case_events_queue,
+                instead="send the event with `docflow batches start | finish | end | cancel | "
+                "redrive CASE BATCH`, or the corrected message by whoever publishes to the queue",
+            ),
         ),
         Bridge(
             name="batch-loader",

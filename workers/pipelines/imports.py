@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
 from domain.imports.chunks import TaskKey
-from workers.pipelines.base import Bridge, Context, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.imports import ImportResources
-    from workers.settings.common import QueueSettings, RunSettings
+    from workers.settings.imports import QueueSettings, RunSettings
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def _workflows() -> Sequence[type]:
 
 
 def _settings(environment: Mapping[str, str]) -> "RunSettings":
-    from workers.settings.common import RunSettings
+    from workers.settings.imports import RunSettings
 
     return RunSettings.read(environment)
 
@@ -63,7 +63,7 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
 def _bridge_settings(environment: Mapping[str, str]) -> _BridgeSettings:
     from workers.settings.check import check_settings
-    from workers.settings.common import QueueSettings, RunSettings
+    from workers.settings.imports import QueueSettings, RunSettings
 
     check_settings(environment, QueueSettings, RunSettings)
     return _BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
@@ -83,6 +83,13 @@ async def _run_bridge(
     )
     bridge = ServiceBusBridge(settings.queue, intake.accept, ready=intake.ready)
     return await bridge.run(stop, drain=drain)
+
+
+def _queue_name(environment: Mapping[str, str]) -> str:
+    from workers.settings.imports import QueueSettings
+
+    named = environment.get("AZURE_SERVICE_BUS_QUEUE_NAME", "").strip()
+    return named or QueueSettings.model_fields["queue_name"].default
 
 
 def _key(found: re.Match[str]) -> TaskKey:
@@ -109,6 +116,7 @@ IMPORTS = Pipeline(
             parse=_key,
             status=ImportStatus,
             answers=_ANSWERS,
+            report=True,
             states=(
                 ImportState.PARKED,
                 ImportState.RUNNING,
@@ -131,6 +139,11 @@ IMPORTS = Pipeline(
             help="Receive import messages from Service Bus and start their runs.",
             settings=_bridge_settings,
             run=_run_bridge,
+            resubmission=Resubmission(
+                setting="AZURE_SERVICE_BUS_QUEUE_NAME",
+                queue=_queue_name,
+                sender="workers.services.imports.resubmission:SENDER",
+            ),
         ),
     ),
     verbs="workers.services.imports.verbs:VERBS",

@@ -14,7 +14,7 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
-from workers.pipelines.base import Audience, Context, Pipeline, RunKind
+from workers.pipelines.base import Audience, Context, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
     from workers.resources.common import Resources
@@ -109,6 +109,7 @@ SPREADSHEETS = Pipeline(
             identifier=str,
             status=SpreadsheetStatus,
             answers=_ANSWERS,
+            report=True,
             states=(
                 "parked",
                 SpreadsheetState.COLUMN_MAPPING,
@@ -128,6 +129,7 @@ SPREADSHEETS = Pipeline(
             identifier=str,
             answers={"retry": Answer},
         ),
+        scheduled("spreadsheet-retention", "SpreadsheetRetention"),
     ),
     workflows=_workflows,
     settings=_settings,
@@ -141,6 +143,7 @@ SPREADSHEETS = Pipeline(
     verbs="workers.services.spreadsheets.verbs:VERBS",
     show="workers.cli.spreadsheets.views:show_run",
     commands={NAME: "workers.cli.spreadsheets:app"},
+    gateway="workers.gateway.spreadsheets.part:open_part",
     passthrough=(
         "workflows.spreadsheets.answers",
         "workflows.spreadsheets.pauses",

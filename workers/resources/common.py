@@ -1,6 +1,5 @@
 """The adapters that all pipelines share, opened once per process and closed together."""
 
-import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from workers.settings.check import check_settings
-from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, RunSettings
+from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
 from workers.settings.errors import SettingsError
 
 
@@ -30,7 +29,7 @@ class CommonSettings:
     blobs: BlobSettings
     database: DatabaseSettings
     notices: NoticeSettings
-    scratch: Path | None
+    scratch: ScratchSettings
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -44,11 +43,11 @@ class CommonSettings:
             BlobSettings.read(environment),
             DatabaseSettings.read(environment),
             NoticeSettings.read(environment),
-            RunSettings.read(environment).scratch,
+            ScratchSettings.read(environment),
         )
 
 
-RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, RunSettings)
+RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings)
 """What `open_resources` reads."""
 
 
@@ -85,13 +84,13 @@ def open_notices(settings: NoticeSettings) -> SeveralNotices:
     return SeveralNotices(channels or [LogNotices()])
 
 
-def _make_folders(settings: CommonSettings, scratch: Path) -> None:
+def _make_folders(settings: CommonSettings) -> None:
     """Make the folders that the settings name.
 
     Raises:
         SettingsError: One cannot be made; all of them are named.
     """
-    folders = {"DOCFLOW_SCRATCH": scratch}
+    folders = {"DOCFLOW_SCRATCH": settings.scratch.folder}
     if settings.blobs.folder is not None:
         folders["DOCFLOW_BLOB_FOLDER"] = settings.blobs.folder
     problems: list[str] = []
@@ -113,8 +112,7 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     settings = CommonSettings.read(environment)
-    scratch = settings.scratch or Path(tempfile.gettempdir()) / "docflow"
-    _make_folders(settings, scratch)
+    _make_folders(settings)
     async with open_database(settings.database.url) as database:
         await require_current(database)
         yield Resources(
@@ -124,5 +122,5 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
             documents=FileDocuments(),
             reports=XlsxReportWriter(),
             notices=open_notices(settings.notices),
-            scratch=scratch,
+            scratch=settings.scratch.folder,
         )

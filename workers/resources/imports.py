@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from adapters.database import Database
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
-from workers.settings.common import RunSettings
+from workers.settings.imports import RunSettings
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
 
 from workers.services.verdicts import DESCRIPTION_LIMIT, INVALID_MESSAGE, MALFORMED_BODY
 
@@ -16,6 +17,18 @@ PROBLEM_LIMIT: Final = 180
 """Characters that it gives to one."""
 
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class Body(BaseModel):
+    """Input with camelCase names, read strictly: an unknown field is a mistake."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        extra="forbid",
+        frozen=True,
+    )
 
 
 class RefusedMessage(Exception):

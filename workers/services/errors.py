@@ -5,7 +5,6 @@ Pages and API answer with problem details, commands with one line and an exit co
 ServiceError
   NotFound            404  unknown, or another organisation's
   Forbidden           403  the token's roles do not allow it
-  StillOpen           406  required fields or values have no mapping yet
   WrongState          409  the import has moved on, or is not there yet
   Gone                410  purged after its retention
   Conflict            412  the mappings were changed meanwhile
@@ -14,14 +13,14 @@ ServiceError
   Refused             422  cannot be carried out as it stands; the message says why
     InvalidRequest         an id, verb or corrected message that cannot be meant
   TooManyRequests     429  more uploads than one person may send in a minute
-  Unavailable         503  something that docflow needs does not answer
+  ServiceUnavailable  503  something that docflow needs does not answer
     TemporalUnavailable    Temporal, or no worker
     QueueUnavailable       the queue of messages
+
+Refusals that one pipeline alone knows stand in `workers/services/<word>/errors.py`.
 """
 
 from typing import ClassVar
-
-from contracts.spreadsheets import MappingsAnswer
 
 
 class ServiceError(Exception):
@@ -57,24 +56,6 @@ class Forbidden(ServiceError):
     status = 403
     kind = "forbidden"
     title = "Not allowed"
-
-
-class StillOpen(ServiceError):
-    """Required fields or values have no mapping yet.
-
-    Attributes:
-        answer: What is open.
-        saved: The decisions of this request were saved nevertheless.
-    """
-
-    status = 406
-    kind = "still-open"
-    title = "Mappings are still open"
-
-    def __init__(self, message: str, answer: MappingsAnswer, *, saved: bool = False) -> None:
-        super().__init__(message)
-        self.answer = answer
-        self.saved = saved
 
 
 class WrongState(ServiceError):
@@ -153,7 +134,7 @@ class TooManyRequests(ServiceError):
         self.retry_after = retry_after
 
 
-class Unavailable(ServiceError):
+class ServiceUnavailable(ServiceError):
     """Something that docflow needs does not answer; trying again in a moment helps."""
 
     status = 503
@@ -161,9 +142,14 @@ class Unavailable(ServiceError):
     title = "Not available at the moment"
 
 
-class TemporalUnavailable(Unavailable):
+class TemporalUnavailable(ServiceUnavailable):
     """Temporal does not answer, or no worker does."""
 
 
-class QueueUnavailable(Unavailable):
+class QueueUnavailable(ServiceUnavailable):
     """The queue of messages does not answer."""
+
+
+def no_role() -> Forbidden:
+    """The refusal for a caller without any role."""
+    return Forbidden("your token has none of the roles viewer, importer and operator")

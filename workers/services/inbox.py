@@ -11,7 +11,7 @@ from temporalio.service import RPCError
 
 from workers import catalogue
 from workers.pipelines.base import Audience, Run, recognise
-from workers.services.errors import TemporalUnavailable
+from workers.services.errors import TemporalUnavailable, no_role
 from workers.services.identity import Identity
 from workflows import attributes
 
@@ -48,26 +48,43 @@ class InboxEntry:
     """The run has ended and left something that needs attention."""
 
 
-async def read_inbox(client: Client, who: Identity) -> Sequence[InboxEntry]:
-    """The runs that need attention and that this person may see; the longest wait first.
+class Inbox:
+    """What of all pipelines waits for people.
 
-    Raises:
-        TemporalUnavailable: Temporal does not answer.
+    Args:
+        client: Of Temporal.
     """
-    scope = _scope(who)
-    if scope is None:
-        return ()
-    query = f"NeedsAttention = true AND {_open()} AND {scope}"
-    try:
-        found = [
-            await _entry(execution) async for execution in client.list_workflows(query, limit=MOST)
-        ]
-        last = await _last_runs(client, [entry.workflow_id for entry in found if entry.ended])
-    # A client that was never connected raises a RuntimeError.
-    except (RPCError, RuntimeError) as error:
-        raise TemporalUnavailable("the inbox cannot be read at the moment; try again") from error
-    waiting = [entry for entry in found if not entry.ended or entry.run_id in last]
-    return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self, who: Identity) -> Sequence[InboxEntry]:
+        """The runs that need attention and that this person may see; the longest wait first.
+
+        Operators see those of every pipeline, others those of their organisations.
+
+        Raises:
+            Forbidden: The person has no role.
+            TemporalUnavailable: Temporal does not answer.
+        """
+        if not who.may_read:
+            raise no_role()
+        scope = _scope(who)
+        if scope is None:
+            return ()
+        query = f"NeedsAttention = true AND {_open()} AND {scope}"
+        try:
+            runs = self._client.list_workflows(query, limit=MOST)
+            found = [await _entry(execution) async for execution in runs]
+            ended = [entry.workflow_id for entry in found if entry.ended]
+            last = await _last_runs(self._client, ended)
+        # A client that was never connected raises a RuntimeError.
+        except (RPCError, RuntimeError) as error:
+            raise TemporalUnavailable(
+                "the inbox cannot be read at the moment; try again"
+            ) from error
+        waiting = [entry for entry in found if not entry.ended or entry.run_id in last]
+        return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 
 
 def _open() -> str:

@@ -1,15 +1,70 @@
 """What can be done to runs of a pipeline that has no verbs of its own: all from its register."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from workers.pipelines.base import Pipeline, Run
 from workers.services.errors import InvalidRequest, NotFound
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry
+
+_ATTRIBUTES: Final[Mapping[str, str]] = {"type": "DocumentType", "project": "ProjectId"}
+"""Filter of a list to the search attribute that has its value."""
+
+
+async def list_in_temporal(
+    pipeline: Pipeline,
+    environment: Mapping[str, str],
+    filters: Filters,
+    name: Callable[[Run], str],
+    *,
+    only_open: bool = False,
+) -> Sequence[RunEntry]:
+    """Runs of a pipeline within Temporal's retention, the newest first.
+
+    Args:
+        pipeline: The register.
+        environment: Settings.
+        filters: Which of them; the state as the register spells it.
+        name: How people name a run.
+        only_open: Leave out those that have ended.
+
+    Raises:
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from workers.services.runs import open_runs
+    from workflows import attributes
+
+    wanted = {"Pipeline": pipeline.name}
+    if filters.state is not None:
+        wanted["State"] = filters.state
+    if only_open:
+        wanted["ExecutionStatus"] = "Running"
+    wanted |= {_ATTRIBUTES[each]: value for each, value in filters.more.items()}
+    runs = await open_runs(environment)
+    query = " AND ".join(f"{each} = {_quoted(value)}" for each, value in wanted.items())
+    return [
+        RunEntry(
+            workflow_id=each.id,
+            name=each.id if (run := pipeline.recognise(each.id)) is None else name(run),
+            pipeline=pipeline.name,
+            type=each.typed_search_attributes.get(attributes.DOCUMENT_TYPE) or each.workflow_type,
+            state=each.typed_search_attributes.get(attributes.STATE) or "",
+            since=(
+                each.typed_search_attributes.get(attributes.WAITING_SINCE) or each.start_time
+            ).astimezone(UTC),
+        )
+        for each in await runs.list(query, filters.limit)
+    ]
+
+
+def _quoted(value: str) -> str:
+    """A text in a visibility query."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 class RegisteredVerbs:
@@ -23,60 +78,24 @@ class RegisteredVerbs:
         self._register = pipeline
         self.pipeline = pipeline.name
         self.naming = f"a workflow id of {pipeline.name}"
-        self.states: Sequence[str] = tuple(
-            dict.fromkeys(str(state) for kind in pipeline.runs for state in kind.states)
-        )
+        self.states: Sequence[str] = pipeline.states
         self.filters: frozenset[str] = frozenset()
         self.corrects: frozenset[str] = frozenset()
 
-    def recognises(self, workflow_id: str) -> bool:
-        """Ids that match a pattern of the register."""
-        return self._register.recognise(workflow_id) is not None
-
-    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[str] | None:
+    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """There are no short forms."""
         return None
 
-    def name(self, workflow_id: str) -> str:
+    def name(self, run: Run) -> str:
         """The workflow id."""
-        return workflow_id
-
-    def offered(self, workflow_id: str) -> Sequence[str]:
-        """The answers that the register names."""
-        return tuple(self._run(workflow_id).kind.answers)
-
-    def _run(self, workflow_id: str) -> Run:
-        found = self._register.recognise(workflow_id)
-        if found is None:
-            raise NotFound(f"{workflow_id} is not a run of {self.pipeline}")
-        return found
+        return run.workflow_id
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Runs within Temporal's retention, the newest first."""
-        from workers.services.runs import open_runs, temporal_errors
-        from workflows import attributes
-
-        runs = await open_runs(environment)
-        query = f"Pipeline = '{self.pipeline}'"
-        if filters.state is not None:
-            query += f" AND State = '{filters.state}'"
-        with temporal_errors():
-            found = [each async for each in runs.client.list_workflows(query, limit=filters.limit)]
-        return [
-            RunEntry(
-                workflow_id=each.id,
-                name=each.id,
-                pipeline=self.pipeline,
-                type=each.typed_search_attributes.get(attributes.DOCUMENT_TYPE)
-                or each.workflow_type,
-                state=each.typed_search_attributes.get(attributes.STATE) or "",
-                since=each.start_time.astimezone(UTC),
-            )
-            for each in found
-        ]
+        return await list_in_temporal(self._register, environment, filters, self.name)
 
     async def answer(
-        self, environment: Mapping[str, str], workflow_id: str, request: AnswerRequest
+        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """Send the update of the verb.
 
@@ -86,7 +105,7 @@ class RegisteredVerbs:
         """
         from workers.services.runs import open_runs
 
-        contract = self._run(workflow_id).kind.answers[request.verb]
+        contract = run.kind.answers[request.verb]
         given = {"by": request.by, "reason": request.reason}
         try:
             answer = contract.model_validate(
@@ -97,15 +116,15 @@ class RegisteredVerbs:
             field = ".".join(map(str, said["loc"]))
             raise InvalidRequest(f"{request.verb}: {field}: {said['msg']}") from error
         runs = await open_runs(environment)
-        await runs.update(workflow_id, request.verb, answer, object, self.pipeline)
-        return {"workflow_id": workflow_id, "answer": request.verb}
+        await runs.update(run.workflow_id, request.verb, answer, object, self.pipeline)
+        return {"workflow_id": run.workflow_id, "answer": request.verb}
 
     def report(
-        self, environment: Mapping[str, str], workflow_id: str
+        self, environment: Mapping[str, str], run: Run
     ) -> AbstractAsyncContextManager[Report]:
         """There is none.
 
         Raises:
             NotFound: Always.
         """
-        raise NotFound(f"{workflow_id} has no report")
+        raise NotFound(f"{run.workflow_id} has no report")

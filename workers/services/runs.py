@@ -182,20 +182,21 @@ class TemporalRuns:
                 )
             ),
         )
-        states = [state for _, state in counted]
-        return PipelineView(workers, open, waiting, dict(zip(states, numbers, strict=True)))
+        counts = dict.fromkeys((state for _, state in counted), 0)
+        for (_, state), number in zip(counted, numbers, strict=True):
+            counts[state] += number
+        return PipelineView(workers, open, waiting, counts)
 
     async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
         """Open runs of a pipeline that are parked, the longest wait first."""
         query = f"Pipeline = '{pipeline.name}' AND ExecutionStatus = 'Running'"
+        runs = await self.list(f"{query} AND State = '{PARKED}'", limit)
+        return sorted((_parked(pipeline, run) for run in runs), key=lambda run: run.since)
+
+    async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
+        """Runs that fit a visibility query, the newest first."""
         with temporal_errors():
-            found = [
-                _parked(pipeline, run)
-                async for run in self.client.list_workflows(
-                    f"{query} AND State = '{PARKED}'", limit=limit
-                )
-            ]
-        return sorted(found, key=lambda run: run.since)
+            return [run async for run in self.client.list_workflows(query, limit=limit)]
 
     async def pollers(self, task_queue: str) -> int:
         """How many workers poll a task queue, or did in the last minutes."""

@@ -6,13 +6,13 @@ module and names none.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from workers import catalogue
-from workers.pipelines.base import Pipeline, load
+from workers.pipelines.base import Pipeline, Run, load, recognise
 from workers.services.errors import InvalidRequest, NotFound
 
 
@@ -69,32 +69,28 @@ class Report:
 
 
 class RunVerbs(Protocol):
-    """What can be done to the runs of one pipeline; runs are named by their workflow ids."""
+    """What can be done to the runs of one pipeline; its register says which verbs they offer."""
 
     pipeline: str
     naming: str
     """How a person may write an id."""
     states: Sequence[str]
-    """That a list can be filtered by."""
+    """That its list knows; Temporal is asked for runs in any other of the register."""
     filters: frozenset[str]
     """Filters of a list that this pipeline has, beyond state."""
     corrects: frozenset[str]
     """Verbs that take a corrected message."""
 
-    def recognises(self, workflow_id: str) -> bool:
-        """Whether a text is the full workflow id of a run of this pipeline."""
+    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
+        """The runs that a short form names; None: it is not one of this pipeline.
+
+        Raises:
+            InvalidRequest: It could be taken for the id of another run.
+        """
         ...
 
-    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[str] | None:
-        """The workflow ids that a short form names; None: it is not one of this pipeline."""
-        ...
-
-    def name(self, workflow_id: str) -> str:
+    def name(self, run: Run) -> str:
         """How people name a run."""
-        ...
-
-    def offered(self, workflow_id: str) -> Sequence[str]:
-        """The verbs that a run of this id offers, `show` apart."""
         ...
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
@@ -102,7 +98,7 @@ class RunVerbs(Protocol):
         ...
 
     async def answer(
-        self, environment: Mapping[str, str], workflow_id: str, request: AnswerRequest
+        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """Send an answer and wait until it is applied; what it did, for programs.
 
@@ -112,7 +108,7 @@ class RunVerbs(Protocol):
         ...
 
     def report(
-        self, environment: Mapping[str, str], workflow_id: str
+        self, environment: Mapping[str, str], run: Run
     ) -> AbstractAsyncContextManager[Report]:
         """The report of what was rejected.
 
@@ -129,31 +125,61 @@ def of(pipeline: Pipeline) -> RunVerbs:
     return RegisteredVerbs(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
 
 
-async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, str]:
+def states(pipeline: Pipeline) -> Sequence[str]:
+    """The states that runs of a pipeline can be listed by, each as it is spelled there."""
+    return tuple(dict.fromkeys((*of(pipeline).states, *pipeline.states)))
+
+
+async def list_runs(
+    pipeline: Pipeline, environment: Mapping[str, str], filters: Filters
+) -> Sequence[RunEntry]:
+    """Runs of a pipeline, the newest change first; a state counts in upper and lower case.
+
+    Those in a state that only the register has, as `parked`, are the open runs that Temporal knows.
+    """
+    verbs = of(pipeline)
+    if filters.state is None:
+        return await verbs.list(environment, filters)
+    wanted = filters.state.lower()
+    for own in verbs.states:
+        if own.lower() == wanted:
+            return await verbs.list(environment, replace(filters, state=own))
+    from workers.services.registered_verbs import list_in_temporal
+
+    spelled = next(state for state in pipeline.states if state.lower() == wanted)
+    filters = replace(filters, state=spelled)
+    return await list_in_temporal(pipeline, environment, filters, verbs.name, only_open=True)
+
+
+def prefixes() -> frozenset[str]:
+    """What workflow ids begin with, up to the first slash."""
+    return frozenset(kind.prefix for pipeline in catalogue.PIPELINES for kind in pipeline.runs)
+
+
+async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run]:
     """The run that a person means: a full workflow id wins over every short form.
 
     Returns:
-        The verbs of its pipeline, and its workflow id.
+        The verbs of its pipeline, and the run.
 
     Raises:
         InvalidRequest: It has the form of no id, or fits several runs.
         NotFound: It has the form of one, and there is no such run.
     """
     text = text.strip()
+    if (run := recognise(catalogue.PIPELINES, text)) is not None:
+        return of(run.pipeline), run
     every = [of(pipeline) for pipeline in catalogue.PIPELINES]
-    for verbs in every:
-        if verbs.recognises(text):
-            return verbs, text
-    found: list[tuple[RunVerbs, str]] = []
+    found: list[Run] = []
     is_form = False
     for verbs in every:
-        ids = await verbs.resolve(text, environment)
-        is_form = is_form or ids is not None
-        found += [(verbs, id) for id in ids or ()]
+        runs = await verbs.resolve(text, environment)
+        is_form = is_form or runs is not None
+        found += runs or ()
     if len(found) == 1:
-        return found[0]
+        return of(found[0].pipeline), found[0]
     if found:
-        candidates = ", ".join(id for _, id in found)
+        candidates = ", ".join(run.workflow_id for run in found)
         raise InvalidRequest(f"{text} names several runs: write one of {candidates}")
     naming = "; ".join(verbs.naming for verbs in every)
     if is_form:
@@ -164,13 +190,24 @@ async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, str
     raise InvalidRequest(f"{text!r} names no run; write {naming}")
 
 
-def refuse_missing(verbs: RunVerbs, workflow_id: str, verb: str) -> None:
+def refuse_reason(verbs: RunVerbs, run: Run, verb: str) -> None:
+    """Refuse a reason where the answer has no place for it.
+
+    Raises:
+        InvalidRequest: It has none.
+    """
+    contract = {**run.kind.answers, **run.kind.events}[verb]
+    if "reason" not in contract.model_fields:
+        raise InvalidRequest(f"{verb} of {verbs.name(run)} keeps no reason; leave it out")
+
+
+def refuse_missing(verbs: RunVerbs, run: Run, verb: str) -> None:
     """Refuse a verb that a run does not offer.
 
     Raises:
         InvalidRequest: With what is offered.
     """
-    offered = verbs.offered(workflow_id)
+    offered = run.kind.verbs
     if verb not in offered:
         listed = ", ".join(offered) or "nothing but show"
-        raise InvalidRequest(f"{verbs.name(workflow_id)} has no {verb}; offered: {listed}")
+        raise InvalidRequest(f"{verbs.name(run)} has no {verb}; offered: {listed}")

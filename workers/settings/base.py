@@ -94,7 +94,7 @@ def parse_list(value: object) -> object:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredSetting:
     """One setting as a class declares it."""
 
     name: str
@@ -153,10 +153,10 @@ class Settings(BaseSettings):
         return (pair for pair in super().__repr_args__() if pair[0] not in secrets)
 
     @classmethod
-    def declared(cls) -> tuple[Declared, ...]:
+    def declared(cls) -> tuple[DeclaredSetting, ...]:
         """Its own settings, in the order of the class."""
         return tuple(
-            Declared(info.validation_alias, name, info, _setting(info))
+            DeclaredSetting(info.validation_alias, name, info, _setting(info))
             for name, info in cls.model_fields.items()
             if isinstance(info.validation_alias, str)
         )
@@ -171,7 +171,7 @@ class Settings(BaseSettings):
         }
 
     @classmethod
-    def every(cls) -> tuple[Declared, ...]:
+    def every(cls) -> tuple[DeclaredSetting, ...]:
         """Its settings and those of its groups."""
         inner = (each for group in cls.groups().values() for each in group.every())
         return (*inner, *cls.declared())
@@ -291,7 +291,7 @@ def _lines(
             yield _line(found, error, formers.get(found.name))
 
 
-def _line(declared: Declared, error: ErrorDetails, former: str | None) -> str:
+def _line(declared: DeclaredSetting, error: ErrorDetails, former: str | None) -> str:
     reason = error.get("ctx", {}).get("error")
     if isinstance(reason, WholeMessage):
         return str(reason)

@@ -1,39 +1,15 @@
-"""Settings that workers, bridges and commands share."""
+"""Settings that pipelines share."""
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
-from workers.settings.base import HINT, Missing, Setting, Settings, Whole, WholeMessage
+from workers.settings.base import HINT, Missing, Setting, Settings, WholeMessage
 
 if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
-
-
-class QueueSettings(Settings):
-    """The Service Bus queue that import messages come from."""
-
-    title: ClassVar[str] = "Queue of imports"
-    used_by: ClassVar[str] = "bridges of imports, `docflow submit`, `docflow rejected`"
-
-    connection_string: Annotated[str, Setting(secret=True)] = Field(
-        validation_alias="AZURE_SERVICE_BUS_CONNECTION_STRING",
-        description="the namespace of the queue",
-    )
-    queue_name: str = Field(
-        "import-queue", validation_alias="AZURE_SERVICE_BUS_QUEUE_NAME", description="the queue"
-    )
-    max_messages: Annotated[int, Whole(1, 1000)] = Field(
-        10,
-        validation_alias="MAX_MESSAGES_PER_RUN",
-        description="messages received and started together",
-    )
-    max_wait_seconds: Annotated[int, Whole(1, 3600)] = Field(
-        30,
-        validation_alias="MAX_WAIT_TIME_SECONDS",
-        description="seconds that an empty queue is waited on before `--drain` ends",
-    )
 
 
 def _container(name: str) -> str:
@@ -117,24 +93,13 @@ class DatabaseSettings(Settings):
     )
 
 
-class RunSettings(Settings):
-    """How import runs behave."""
+class ScratchSettings(Settings):
+    """Where files are while they are read."""
 
-    title: ClassVar[str] = "Import runs"
-    used_by: ClassVar[str] = "workers, bridges of imports"
+    title: ClassVar[str] = "Scratch folder"
+    used_by: ClassVar[str] = "workers, bridges, gateway, commands that read or send documents"
 
-    small_document_bytes: Annotated[int, Whole(0, 100_000_000)] = Field(
-        1_000_000,
-        validation_alias="DOCFLOW_SMALL_DOCUMENT_BYTES",
-        description="documents up to this size run inside the workflow's own worker",
-    )
-    park_for_days: Annotated[int, Whole(1, 3650)] = Field(
-        14,
-        validation_alias="DOCFLOW_PARK_FOR_DAYS",
-        description="days that a parked run waits for an answer, as set where its message was "
-        "received",
-    )
-    scratch: Annotated[
+    root: Annotated[
         Path | None, Setting(kind="folder", default="`docflow` in the system's temporary folder")
     ] = Field(
         None,
@@ -142,17 +107,24 @@ class RunSettings(Settings):
         description="where files are while they are read",
     )
 
+    @property
+    def folder(self) -> Path:
+        """The folder that is set, or the one that is used without."""
+        return self.root or Path(tempfile.gettempdir()) / "docflow"
+
 
 class HttpSettings(Settings):
-    """Where workers serve health and metrics."""
+    """Where processes listen."""
 
-    title: ClassVar[str] = "Health and metrics"
-    used_by: ClassVar[str] = "workers with `--health-port` or `--metrics-port`"
+    title: ClassVar[str] = "HTTP"
+    used_by: ClassVar[str] = (
+        "`docflow gateway`, workers and bridges with `--health-port` or `--metrics-port`"
+    )
 
     host: str = Field(
         "127.0.0.1",
         validation_alias="DOCFLOW_HTTP_HOST",
-        description="address of the health and metrics ports",
+        description="address of the gateway without `--host`, and of the health and metrics ports",
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic_core import PydanticUndefined
 
-from workers.settings.base import Declared, Settings
+from workers.settings.base import DeclaredSetting, Settings
 from workers.settings.check import declared_groups
 
 _INTRO: Final = """\
@@ -98,7 +98,7 @@ def _table(group: type[Settings]) -> str | None:
     )
 
 
-def _row(each: Declared) -> tuple[str, ...]:
+def _row(each: DeclaredSetting) -> tuple[str, ...]:
     former = each.setting.former
     return (
         f"`{each.name}`",
@@ -111,7 +111,7 @@ def _row(each: Declared) -> tuple[str, ...]:
     )
 
 
-def _default(each: Declared) -> str:
+def _default(each: DeclaredSetting) -> str:
     value = each.info.default
     if each.setting.default:
         return each.setting.default

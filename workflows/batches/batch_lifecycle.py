@@ -33,7 +33,7 @@ from contracts.batches import (
     ValidationOutcome,
 )
 from contracts.errors import BATCH_FAILED
-from workflows.batches.pauses import BatchOver, BatchPauses, BatchView
+from workflows.batches.pauses import BatchDisplay, BatchOver, BatchPauses
 from workflows.batches.steps import BatchSteps
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
@@ -64,7 +64,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
         self._cancellation = Cancellation[bool]()
-        self._view = BatchView(order)
+        self._view = BatchDisplay(order)
         self._building = self._view.building
         self._pauses = BatchPauses(order, self._view, self._parking, self._cancellation)
         self._steps = BatchSteps(order.key)
@@ -75,6 +75,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._job_finished = before.job_finished if before else False
         self._end_finished = before.end_finished if before else False
         self._cancelled = before and before.cancelled
+        self._cancelled_because = before and before.cancelled_because
         self._empty_since = before and before.empty_since
 
     @workflow.run
@@ -225,14 +226,17 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             ):
                 return
             reason = f"BATCH_END_FINISHED has not come within {self._times.end} s"
-            decision = await self._pauses.ask("wait for the end", reason)
-            if decision is Decision.FAIL:
-                raise BatchOver(LoaderStatus.FAILED, reason)
-            if decision is Decision.SKIP:
+            answered = await self._pauses.ask("wait for the end", reason)
+            if answered.decision is Decision.FAIL:
+                raise BatchOver(LoaderStatus.FAILED, answered.explain(reason))
+            if answered.decision is Decision.SKIP:
+                self._view.reason = answered.remark
                 return
 
     async def _close(self, status: LoaderStatus) -> BatchResult:
         """Give the batch its status, remove everything, forget what was needed for loading."""
+        if status is LoaderStatus.CANCELLED:
+            self._view.reason = self._cancelled_because or self._view.reason
         if self._plan is None:
             # Nothing was built.
             if status is LoaderStatus.SKIPPED:
@@ -330,6 +334,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             job_finished=self._job_finished,
             end_finished=self._end_finished,
             cancelled=self._cancelled,
+            cancelled_because=self._cancelled_because,
             empty_since=self._empty_since,
         )
         workflow.continue_as_new(self._order.model_copy(update={"progress": progress}))
@@ -354,19 +359,19 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             case RedriveRequested():
                 self._asked += 1
             case ImportCancelled():
-                self._cancel(event.mode)
+                self._cancel(event)
             case JobStarted():
                 # It is running: the message came twice.
                 return
 
-    def _cancel(self, mode: CancelMode) -> None:
+    def _cancel(self, event: ImportCancelled) -> None:
         if (
             self._view.phase in (Phase.TEARING_DOWN, Phase.DONE)
             or self._cancelled is CancelMode.FULL
         ):
             return
-        self._cancelled = mode
-        if mode is CancelMode.FULL or self._view.phase in NOTHING_IN_FLIGHT:
+        self._cancelled, self._cancelled_because = event.mode, event.explanation
+        if event.mode is CancelMode.FULL or self._view.phase in NOTHING_IN_FLIGHT:
             self._cancellation.stop(True)
 
     @workflow.query(name="status")

@@ -12,7 +12,7 @@ from workflows import attributes
 from workflows.batches.infrastructure import Building, LeaveIt, table_of
 from workflows.cancellation import Cancellation
 from workflows.failures import explain, retried
-from workflows.parking import Decision, Parking
+from workflows.parking import Answered, Decision, Parking
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class BatchOver(Exception):
         self.status, self.reason = status, reason
 
 
-class BatchView:
+class BatchDisplay:
     """Where a batch stands, as people see it: phase and reason, resources, queues."""
 
     def __init__(self, order: BatchOrder) -> None:
@@ -89,7 +89,7 @@ class BatchPauses:
     def __init__(
         self,
         order: BatchOrder,
-        view: BatchView,
+        view: BatchDisplay,
         parking: Parking,
         cancellation: Cancellation[bool],
     ) -> None:
@@ -127,20 +127,24 @@ class BatchPauses:
         Raises:
             BatchOver: The batch is given up.
         """
-        if not await self._is_to_be_retried(step, reason):
-            raise BatchOver(LoaderStatus.FAILED, f"{step}: {reason}")
+        why = f"{step}: {reason}"
+        if not self._asks:
+            raise BatchOver(LoaderStatus.FAILED, why)
+        answered = await self.ask(step, reason)
+        if answered.decision is not Decision.RETRY:
+            raise BatchOver(LoaderStatus.FAILED, answered.explain(why))
 
     async def _is_to_be_retried(self, step: str, reason: str) -> bool:
-        return self._asks and await self.ask(step, reason) is Decision.RETRY
+        return self._asks and (await self.ask(step, reason)).decision is Decision.RETRY
 
-    async def ask(self, step: str, reason: str) -> Decision:
+    async def ask(self, step: str, reason: str) -> Answered:
         """Park until a person decides, or the time for that is over."""
         before, self._view.phase = self._view.phase, Phase.PARKED
         answered = await self._parking.wait(step, reason)
         self._view.phase = before
         self._parking.resume(before)
         self._view.show()
-        return answered.decision
+        return answered
 
     async def ask_what_to_leave(self, reason: str) -> None:
         """Wait until a person decides that something is to be removed after all.
@@ -148,5 +152,5 @@ class BatchPauses:
         Raises:
             LeaveIt: It is left to the sweeper.
         """
-        if await self.ask("tear down", reason) is not Decision.RETRY:
+        if (await self.ask("tear down", reason)).decision is not Decision.RETRY:
             raise LeaveIt

@@ -185,11 +185,15 @@ class SqlBatchStore:
         async with self._database.reading() as connection:
             return await _counts(connection, key)
 
-    async def list(self, case_id: int | None = None, limit: int = 100) -> Sequence[BatchView]:
+    async def list(
+        self, case_id: int | None = None, limit: int = 100, status: LoaderStatus | None = None
+    ) -> Sequence[BatchView]:
         """Batches, the newest change first."""
         chosen = select(batches).limit(limit)
         if case_id is not None:
             chosen = chosen.where(batches.c.case_id == case_id)
+        if status is not None:
+            chosen = chosen.where(batches.c.loader_status == status.value)
         newest = (
             batches.c.updated_at.desc(),
             batches.c.case_id.desc(),

@@ -4,6 +4,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from adapters.files.compound import COMPOUND_HEAD
+from adapters.files.formats import HEAD_BYTES, Format, format_by_head
 from adapters.files.schedules.context import usable
 from adapters.files.schedules.entities import read_entities
 from adapters.files.schedules.pmxml import open_pmxml
@@ -15,14 +17,6 @@ from domain.imports.schedule_items import ScheduleItem, ScheduleProject
 
 PROJECTS = 10_000
 """Projects of one file."""
-
-_OTHERS = {
-    b"PK\x03\x04": "a zip or Office file",
-    b"\xd0\xcf\x11\xe0": "a Microsoft Project or old Office file",
-    b"%PDF": "a PDF",
-    b"SQLite format 3": "a SQLite database",
-    b"\x1f\x8b": "a gzip file",
-}
 
 
 @contextmanager
@@ -41,7 +35,7 @@ def open_schedule(
     """
     name = repr(filename) if filename else "the file"
     with path.open("rb") as file:
-        head = file.read(512)
+        head = file.read(HEAD_BYTES)
     if not head:
         raise UnreadableDocument(f"{name} is empty")
     marked = xer_encoding(head)
@@ -52,11 +46,22 @@ def open_schedule(
         with open_pmxml(path) as records:
             yield PrimaveraSource(records)
     else:
-        other = next((what for magic, what in _OTHERS.items() if head.startswith(magic)), None)
-        seems = f"; it seems to be {other}" if other else ""
         raise UnreadableDocument(
-            f"{name} is not a Primavera XER or PMXML file{seems}; export it from Primavera"
+            f"{name} is not a Primavera XER or PMXML file{_appearance(head)}; "
+            "export it from Primavera"
         )
+
+
+def _appearance(head: bytes) -> str:
+    """What another file seems to be, for the message."""
+    found = format_by_head(head)
+    if found is Format.PLAIN:
+        return ""
+    if found is not None:
+        return f"; it seems to be {found.value}"
+    is_compound = head.startswith(COMPOUND_HEAD)
+    container = "a Microsoft Project or old Office file" if is_compound else "a zip or Office file"
+    return f"; it seems to be {container}"
 
 
 def _is_xml(head: bytes) -> bool:

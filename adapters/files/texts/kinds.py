@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files.encodings import find_encoding
-from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of
+from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, holds_pdf
 from adapters.files.package import damaged
 from adapters.ports import UnreadableDocument
 
@@ -36,8 +36,6 @@ _REASONS: Final = {
 }
 _HEAD_BYTES = 1 << 16
 """Mails may begin with many fields about the way they came."""
-_PDF_WITHIN = 1024
-"""Bytes that may stand before a PDF, as its readers agree on."""
 _TEXT_BYTES = bytes((*range(7, 14), 26, 27, *range(32, 256)))
 _CONTROLS_AT_MOST = 0.05
 """Part of a text that may be control characters."""
@@ -62,7 +60,7 @@ def kind_of(path: Path, filename: str | None) -> TextKind:
         head = file.read(_HEAD_BYTES)
     if not head:
         raise UnreadableDocument("the document is empty; send it again")
-    if b"%PDF-" in head[:_PDF_WITHIN]:
+    if holds_pdf(head):
         return TextKind.PDF
     found = format_of(path, "document")
     if found in _READ:

@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 import domain.spreadsheets.types as package
-from domain.errors import Refused
+from domain.errors import RuleViolation
 from domain.spreadsheets.types.base import SheetType
 
 
@@ -54,9 +54,9 @@ class SheetTypes:
         """The type of this name.
 
         Raises:
-            Refused: There is none.
+            RuleViolation: There is none.
         """
         if name not in self._types:
             known = ", ".join(sorted(self._types))
-            raise Refused(f"there is no import type {name}; there are {known}")
+            raise RuleViolation(f"there is no import type {name}; there are {known}")
         return self._types[name]

@@ -268,6 +268,10 @@ async def test_batches_are_listed_with_their_documents_the_newest_change_first(
         DocumentCounts(loaded=1),
     ]
     assert [view.key for view in await batches.list(limit=2)] == [FIRST, THIRD]
+    await batches.close(Closing(key=SECOND, status=LoaderStatus.FAILED))
+    await batches.expect([FIRST, BatchKey(case_id=CASE, batch_id=99)])
+    failed = await batches.list(limit=1, status=LoaderStatus.FAILED)
+    assert [view.key for view in failed] == [SECOND]
     assert await batches.get(FIRST) == views[0]
 
 

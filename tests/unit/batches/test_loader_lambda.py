@@ -4,6 +4,8 @@ import asyncio
 import io
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -235,6 +237,18 @@ def test_an_event_of_something_else_fails_as_a_whole(start: Any, address: str, o
 def test_the_source_itself_is_no_loader(start: Any, address: str, missing: str) -> None:
     with pytest.raises(SettingsError, match=missing):
         start(address, **{missing: ""}).handle(event(**{"1": document("x")}), Invocation())
+
+
+def test_a_cold_start_loads_no_database_reader_activity_or_workflow() -> None:
+    code = f"import sys, {batch_loader_lambda.__name__}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.split()
+    assert batch_loader_lambda.__name__ in loaded
+    assert {name for name in loaded if re.match(r"workflows\.", name)} == {"workflows.attributes"}
+    unused = r"(sqlalchemy|aioboto3|activities|adapters\.(?!ports\b)\w+)(\.|$)"
+    assert [name for name in loaded if re.match(unused, name)] == []
 
 
 def test_image_and_package_name_this_handler() -> None:

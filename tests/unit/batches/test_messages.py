@@ -68,6 +68,11 @@ EVERY_TIME = {
         ({**STARTED, "eventType": "JOB_FINISHED"}, JobFinished(case_id=7, batch_id=3)),
         ({**STARTED, "eventType": "IMPORT_CANCELLED"}, ImportCancelled(case_id=7, batch_id=3)),
         (
+            # Remarks of other systems are no reason to reject their message.
+            {**STARTED, "eventType": "IMPORT_CANCELLED", "reason": 600 * "x", "by": {"id": 7}},
+            ImportCancelled(case_id=7, batch_id=3, reason=500 * "x"),
+        ),
+        (
             {**STARTED, "eventType": "IMPORT_CANCELLED", "mode": "partial"},
             ImportCancelled(case_id=7, batch_id=3, mode=CancelMode.PARTIAL),
         ),

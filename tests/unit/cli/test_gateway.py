@@ -33,6 +33,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     [
         ([], {}, "127.0.0.1", 8000),
         ([], {"DOCFLOW_HTTP_HOST": "0.0.0.0"}, "0.0.0.0", 8000),
+        ([], {"DOCFLOW_HTTP_HOST": " "}, "127.0.0.1", 8000),
         (["--host", "::1", "--port", "0"], {"DOCFLOW_HTTP_HOST": "0.0.0.0"}, "::1", 0),
     ],
 )

@@ -4,6 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.cli import FakeInstallation
 from workers.services.errors import ServiceError
 
@@ -101,7 +103,24 @@ def test_a_message_that_was_not_sent_is_not_marked() -> None:
 def test_a_message_goes_back_to_its_own_queue_only() -> None:
     installation = an_installation(GOOD, queue="other-queue")
     refused = installation.docflow("rejected", "resubmit", "1")
-    assert (refused.exit_code, installation.queue.sent) == (1, [])
-    assert "AZURE_SERVICE_BUS_QUEUE_NAME=other-queue" in refused.stderr
+    assert (refused.exit_code, installation.queue.sent) == (2, [])
+    assert "no setting names queue 'other-queue'" in refused.stderr
+    assert "AZURE_SERVICE_BUS_QUEUE_NAME is 'import-queue'" in refused.stderr
+    assert "DOCFLOW_CASE_EVENTS_QUEUE_URL is not set" in refused.stderr
     installation.environment["AZURE_SERVICE_BUS_QUEUE_NAME"] = "other-queue"
     assert installation.docflow("rejected", "resubmit", "1").exit_code == 0
+
+
+@pytest.mark.parametrize("setting", ["DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL"])
+@pytest.mark.parametrize("options", [[], ["--force"]])
+def test_a_case_event_is_not_sent_as_an_import(setting: str, options: list[str]) -> None:
+    event = b'{"eventType":"JOB_STARTED","caseId":7}'
+    installation = an_installation(event, queue="docflow_case_events")
+    # An installation of batches alone has no Service Bus.
+    del installation.environment["AZURE_SERVICE_BUS_CONNECTION_STRING"]
+    installation.environment[setting] = "http://sqs:4566/000000000000/docflow_case_events"
+    refused = installation.docflow("rejected", "resubmit", "1", *options)
+    assert (refused.exit_code, installation.queue.sent) == (2, [])
+    assert refused.stderr.startswith("docflow: docflow sends no messages to queue 'docflow_case_")
+    assert "docflow batches start | finish | end | cancel | redrive" in refused.stderr
+    assert "AZURE" not in refused.stderr and "document_type" not in refused.stderr

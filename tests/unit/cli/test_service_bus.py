@@ -8,8 +8,8 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from workers.services.errors import ServiceError
 from workers.services.imports.queue import open_queue
-from workers.settings.common import QueueSettings
 from workers.settings.errors import SettingsError
+from workers.settings.imports import QueueSettings
 
 
 def settings(connection_string: str, name: str = "import-queue") -> QueueSettings:

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -166,6 +167,25 @@ async def test_imports_are_counted_by_state(client: Client, runs: ImportRuns) ->
             while (seen := await runs.pipeline(IMPORTS)).counts[ImportState.SKIPPED] != 1:
                 await asyncio.sleep(0.05)
     assert seen.counts[ImportState.CANCELLED] == 0
+
+
+async def test_a_state_that_two_kinds_of_run_share_is_counted_for_both(
+    client: Client, runs: ImportRuns
+) -> None:
+    [kind] = IMPORTS.runs
+    other = replace(kind, workflow="OtherImport")
+    both = replace(IMPORTS, runs=(kind, other))
+    before = (await runs.pipeline(both)).counts[ImportState.RUNNING]
+    for each in both.runs:
+        await client.start_workflow(
+            each.workflow,
+            id=uuid.uuid4().hex,
+            task_queue="nobody polls this",
+            search_attributes=attributes.at_start("imports", "equipment", "p1"),
+        )
+    async with asyncio.timeout(20):
+        while (await runs.pipeline(both)).counts[ImportState.RUNNING] != before + 2:
+            await asyncio.sleep(0.05)
 
 
 async def test_parked_runs_are_listed(client: Client, runs: ImportRuns) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from workers.services.errors import InvalidRequest
 from workers.services.verbs import Filters, RunEntry
 
 UUID = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
+SWEEP = "schedule/batch-sweeper-2026-11-22T02:00:00Z"
+RETENTION = "schedule/spreadsheet-retention-2026-11-22T02:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -29,19 +32,35 @@ UUID = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
         ("load/7/1/contract/relations", "batches", "load/7/1/contract/relations"),
         (f"spreadsheet/{UUID}", "spreadsheets", f"spreadsheet/{UUID}"),
         (f"spreadsheet-undo/{UUID}", "spreadsheets", f"spreadsheet-undo/{UUID}"),
+        (SWEEP, "batches", SWEEP),
+        (RETENTION, "spreadsheets", RETENTION),
     ],
 )
 async def test_ids_of_every_pipeline_are_recognised(
     text: str, pipeline: str, workflow_id: str
 ) -> None:
-    found, id = await verbs.find(text, {})
-    assert (found.pipeline, id) == (pipeline, workflow_id)
+    found, run = await verbs.find(text, {})
+    assert (found.pipeline, run.pipeline.name, run.workflow_id) == (pipeline, pipeline, workflow_id)
 
 
 @pytest.mark.parametrize("text", ["batch/0/1", "case/x/y", "batch/7/1/2", "load/7/1/"])
 async def test_an_id_of_no_pipeline_is_refused_with_every_form(text: str) -> None:
     with pytest.raises(InvalidRequest, match=r"names no run; write a task id, .*CASE/BATCH"):
         await verbs.find(text, {})
+
+
+@pytest.mark.parametrize(
+    "text", ["batch/7", "case/x", "load/7", "schedule/nightly", f"spreadsheet/{UUID[:-1]}"]
+)
+def test_what_begins_as_the_id_of_another_run_is_no_short_form(text: str) -> None:
+    installation = FakeInstallation()
+    refused = installation.docflow("fail", text)
+    assert refused.exit_code == 2 and f"has the full id import/{text}\n" in refused.stderr
+    assert installation.docflow("fail", f"import/{text}").stdout == (
+        f"fail accepted; see `docflow show import/{text}`\n"
+    )
+    assert installation.runs is not None
+    assert [id for id, *_ in installation.runs.answers] == [f"import/{text}"]
 
 
 def test_a_bare_uuid_is_a_spreadsheet_unless_an_import_has_it_as_well() -> None:
@@ -64,7 +83,9 @@ def test_a_bare_uuid_is_a_spreadsheet_unless_an_import_has_it_as_well() -> None:
     [
         (("report", "batch/7/1"), "batch/7/1 has no report; offered: retry, skip, fail, cancel"),
         (("cancel", "case/7"), "case/7 has no cancel; offered: nothing but show"),
+        (("retry", SWEEP), "has no retry; offered: nothing but show"),
         (("retry", f"spreadsheet-undo/{UUID}", "--message", __file__), "takes no corrected mess"),
+        (("retry", "P1/T1", "--reason", "x"), "retry of P1/T1 keeps no reason; leave it out"),
         (("fail", f"spreadsheet-undo/{UUID}"), f"spreadsheet-undo/{UUID} has no fail; offered: re"),
     ],
 )
@@ -124,5 +145,48 @@ def test_list_takes_one_pipeline_with_its_own_columns(installation: FakeInstalla
 def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeInstallation) -> None:
     rows = json.loads(installation.docflow("list", "--project", "P1", "--json").stdout)
     assert {row["pipeline"] for row in rows} == {"imports"}
-    rows = json.loads(installation.docflow("list", "--state", "Parked", "--json").stdout)
+    rows = json.loads(installation.docflow("list", "--type", "mto", "--json").stdout)
     assert rows == []
+
+
+@pytest.mark.parametrize(
+    ("state", "asked", "queries"),
+    [
+        ("Completed", {"spreadsheets": "COMPLETED"}, []),
+        ("failed", {"spreadsheets": "FAILED", "batches": "failed"}, []),
+        ("column_mapping", {"spreadsheets": "COLUMN_MAPPING"}, []),
+        ("IN-COMPLETE", {"batches": "in-complete"}, []),
+        ("blocked", {}, [("batches", "blocked")]),
+        ("Tearing Down", {}, [("batches", "tearing down")]),
+        ("PARKED", {}, [("spreadsheets", "parked"), ("batches", "parked")]),
+    ],
+)
+def test_a_state_is_matched_by_each_pipeline_as_it_spells_it(
+    state: str, asked: Mapping[str, str], queries: Sequence[tuple[str, str]]
+) -> None:
+    found: dict[str, str | None] = {}
+
+    def lists(pipeline: str) -> Any:
+        async def read(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+            found[pipeline] = filters.state
+            return []
+
+        return read
+
+    made = FakeInstallation(listed={name: lists(name) for name in ("spreadsheets", "batches")})
+    assert made.docflow("list", "--state", state).exit_code == 0
+    assert found == asked
+    assert made.runs is not None
+    assert made.runs.queries == [
+        f"Pipeline = '{pipeline}' AND State = '{spelled}' AND ExecutionStatus = 'Running'"
+        for pipeline, spelled in queries
+    ]
+
+
+def test_a_state_of_no_pipeline_is_refused_with_those_that_there_are() -> None:
+    refused = FakeInstallation().docflow("list", "--state", "lost")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    for state in ("parked", "completed", "blocked", "column_mapping", "in-complete"):
+        assert state in refused.stderr
+    other = FakeInstallation().docflow("list", "--state", "blocked", "--pipeline", "imports")
+    assert other.exit_code == 2 and "--state blocked: there are cancelled, " in other.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.files.compound import COMPOUND_HEAD
-from adapters.files.formats import Format, format_of
+from adapters.files.formats import Format, format_of, is_container
 from adapters.ports import UnreadableDocument
 from stack.compound_file import compound_file
 from tests.support.files.compound_files import xls
@@ -113,3 +113,18 @@ def test_a_damaged_package_is_called_what_it_is_used_as(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04" + b"\0" * 100)
     with pytest.raises(UnreadableDocument, match="the document is damaged"):
         format_of(path, "document")
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (package(a="b"), True),
+        (package(), True),
+        (xls([["a"]]), True),
+        (b"PK,Name\n1,Ann\n", False),
+        (COMPOUND_HEAD[:4] + b" and so on", False),
+        (b"", False),
+    ],
+)
+def test_containers_are_packages_and_compound_files(head: bytes, expected: bool) -> None:
+    assert is_container(head) is expected

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from adapters.files.compound import COMPOUND_HEAD
 from adapters.files.schedules import xer
 from adapters.files.schedules.records import ActivityRecord, RelationshipRecord, UdfValueRecord
 from adapters.files.schedules.source import open_schedule
@@ -271,8 +272,10 @@ def test_other_files_are_named(tmp_path: Path) -> None:
     for content, words in (
         (b"", "is empty"),
         (b"PK\x03\x04....", "a zip or Office file"),
-        (b"\xd0\xcf\x11\xe0....", "Microsoft Project"),
-        (b"code;name\n1;2\n", "not a Primavera XER or PMXML"),
+        (COMPOUND_HEAD, "a Microsoft Project or old Office file"),
+        (b"%PDF-1.7", "seems to be a PDF document; export"),
+        (b"\x89PNG", "seems to be a PNG image; export"),
+        (b"code;name\n1;2\n", "not a Primavera XER or PMXML file; export"),
         (HEAD.encode() + b"\n%E\n", "holds no project"),
     ):
         with pytest.raises(UnreadableDocument, match=words):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import Environment
 
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import (
@@ -17,19 +17,21 @@ from contracts.spreadsheets import (
     MappingStatus,
     SpreadsheetState,
 )
-from workers.gateway.pages.renderer import HERE, ago, number, plural
+from workers.gateway.pages.forms import Form
+from workers.gateway.pages.renderer import TEMPLATES, ago, number, plural
 from workers.gateway.pages.site import own_address
-from workers.gateway.pages.spreadsheets.forms import (
+from workers.gateway.spreadsheets import part
+from workers.gateway.spreadsheets.pages.forms import (
     Choice,
-    Form,
     cell_decisions,
+    choices_of,
     column_decisions,
     shown_cell,
     shown_column,
     taken_away,
 )
-from workers.gateway.pages.spreadsheets.labels import steps
-from workers.gateway.pages.spreadsheets.lines import Trail, column_lines, unsaved, value_lines
+from workers.gateway.spreadsheets.pages.labels import steps
+from workers.gateway.spreadsheets.pages.lines import Trail, column_lines, unsaved, value_lines
 from workers.services.errors import Refused
 from workers.services.spreadsheets.choices import FieldView
 
@@ -65,8 +67,8 @@ def grace(subject: str) -> Trail:
 
 def test_a_form_distinguishes_choices_from_what_it_showed() -> None:
     form = Form({"seen_column-3": "", "column-3": "TEAM", "seen_column-4": "-", "column-x": "TEAM"})
-    assert form.choices("column") == {3: Choice("TEAM", ""), 4: Choice("-", "-")}
-    assert [choice.changed for choice in form.choices("column").values()] == [True, False]
+    assert choices_of(form, "column") == {3: Choice("TEAM", ""), 4: Choice("-", "-")}
+    assert [choice.changed for choice in choices_of(form, "column").values()] == [True, False]
 
 
 @pytest.mark.parametrize("text", ["1.5", "-1", "²", "1e3", "x"])
@@ -199,12 +201,12 @@ def test_addresses_of_other_sites_are_not_followed(address: str) -> None:
 
 
 def test_every_template_is_well_formed() -> None:
-    environment = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True)
-    names = environment.list_templates()
-    assert "import_body.html" in names
-    for name in names:
-        source = (HERE / "templates" / name).read_text()
+    environment = Environment(autoescape=True)
+    templates = sorted([*TEMPLATES.glob("*.html"), *part.TEMPLATES.glob("*.html")])
+    assert {"base.html", "import_body.html"} <= {each.name for each in templates}
+    for each in templates:
+        source = each.read_text()
         environment.parse(source)
         # The pages' policy allows neither, and escaping must not be switched off.
         for forbidden in (" style=", "<style", " onclick=", "| safe", "|safe"):
-            assert forbidden not in source, f"{name}: {forbidden}"
+            assert forbidden not in source, f"{each.name}: {forbidden}"

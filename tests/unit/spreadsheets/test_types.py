@@ -9,7 +9,7 @@ import domain.spreadsheets.types as package
 from adapters.database.models.base import metadata
 from adapters.database.models.people import TARGETS
 from contracts.spreadsheets import FIELDS
-from domain.errors import Refused
+from domain.errors import RuleViolation
 from domain.spreadsheets.conversion import convert
 from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.records import CustomList
@@ -38,7 +38,9 @@ def test_a_file_is_all_that_a_type_takes(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_type_is_refused_with_those_there_are() -> None:
-    with pytest.raises(Refused, match="no import type PARTY; there are EVENT_PARTICIPANT, MEMB"):
+    with pytest.raises(
+        RuleViolation, match="no import type PARTY; there are EVENT_PARTICIPANT, MEMB"
+    ):
         SheetTypes().get("PARTY")
 
 

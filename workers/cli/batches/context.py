@@ -8,10 +8,9 @@ import typer
 
 from contracts.batches import LARGEST_ID, BatchKey
 from workers.cli.context import CliContext
+from workers.services.batches import access
 
 if TYPE_CHECKING:
-    from adapters.database import Database
-    from adapters.database.batches import SqlBatchStore
     from workers.resources.batches import BatchResources
     from workers.services.batches.runs import BatchRuns
 
@@ -31,36 +30,6 @@ def key_of(case: int, batch: int) -> BatchKey:
 def name_of(key: BatchKey) -> str:
     """How commands name a batch."""
     return f"{key.case_id} {key.batch_id}"
-
-
-@asynccontextmanager
-async def open_tables(cli: CliContext) -> AsyncGenerator["Database"]:
-    """The database.
-
-    Raises:
-        SettingsError: `DATABASE_URL` is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    from adapters.database import open_database, require_current
-    from workers.settings.common import DatabaseSettings
-
-    async with open_database(DatabaseSettings.read(cli.environment).url) as database:
-        await require_current(database)
-        yield database
-
-
-@asynccontextmanager
-async def open_store(cli: CliContext) -> AsyncGenerator["SqlBatchStore"]:
-    """The tables of batches.
-
-    Raises:
-        SettingsError: `DATABASE_URL` is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    from adapters.database.batches import SqlBatchStore
-
-    async with open_tables(cli) as database:
-        yield SqlBatchStore(database)
 
 
 async def open_runs(cli: CliContext) -> "BatchRuns":
@@ -89,7 +58,7 @@ async def open_cloud(cli: CliContext) -> AsyncGenerator["BatchResources"]:
 
     settings = BatchSettings.read(cli.environment)
     async with (
-        open_tables(cli) as database,
+        access.open_tables(cli.environment) as database,
         open_batches(settings, database, await connect()) as opened,
     ):
         yield opened

@@ -7,6 +7,7 @@ import typer
 from contracts.batches import (
     LARGEST_ID,
     BatchEndFinished,
+    BatchKey,
     CancelMode,
     CaseEvent,
     ImportCancelled,
@@ -14,17 +15,19 @@ from contracts.batches import (
     JobStarted,
     RedriveRequested,
 )
+from workers.cli.answers import check_reason
+from workers.cli.batches.answers import ReasonOption
 from workers.cli.batches.context import (
     BatchArgument,
     CaseArgument,
     key_of,
     name_of,
     open_runs,
-    open_store,
 )
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, print_json
+from workers.services.batches import access
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -125,6 +128,7 @@ def cancel(
     partial: Annotated[
         bool, typer.Option("--partial", help="Load what was sent, take nothing more in.")
     ] = False,
+    reason: ReasonOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cancel a batch, as IMPORT_CANCELLED does; what was built for it is removed.
@@ -132,11 +136,18 @@ def cancel(
     \b
     Examples:
       docflow batches cancel 7 1
-      docflow batches cancel 7 1 --partial
+      docflow batches cancel 7 1 --partial --reason "the case was closed"
     """
     mode = CancelMode.PARTIAL if partial else CancelMode.FULL
-    event = ImportCancelled(case_id=case, batch_id=batch, mode=mode)
-    run(_send(cli_context(context), event, as_json=as_json))
+    run(_cancel(cli_context(context), key_of(case, batch), mode, reason, as_json=as_json))
+
+
+async def _cancel(
+    cli: CliContext, key: BatchKey, mode: CancelMode, reason: str | None, *, as_json: bool
+) -> None:
+    check_reason(reason)
+    event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=cli.user)
+    await _send(cli, event, as_json=as_json)
 
 
 @app.command()
@@ -154,7 +165,7 @@ def redrive(
 
 async def _redrive(cli: CliContext, case: int, batch: int, *, as_json: bool) -> None:
     key = key_of(case, batch)
-    async with open_store(cli) as store:
+    async with access.open_store(cli.environment) as store:
         view = await store.get(key)
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
@@ -186,7 +197,7 @@ async def _expect(cli: CliContext, case: int, batches: list[int], *, as_json: bo
     if wrong := [batch for batch in batches if not 1 <= batch <= LARGEST_ID]:
         raise UsageError(f"{wrong[0]} is not a batch: use a number from 1 to {LARGEST_ID}")
     numbers = sorted(set(batches))
-    async with open_store(cli) as store:
+    async with access.open_store(cli.environment) as store:
         await store.expect([key_of(case, batch) for batch in numbers])
     if as_json:
         print_json({"case_id": case, "expected": numbers})

@@ -10,9 +10,7 @@ from contracts.batches import (
     LARGEST_ID,
     BatchKey,
     BatchStatus,
-    CaseStatus,
     LoaderStatus,
-    LoadResult,
     PolledDepth,
 )
 from workers.cli.batches.context import (
@@ -21,14 +19,14 @@ from workers.cli.batches.context import (
     key_of,
     name_of,
     open_runs,
-    open_store,
 )
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.cli.runs import show_in_temporal
 from workers.cli.text import one_line
-from workers.services.batches.verbs import key_of as batch_of
+from workers.pipelines.base import Run
+from workers.services.batches import access
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,7 +67,7 @@ def list_batches(
 
 
 async def _list(cli: CliContext, case: int | None, limit: int, *, as_json: bool) -> None:
-    async with open_store(cli) as store:
+    async with access.open_store(cli.environment) as store:
         views = await store.list(case, limit)
     if as_json:
         print_json([_as_json(view) for view in views])
@@ -110,18 +108,16 @@ def show(
     run(_show(cli_context(context), key_of(case, batch), as_json=as_json))
 
 
-async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
+async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """Show one batch, case or load of a document in full.
 
     Raises:
         CommandError: There is none.
     """
-    batch = batch_of(workflow_id)
-    if batch is not None:
-        await _show(cli, batch, as_json=as_json)
-        return
-    status = CaseStatus if workflow_id.startswith("case/") else LoadResult
-    await show_in_temporal(cli, workflow_id, status, as_json=as_json)
+    if known.kind.status is BatchStatus:
+        await _show(cli, known.key, as_json=as_json)
+    else:
+        await show_in_temporal(cli, known, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ class RunSnapshot:
 
 
 async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
-    async with open_store(cli) as store:
+    async with access.open_store(cli.environment) as store:
         view = await store.get(key)
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")

@@ -7,7 +7,6 @@ import typer
 from contracts.imports import ImportMessage, ImportResult, ImportState
 from workers.cli.errors import ExitCode
 from workers.cli.imports.follow import Ending, Parked
-from workers.cli.imports.ids import name_of
 from workers.cli.output import (
     console,
     counts_text,
@@ -16,6 +15,7 @@ from workers.cli.output import (
     problems_table,
     state_text,
 )
+from workers.services.imports.verbs import name_of
 
 if TYPE_CHECKING:
     from workers.services.imports.runs import ImportRuns

@@ -7,9 +7,10 @@ from typing import Final
 from contracts.imports import ImportState
 from workers.cli.context import CliContext
 from workers.cli.errors import Failure, attempt
-from workers.cli.imports.ids import name_of
+from workers.cli.imports.context import open_imports, open_queue
 from workers.cli.imports.views import row_as_json
 from workers.pipelines.base import Pipeline
+from workers.services.imports.verbs import name_of
 from workers.services.status import Check, ParkedRun
 
 MESSAGES_PEEKED: Final = 100
@@ -17,7 +18,7 @@ MESSAGES_PEEKED: Final = 100
 
 async def parked(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
     """Imports that are parked, with the reasons that their status rows keep."""
-    async with context.resources() as resources:
+    async with open_imports(context) as resources:
         rows = await resources.tasks.list(limit, ImportState.PARKED)
     return [
         ParkedRun(
@@ -37,7 +38,7 @@ async def checks(context: CliContext) -> Sequence[Check]:
 
     async def depth() -> str:
         async with AsyncExitStack() as stack:
-            queue = await stack.enter_async_context(context.queue())
+            queue = await stack.enter_async_context(open_queue(context))
             depth = await queue.depth(MESSAGES_PEEKED)
         waiting, dead = (
             f"{number}{' or more' if number == depth.at_most else ''}"

@@ -17,11 +17,12 @@ from contracts.imports import (
 from domain.imports.chunks import TaskKey
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
+from workers.cli.imports.context import open_imports, open_queue, open_runs
 from workers.cli.imports.follow import Ending, Follower, ProgressScreen
-from workers.cli.imports.ids import name_of
 from workers.cli.imports.messages import build_message, new_task_id
 from workers.cli.imports.outcomes import show_ending, show_sent
 from workers.cli.output import JsonOption
+from workers.services.imports.verbs import name_of
 
 if TYPE_CHECKING:
     from workers.services.imports.access import ImportAccess
@@ -152,10 +153,10 @@ async def _submit(
 ) -> None:
     message = build_message(document_type, project, task, file, given)
     async with AsyncExitStack() as stack:
-        queue = await stack.enter_async_context(cli.queue())
-        resources = await stack.enter_async_context(cli.resources())
+        queue = await stack.enter_async_context(open_queue(cli))
+        resources = await stack.enter_async_context(open_imports(cli))
         # Before anything is sent: who wants to follow has to be able to.
-        runs = await cli.runs() if follow else None
+        runs = await open_runs(cli) if follow else None
         await _send(queue, resources, message, file)
         if runs is None:
             show_sent(message, as_json=as_json)

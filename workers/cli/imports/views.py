@@ -13,7 +13,7 @@ from contracts.imports import (
 from domain.imports.chunks import TaskKey
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, Failure, attempt
-from workers.cli.imports.ids import name_of
+from workers.cli.imports.context import open_imports, open_runs
 from workers.cli.output import (
     console,
     counts_text,
@@ -24,7 +24,8 @@ from workers.cli.output import (
     state_text,
 )
 from workers.cli.text import one_line
-from workers.services.imports.verbs import key_of
+from workers.pipelines.base import Run
+from workers.services.imports.verbs import name_of
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
@@ -34,18 +35,17 @@ PROBLEMS_SHOWN = 20
 """Problems that `show` prints for people; JSON has all that the status row keeps."""
 
 
-async def show_run(cli: CliContext, workflow_id: str, *, as_json: bool) -> None:
+async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """Show one import in full.
 
     Raises:
         CommandError: There is none, or nothing that knows of it answers.
     """
-    key = key_of(workflow_id)
-    assert isinstance(key, TaskKey), "the verbs of imports recognised it"
+    key: TaskKey = known.key
     name = name_of(key)
-    async with cli.resources() as resources:
+    async with open_imports(cli) as resources:
         row = await resources.tasks.get(key.project_id, key.task_id)
-    snapshot = await attempt(_look(cli, workflow_id))
+    snapshot = await attempt(_look(cli, known.workflow_id))
     if isinstance(snapshot, Failure):
         if row is None:
             raise CommandError(snapshot.reason)
@@ -84,7 +84,7 @@ class RunSnapshot:
 
 
 async def _look(cli: CliContext, run: str) -> RunSnapshot:
-    runs = await cli.runs()
+    runs = await open_runs(cli)
     view = await runs.look(run)
     if view is None:
         return RunSnapshot()

@@ -99,7 +99,12 @@ def cancel(
 
 
 @app.command()
-def retry(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False) -> None:
+def retry(
+    context: typer.Context,
+    uuid: UuidArgument,
+    reason: ReasonOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Try the step again that an import is parked at.
 
     \b
@@ -110,7 +115,7 @@ def retry(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = Fals
     def action(
         service: "SpreadsheetService", who: "Identity", id: str
     ) -> Awaitable[MappingsAnswer]:
-        return service.retry(who, id)
+        return service.retry(who, id, reason)
 
     run(_answer(cli_context(context), uuid, action, as_json=as_json))
 

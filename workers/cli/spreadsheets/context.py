@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contracts.spreadsheets import workflow_id
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, ExitCode, UsageError
+from workers.pipelines.spreadsheets import SPREADSHEETS
 
 if TYPE_CHECKING:
     from workers.services.spreadsheets.access import Access
@@ -47,14 +49,13 @@ def parse_uuid(text: str) -> str:
     Raises:
         UsageError: It is not one.
     """
-    from workers.services.spreadsheets.verbs import uuid_of
-
-    uuid = uuid_of(text)
-    if uuid is None:
+    text = text.strip().lower()
+    known = SPREADSHEETS.recognise(text) or SPREADSHEETS.recognise(workflow_id(text))
+    if known is None or known.kind.scheduled:
         raise UsageError(
             f"{text!r} is not the UUID of an import; `docflow spreadsheets list` shows them"
         )
-    return uuid
+    return known.key
 
 
 @asynccontextmanager

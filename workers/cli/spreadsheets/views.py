@@ -14,6 +14,7 @@ from workers.cli.output_files import output_file
 from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import row_counts, spreadsheet_state
+from workers.pipelines.base import Run
 
 if TYPE_CHECKING:
     from adapters.database.spreadsheets.views import SpreadsheetRow, UndoView
@@ -91,13 +92,17 @@ def show(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False
     Example:
       docflow spreadsheets show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
-    run(show_run(cli_context(context), uuid, as_json=as_json))
+    run(_show(cli_context(context), uuid, as_json=as_json))
 
 
-async def show_run(cli: CliContext, id: str, *, as_json: bool) -> None:
-    """Show one import in full, by its uuid or its workflow id."""
+async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
+    """Show one import in full, by its run or that of its undoing."""
+    await _show(cli, known.key, as_json=as_json)
+
+
+async def _show(cli: CliContext, text: str, *, as_json: bool) -> None:
     async with open_access(cli) as access:
-        row = await access.service.get(access.who, parse_uuid(id))
+        row = await access.service.get(access.who, parse_uuid(text))
         undo = await access.service.undo_view(access.who, row.uuid)
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})

@@ -1,7 +1,8 @@
 """Every error as problem details (RFC 9457)."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -14,26 +15,41 @@ from starlette.requests import ClientDisconnect, Request
 
 from adapters.ports import PortError
 from workers.gateway.http.auth import KeysUnavailable, Unauthorised
-from workers.gateway.spreadsheets.schemas import answer_fields
 from workers.services.errors import (
     Conflict,
+    Forbidden,
+    Gone,
+    NotFound,
+    Refused,
     ServiceError,
-    StillOpen,
+    ServiceUnavailable,
+    TooLarge,
     TooManyRequests,
-    Unavailable,
+    UnsupportedFile,
+    WrongState,
 )
 
 logger = logging.getLogger(__name__)
+
+MakeProblem = Callable[[Any], Problem]
+"""Makes the problem of a refusal of one class."""
 
 _TYPES: Final = "urn:docflow:problem:{type}"
 _RETRY_SECONDS: Final = "5"
 """When to try again while something does not answer."""
 
 
-def handle_problems(app: FastAPI) -> None:
-    """Answer every error of an application with a problem."""
+def handle_problems(app: FastAPI, further: Mapping[type[ServiceError], MakeProblem]) -> None:
+    """Answer every error of an application with a problem.
+
+    Args:
+        app: What raises them.
+        further: Refusals that say more than others.
+    """
     handler = ExceptionHandler(
+        # The first that matches counts.
         handlers={
+            **{kind: _handler(make) for kind, make in further.items()},
             ServiceError: _of_service,
             Unauthorised: _unauthorised,
             KeysUnavailable: _unavailable,
@@ -49,31 +65,42 @@ def handle_problems(app: FastAPI) -> None:
         app.add_exception_handler(kind, handler)
 
 
-def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError) -> Problem:
-    headers: dict[str, str] = {}
-    more: dict[str, Any] = {}
-    match error:
-        case StillOpen(answer=answer, saved=saved):
-            headers["etag"] = f'"{answer.version}"'
-            more = {"saved": saved, **answer_fields(answer)}
-        case Conflict(version=int(version)):
-            headers["etag"] = f'"{version}"'
-            more = {"version": version}
-        case TooManyRequests(retry_after=seconds):
-            headers["retry-after"] = str(seconds)
-        case Unavailable():
-            logger.warning("%s: %s", error, error.__cause__)
-            headers["retry-after"] = _RETRY_SECONDS
-        case _:
-            pass
+def _handler(make: MakeProblem) -> Callable[[ExceptionHandler, Request, Any], Problem]:
+    def handle(handler: ExceptionHandler, request: Request, error: Any) -> Problem:
+        return make(error)
+
+    return handle
+
+
+def problem_of(error: ServiceError, headers: Mapping[str, str], **members: Any) -> Problem:
+    """The problem of a refusal.
+
+    Args:
+        error: What was refused, and why.
+        headers: Of the answer.
+        members: What the problem says beyond its title and sentence.
+    """
     return Problem(
         error.title,
         type_=error.kind,
         detail=str(error),
         status=error.status,
-        headers=headers,
-        **more,
+        headers=dict(headers),
+        **members,
     )
+
+
+def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError) -> Problem:
+    match error:
+        case Conflict(version=int(version)):
+            return problem_of(error, {"etag": f'"{version}"'}, version=version)
+        case TooManyRequests(retry_after=seconds):
+            return problem_of(error, {"retry-after": str(seconds)})
+        case ServiceUnavailable():
+            logger.warning("%s: %s", error, error.__cause__)
+            return problem_of(error, {"retry-after": _RETRY_SECONDS})
+        case _:
+            return problem_of(error, {})
 
 
 def _of_http(handler: ExceptionHandler, request: Request, error: HTTPException) -> Problem:
@@ -100,10 +127,10 @@ def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthoris
 def _unavailable(handler: ExceptionHandler, request: Request, error: Exception) -> Problem:
     logger.warning("not available: %s", error)
     return Problem(
-        Unavailable.title,
-        type_=Unavailable.kind,
+        ServiceUnavailable.title,
+        type_=ServiceUnavailable.kind,
         detail="something that the gateway needs does not answer; try again in a moment",
-        status=Unavailable.status,
+        status=ServiceUnavailable.status,
         headers={"retry-after": _RETRY_SECONDS},
     )
 
@@ -139,46 +166,63 @@ def _unexpected(handler: ExceptionHandler, request: Request, error: Exception) -
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemDescription:
+    """How the OpenAPI document describes the problems of a status."""
+
+    kind: str
+    detail: str
+
+
 _KINDS: Final[Mapping[int, str]] = {
     400: "bad-request",
-    401: "unauthorised",
-    **{error.status: error.kind for error in ServiceError.__subclasses__()},
+    **{
+        error.status: error.kind
+        for error in (Forbidden, NotFound, WrongState, Gone, TooLarge, UnsupportedFile, Refused)
+    },
 }
-_DESCRIPTIONS: Final[Mapping[int, str]] = {
-    400: "the body is not text",
-    401: "no token, or one that is not valid",
-    403: "the roles of the token do not allow it",
-    404: "no such import in your organisations",
-    406: "required mappings are still open",
-    409: "not in this state of the import",
-    410: "removed after its retention",
-    412: "the mappings were changed by another person",
-    413: "the body is too large",
-    415: "not a spreadsheet, or not a form upload",
-    422: "the request cannot be processed",
-    429: "too many uploads",
-    503: "something that the gateway needs does not answer",
+"""Of refusals by the web framework."""
+_DESCRIPTIONS: Final[Mapping[int, ProblemDescription]] = {
+    400: ProblemDescription("bad-request", "the body is not text"),
+    401: ProblemDescription("unauthorised", "no token, or one that is not valid"),
+    403: ProblemDescription(Forbidden.kind, "the roles of the token do not allow it"),
+    410: ProblemDescription(Gone.kind, "removed after its retention"),
+    413: ProblemDescription(TooLarge.kind, "the body is too large"),
+    422: ProblemDescription(Refused.kind, "the request cannot be processed"),
+    429: ProblemDescription(TooManyRequests.kind, "too many uploads"),
+    503: ProblemDescription(
+        ServiceUnavailable.kind, "something that the gateway needs does not answer"
+    ),
 }
 
 
-def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Entries of an OpenAPI document for problems of these statuses."""
+def problem_responses(
+    *statuses: int, further: Mapping[int, ProblemDescription] | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """Entries of an OpenAPI document for problems.
+
+    Args:
+        statuses: Of the problems.
+        further: Descriptions of statuses that mean something in one pipeline only.
+    """
+    descriptions = {**_DESCRIPTIONS, **(further or {})}
+    return {status: _response(status, descriptions[status]) for status in statuses}
+
+
+def _response(status: int, description: ProblemDescription) -> dict[str, Any]:
     return {
-        status: {
-            "description": _DESCRIPTIONS[status].capitalize(),
-            "content": {
-                "application/problem+json": {
-                    "schema": {"$ref": "#/components/schemas/Problem"},
-                    "example": {
-                        "type": _TYPES.format(type=_KINDS.get(status, "refused")),
-                        "title": HTTPStatus(status).phrase,
-                        "status": status,
-                        "detail": _DESCRIPTIONS[status],
-                    },
-                }
-            },
-        }
-        for status in statuses
+        "description": description.detail.capitalize(),
+        "content": {
+            "application/problem+json": {
+                "schema": {"$ref": "#/components/schemas/Problem"},
+                "example": {
+                    "type": _TYPES.format(type=description.kind),
+                    "title": HTTPStatus(status).phrase,
+                    "status": status,
+                    "detail": description.detail,
+                },
+            }
+        },
     }
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import python_multipart
@@ -14,7 +14,6 @@ from adapters.files.formats import HEAD_BYTES
 from workers.gateway.http import csrf
 from workers.services.bodies import printable
 from workers.services.errors import Refused, TooLarge, UnsupportedFile
-from workers.services.spreadsheets.upload_form import check_beginning
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -41,12 +40,16 @@ class Upload:
         fields: Field to value.
     """
 
-    def __init__(self, request: Request, limit: int) -> None:
+    def __init__(
+        self, request: Request, limit: int, check_beginning: Callable[[bytes, str], None]
+    ) -> None:
         """Prepare to read a request.
 
         Args:
             request: Whose body has not been read.
             limit: Bytes of the file.
+            check_beginning: Raises a `ServiceError` for a file that is not accepted, by its first
+                `HEAD_BYTES` and its name.
 
         Raises:
             TooLarge: Its Content-Length is above the limit.
@@ -56,6 +59,7 @@ class Upload:
         self.filename = ""
         self.fields: dict[str, str] = {}
         self._limit = limit
+        self._check_beginning = check_beginning
         self._refuse_length(request.headers.get("content-length", "0"))
         self._body = request.stream()
         self._form = _Form(_boundary(request.headers.get("content-type", "")))
@@ -78,12 +82,12 @@ class Upload:
         self.fields = self._form.fields
 
     async def file(self) -> AsyncGenerator[bytes]:
-        """The bytes of the file, as soon as their beginning looks like a spreadsheet.
+        """The bytes of the file, as soon as their beginning is accepted.
 
         Raises:
-            UnsupportedFile: It looks like something else.
+            ServiceError: Their beginning is not accepted.
             TooLarge: It exceeds the limit.
-            Refused: It is empty, or the form ends within it.
+            Refused: The form ends within it.
         """
         head = bytearray()
         async for block in self._blocks():
@@ -92,10 +96,10 @@ class Upload:
                 continue
             head += block
             if len(head) >= HEAD_BYTES:
-                check_beginning(bytes(head), self.filename)
+                self._check_beginning(bytes(head), self.filename)
                 yield bytes(head)
         if len(head) < HEAD_BYTES:
-            check_beginning(bytes(head), self.filename)
+            self._check_beginning(bytes(head), self.filename)
             yield bytes(head)
 
     async def finish(self) -> Mapping[str, str]:

@@ -1,1 +1,1 @@
-"""Pages for people: upload, columns, values, progress, results and the inbox."""
+"""Pages for people: what those of all pipelines share, sign-in and the inbox."""

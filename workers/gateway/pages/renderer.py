@@ -1,7 +1,7 @@
 """Templates into answers."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -10,10 +10,11 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from workers.gateway.pages.spreadsheets import labels
+from workers.gateway.parts import MenuEntry, PipelinePages
 
-HERE: Final = Path(__file__).parent
-STATIC: Final = HERE / "static"
+_HERE: Final = Path(__file__).parent
+STATIC: Final = _HERE / "static"
+TEMPLATES: Final = _HERE / "templates"
 
 _STEPS: Final = (
     (timedelta(days=1), "day"),
@@ -58,11 +59,16 @@ def is_fragment(request: Request) -> bool:
 
 
 class Templates:
-    """Renders pages and parts of them; whatever comes from outside is escaped."""
+    """Renders pages and parts of them; whatever comes from outside is escaped.
 
-    def __init__(self) -> None:
+    Args:
+        menu: Links at the top of every page, after the inbox.
+        pages: Pages of pipelines, with templates of their own.
+    """
+
+    def __init__(self, menu: Sequence[MenuEntry], pages: Sequence[PipelinePages]) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
+            loader=FileSystemLoader([TEMPLATES, *(each.templates for each in pages)]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -74,7 +80,9 @@ class Templates:
             "ago": ago,
             "stamp": stamp,
         }
-        shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "words": labels}
+        shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "menu": menu}
+        for each in pages:
+            shared |= each.names
         self._environment.globals.update(shared)
 
     def answer(

@@ -6,8 +6,8 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from workers.gateway.http.auth import Unauthorised
+from workers.gateway.pages.forms import read_form
 from workers.gateway.pages.site import COOKIE, Site, own_address
-from workers.gateway.pages.spreadsheets.forms import read_form
 from workers.services.errors import Forbidden
 
 _LONGEST: Final = 3800
@@ -64,7 +64,7 @@ class SessionPages:
 
     def _is_https(self, request: Request) -> bool:
         """Whether people use https; a proxy may terminate TLS."""
-        public = self._site.service.settings.public_url or ""
+        public = self._site.settings.public_url or ""
         return public.startswith("https://") or request.url.scheme == "https"
 
     def _form(self, request: Request, next: str, problem: str | None = None) -> Response:

@@ -13,11 +13,11 @@ from fastapi.routing import APIRoute
 
 from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.gateway.http.csrf import csrf_token, csrf_valid
+from workers.gateway.pages.forms import Form, read_form
 from workers.gateway.pages.renderer import Templates, is_fragment
-from workers.gateway.pages.spreadsheets.forms import Form, read_form
-from workers.services.errors import Forbidden, NotFound, ServiceError, Unavailable
+from workers.services.errors import Forbidden, NotFound, ServiceError, ServiceUnavailable
 from workers.services.identity import Identity
-from workers.services.spreadsheets.service import SpreadsheetService
+from workers.settings.gateway import GatewaySettings
 
 _WIRE_NAME: Final = re.compile(r"^[a-z]+[A-Z]\w*: ")
 COOKIE: Final = "docflow_session"
@@ -58,32 +58,35 @@ class Alert:
 
 
 class Site:
-    """The pages' way to the service, to tokens and to templates."""
+    """The pages' way to tokens, settings and templates."""
 
-    def __init__(self, service: SpreadsheetService, tokens: Tokens, namespace: str) -> None:
+    def __init__(
+        self, tokens: Tokens, settings: GatewaySettings, templates: Templates, start: str
+    ) -> None:
         """Build the context of the pages.
 
         Args:
-            service: What the pages ask.
             tokens: Who may ask.
-            namespace: Of Temporal, for addresses in its user interface.
+            settings: Of the gateway.
+            templates: Of all pages.
+            start: Path to continue at after signing in again for a form that was not taken.
         """
-        self.service = service
-        self.namespace = namespace
-        self.templates = Templates()
+        self.settings = settings
+        self.templates = templates
         self._tokens = tokens
+        self._start = start
 
     async def identify(self, session: str) -> Visitor:
         """Whose token this is.
 
         Raises:
             Unauthorised: It belongs to no known person.
-            Unavailable: It cannot be checked at the moment.
+            ServiceUnavailable: It cannot be checked at the moment.
         """
         try:
             return Visitor(await self._tokens.identify(session), session)
         except KeysUnavailable as error:
-            raise Unavailable(f"{error}; try again in a moment") from error
+            raise ServiceUnavailable(f"{error}; try again in a moment") from error
 
     async def visitor(self, request: Request) -> Visitor:
         """Who asks for a page.
@@ -145,7 +148,7 @@ class Site:
             return self.in_place(request, alert, error.status)
         try:
             visitor = await self.visitor(request)
-        except (SignInNeeded, Unavailable):
+        except (SignInNeeded, ServiceUnavailable):
             visitor = None
         return self.page(request, visitor, "error.html", error.status, problem=alert)
 
@@ -171,7 +174,7 @@ class Site:
             return self.in_place(request, alert, 401)
         if request.method != "GET":
             return self.page(
-                request, None, "sign_in.html", 401, problem=f"{reason}", next="/imports"
+                request, None, "sign_in.html", 401, problem=f"{reason}", next=self._start
             )
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/sign-in?next={quote(target)}", 303)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from contracts.spreadsheets import SpreadsheetState, TypeName
-from workers.gateway.http.problems import problem_responses
+from workers.gateway.http.identity import Who
 from workers.gateway.http.upload import Upload
 from workers.gateway.spreadsheets import examples, serializers
 from workers.gateway.spreadsheets.bodies import AssigneeBody
@@ -16,21 +16,21 @@ from workers.gateway.spreadsheets.dependencies import (
     PageNumber,
     PageSize,
     TheService,
-    Who,
     describe_page,
     etag,
     expected_version,
 )
 from workers.gateway.spreadsheets.events import last_revision, status_events
-from workers.gateway.spreadsheets.schemas import AnswerView, ImportTypeView, ImportView, InboxView
+from workers.gateway.spreadsheets.problems import import_problems
+from workers.gateway.spreadsheets.schemas import AnswerView, ImportTypeView, ImportView
 from workers.services.identity import Identity
 from workers.services.spreadsheets.queries import LARGEST_PAGE, settled
 from workers.services.spreadsheets.service import SpreadsheetService
+from workers.services.spreadsheets.upload_form import check_beginning
 
-router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
+router = APIRouter(prefix="/api", responses=import_problems(401, 403, 422, 503))
 
-_ONE: Final = problem_responses(404)
-_MAPPED: Final = frozenset({SpreadsheetState.COLUMN_MAPPING, SpreadsheetState.CELL_MAPPING})
+_ONE: Final = import_problems(404)
 
 
 @router.post(
@@ -38,7 +38,7 @@ _MAPPED: Final = frozenset({SpreadsheetState.COLUMN_MAPPING, SpreadsheetState.CE
     status_code=201,
     tags=["imports"],
     response_model_exclude_unset=True,
-    responses={**examples.created, **problem_responses(409, 410, 413, 415, 429)},
+    responses={**examples.created, **import_problems(409, 410, 413, 415, 429)},
     openapi_extra={"requestBody": examples.upload_form},
 )
 async def create_import(
@@ -60,7 +60,7 @@ async def create_import(
     The file is streamed: the answer comes within a second of its last byte, with the columns
     where they are known by then.
     """
-    upload = Upload(request, service.settings.upload_limit)
+    upload = Upload(request, service.settings.upload_limit, check_beginning)
     row = await service.create(who, upload, key=idempotency_key)
     response.headers["location"] = f"/api/imports/{row.uuid}"
     response.headers["etag"] = etag(row.version)
@@ -116,7 +116,7 @@ async def get_import(
     "/imports/{uuid}",
     tags=["imports"],
     response_model_exclude_unset=True,
-    responses={**_ONE, **problem_responses(409, 410)},
+    responses={**_ONE, **import_problems(409, 410)},
 )
 async def cancel_import(
     service: TheService,
@@ -134,7 +134,7 @@ async def cancel_import(
     status_code=202,
     tags=["imports"],
     response_model_exclude_unset=True,
-    responses={**_ONE, **problem_responses(406, 409, 410, 412)},
+    responses={**_ONE, **import_problems(406, 409, 410, 412)},
 )
 async def start_import(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
@@ -155,7 +155,7 @@ async def start_import(
     status_code=202,
     tags=["imports"],
     response_model_exclude_unset=True,
-    responses={**_ONE, **problem_responses(409, 410)},
+    responses={**_ONE, **import_problems(409, 410)},
 )
 async def retry_import(service: TheService, who: Who, uuid: ImportId) -> ImportView:
     """Try the step again that could not be done, and that the import waits at."""
@@ -166,7 +166,7 @@ async def retry_import(service: TheService, who: Who, uuid: ImportId) -> ImportV
 @router.post(
     "/imports/{uuid}/assignee",
     tags=["imports"],
-    responses={**_ONE, **problem_responses(400, 409, 410, 413)},
+    responses={**_ONE, **import_problems(400, 409, 410, 413)},
 )
 async def reassign_import(
     service: TheService,
@@ -219,14 +219,6 @@ async def watch_import(
 async def list_types(service: TheService, who: Who) -> list[ImportTypeView]:
     """What can be imported, field by field; custom lists of an organisation come on top."""
     return [serializers.type_view(kind) for kind in service.types()]
-
-
-@router.get("/inbox", tags=["inbox"])
-async def read_inbox(service: TheService, who: Who, response: Response) -> list[InboxView]:
-    """Runs that wait for a person, the longest wait first; at most 1,000."""
-    entries = await service.inbox(who)
-    response.headers["x-total-count"] = str(len(entries))
-    return [serializers.inbox_view(entry) for entry in entries]
 
 
 async def _status(service: SpreadsheetService, who: Identity, uuid: str) -> ImportView:

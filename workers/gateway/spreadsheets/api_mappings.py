@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Body, Query, Request, Response
 
 from contracts.spreadsheets import FieldName
-from workers.gateway.http.problems import problem_responses
+from workers.gateway.http.identity import Who
 from workers.gateway.spreadsheets import examples, serializers
 from workers.gateway.spreadsheets.bodies import CellDecisionsBody, ColumnDecisionsBody
 from workers.gateway.spreadsheets.dependencies import (
@@ -14,11 +14,11 @@ from workers.gateway.spreadsheets.dependencies import (
     PageNumber,
     PageSize,
     TheService,
-    Who,
     describe_page,
     etag,
     expected_version,
 )
+from workers.gateway.spreadsheets.problems import import_problems
 from workers.gateway.spreadsheets.schemas import (
     AnswerView,
     CandidateView,
@@ -28,23 +28,24 @@ from workers.gateway.spreadsheets.schemas import (
     PreviewView,
     mapping_status,
 )
-from workers.services.errors import StillOpen, WrongState
+from workers.services.errors import WrongState
+from workers.services.spreadsheets.errors import StillOpen
 from workers.services.spreadsheets.queries import LARGEST_PAGE
 from workers.services.spreadsheets.upload_form import LayoutBody
 
 router = APIRouter(
     prefix="/api/imports/{uuid}",
     tags=["mappings"],
-    responses=problem_responses(401, 403, 404, 410, 422, 503),
+    responses=import_problems(401, 403, 404, 410, 422, 503),
 )
 
-_ANSWERED: Final = problem_responses(406, 409, 412)
-_WRITTEN: Final = {**_ANSWERED, **problem_responses(400, 413)}
+_ANSWERED: Final = import_problems(406, 409, 412)
+_WRITTEN: Final = {**_ANSWERED, **import_problems(400, 413)}
 """Of requests with a body."""
 MappingStatusName = Literal["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGNORED"]
 
 
-@router.get("/preview", responses=problem_responses(409))
+@router.get("/preview", responses=import_problems(409))
 async def preview(service: TheService, who: Who, uuid: ImportId) -> PreviewView:
     """The first rows of the file, and how it is read."""
     row = await service.get(who, uuid)

@@ -6,24 +6,24 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 
 from contracts.spreadsheets import Outcome
-from workers.gateway.http.problems import problem_responses
+from workers.gateway.http.identity import Who
 from workers.gateway.spreadsheets import serializers
 from workers.gateway.spreadsheets.dependencies import (
     ImportId,
     PageNumber,
     PageSize,
     TheService,
-    Who,
     describe_page,
 )
 from workers.gateway.spreadsheets.downloads import XLSX, ReportDownload
+from workers.gateway.spreadsheets.problems import import_problems
 from workers.gateway.spreadsheets.schemas import DecisionView, ResultView, SummaryView, UndoView
 from workers.services.errors import NotFound
 
 router = APIRouter(
     prefix="/api/imports/{uuid}",
     tags=["results"],
-    responses=problem_responses(401, 403, 404, 410, 422, 503),
+    responses=import_problems(401, 403, 404, 410, 422, 503),
 )
 
 _CONFLICTS: Final = 200
@@ -60,7 +60,7 @@ async def get_summary(service: TheService, who: Who, uuid: ImportId) -> SummaryV
             "description": "XLSX",
             "content": {XLSX: {"schema": {"type": "string", "format": "binary"}}},
         },
-        **problem_responses(409),
+        **import_problems(409),
     },
 )
 async def get_report(service: TheService, who: Who, uuid: ImportId) -> ReportDownload:
@@ -84,7 +84,7 @@ async def get_decisions(
     return serializers.decision_views(found.items)
 
 
-@router.post("/undo", status_code=202, responses=problem_responses(409))
+@router.post("/undo", status_code=202, responses=import_problems(409))
 async def undo_import(service: TheService, who: Who, uuid: ImportId, response: Response) -> None:
     """Take the rows of an import back: delete created ones, restore updated ones.
 

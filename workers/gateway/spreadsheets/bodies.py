@@ -13,7 +13,7 @@ from contracts.spreadsheets import (
     FieldName,
     Person,
 )
-from workers.services.spreadsheets.upload_form import Body
+from workers.services.bodies import Body
 
 
 class ColumnDecisionBody(Body):

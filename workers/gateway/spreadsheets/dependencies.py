@@ -1,4 +1,4 @@
-"""What the endpoints share: who asks, which version they saw, which page they want."""
+"""What the endpoints share: the service, which version callers saw, which page they want."""
 
 import re
 from collections.abc import Mapping
@@ -6,39 +6,21 @@ from typing import Annotated, Final, cast
 from urllib.parse import urlencode
 
 from fastapi import Depends, Header, Path, Query, Request, Response
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from workers.gateway.http.auth import Tokens, Unauthorised
+from workers.pipelines.spreadsheets import NAME
 from workers.services.errors import Conflict
 from workers.services.identity import Identity
 from workers.services.spreadsheets.service import LARGEST_PAGE, SpreadsheetService
 
-_BEARER: Final = HTTPBearer(
-    auto_error=False,
-    bearerFormat="JWT",
-    scheme_name="token",
-    description="A JSON Web Token with the claims sub, organisations and roles.",
-)
 _STRONG_TAG: Final = re.compile(r'"(\d{1,15})"')
 _LAST_PAGE: Final = 1_000_000
 
 
 def _service_of(request: Request) -> SpreadsheetService:
-    return cast("SpreadsheetService", request.app.state.service)
-
-
-async def _identify(
-    request: Request,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
-) -> Identity:
-    if credentials is None:
-        raise Unauthorised("send a token in the header Authorization: Bearer ...", missing=True)
-    tokens = cast("Tokens", request.app.state.tokens)
-    return await tokens.identify(credentials.credentials)
+    return cast("SpreadsheetService", request.app.state.services[NAME])
 
 
 TheService = Annotated[SpreadsheetService, Depends(_service_of)]
-Who = Annotated[Identity, Depends(_identify)]
 ImportId = Annotated[
     str,
     Path(

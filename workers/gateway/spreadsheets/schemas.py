@@ -10,7 +10,8 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     UndoState,
 )
-from workers.services.spreadsheets.upload_form import Body, LayoutBody
+from workers.services.bodies import Body
+from workers.services.spreadsheets.upload_form import LayoutBody
 
 UNRESOLVED: Final = "UNRESOLVED"
 
@@ -221,22 +222,6 @@ class ImportTypeView(Body):
     title: str
     context: ContextView | None
     fields: list[FieldDescription]
-
-
-class InboxView(Body):
-    """A run that waits for a person."""
-
-    workflow_id: str
-    pipeline: str
-    document_type: str
-    state: str
-    waiting_since: datetime
-    waiting_for: str | None
-    organisation_id: int | None
-    project_id: str | None
-    filename: str | None
-    identifier: str | None
-    """Of a spreadsheet import."""
 
 
 def wire_status(status: MappingStatus) -> str:

@@ -15,7 +15,6 @@ from contracts.spreadsheets import Alternative, DecisionRecord, MappingsAnswer, 
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.types.base import SheetType
 from workers.gateway.spreadsheets import schemas
-from workers.services.inbox import InboxEntry
 from workers.services.spreadsheets.upload_form import LayoutBody
 
 
@@ -238,20 +237,4 @@ def type_view(kind: SheetType) -> schemas.ImportTypeView:
             )
             for field in kind.fields
         ],
-    )
-
-
-def inbox_view(entry: InboxEntry) -> schemas.InboxView:
-    """A run that waits for a person."""
-    return schemas.InboxView(
-        workflow_id=entry.workflow_id,
-        pipeline=entry.pipeline,
-        document_type=entry.document_type,
-        state=entry.state,
-        waiting_since=entry.waiting_since,
-        waiting_for=entry.waiting_for,
-        organisation_id=entry.organisation_id,
-        project_id=entry.project_id,
-        filename=entry.filename,
-        identifier=entry.identifier,
     )

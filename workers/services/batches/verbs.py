@@ -1,49 +1,14 @@
 """What can be done to runs of batches, cases and documents, by id."""
 
-import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
-from contracts.batches import (
-    LARGEST_ID,
-    BatchAnswer,
-    BatchKey,
-    ImportCancelled,
-    LoaderStatus,
-)
+from contracts.batches import BatchAnswer, BatchKey, ImportCancelled, LoaderStatus
+from workers.pipelines.base import Run
+from workers.services.batches import access
 from workers.services.errors import InvalidRequest
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
-
-if TYPE_CHECKING:
-    from adapters.database.batches import SqlBatchStore
-
-_ID: Final = rf"([1-9][0-9]{{0,8}}|{LARGEST_ID})"
-_BATCH: Final = re.compile(f"batch/{_ID}/{_ID}")
-_OTHERS: Final = re.compile(f"case/{_ID}|load/{_ID}/{_ID}/.+")
-
-
-def key_of(workflow_id: str) -> BatchKey | None:
-    """The batch of a workflow id; None: it names no batch."""
-    found = _BATCH.fullmatch(workflow_id)
-    return None if found is None else BatchKey(case_id=int(found[1]), batch_id=int(found[2]))
-
-
-@asynccontextmanager
-async def open_store(environment: Mapping[str, str]) -> AsyncGenerator["SqlBatchStore"]:
-    """The tables of batches.
-
-    Raises:
-        SettingsError: `DATABASE_URL` is missing or wrong.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-    """
-    from adapters.database import open_database, require_current
-    from adapters.database.batches import SqlBatchStore
-    from workers.settings.common import DatabaseSettings
-
-    async with open_database(DatabaseSettings.read(environment).url) as database:
-        await require_current(database)
-        yield SqlBatchStore(database)
 
 
 class BatchVerbs:
@@ -55,28 +20,20 @@ class BatchVerbs:
     filters: frozenset[str] = frozenset()
     corrects: frozenset[str] = frozenset()
 
-    def recognises(self, workflow_id: str) -> bool:
-        """Ids of batches, cases and loads of documents."""
-        return key_of(workflow_id) is not None or _OTHERS.fullmatch(workflow_id) is not None
-
-    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[str] | None:
+    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """There are no short forms."""
         return None
 
-    def name(self, workflow_id: str) -> str:
+    def name(self, run: Run) -> str:
         """The workflow id."""
-        return workflow_id
-
-    def offered(self, workflow_id: str) -> Sequence[str]:
-        """Answers go to batches; cases and documents follow them."""
-        return ("retry", "skip", "fail", "cancel") if key_of(workflow_id) else ()
+        return run.workflow_id
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Batches, as the database has them."""
-        async with open_store(environment) as store:
-            # The table has no filter by status: a page of it is looked through.
-            views = await store.list(None, filters.limit if filters.state is None else 10_000)
-        entries = [
+        status = LoaderStatus(filters.state) if filters.state else None
+        async with access.open_store(environment) as store:
+            views = await store.list(limit=filters.limit, status=status)
+        return [
             RunEntry(
                 workflow_id=view.key.workflow_id,
                 name=view.key.workflow_id,
@@ -94,35 +51,32 @@ class BatchVerbs:
                 },
             )
             for view in views
-            if filters.state in (None, view.status)
         ]
-        return entries[: filters.limit]
 
     async def answer(
-        self, environment: Mapping[str, str], workflow_id: str, request: AnswerRequest
+        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """`cancel` is an event of the case, the others are updates of the batch's run."""
         from workers.services.batches import runs
         from workers.settings.batches import read_timings
 
-        key = key_of(workflow_id)
-        assert key is not None, "no other run offers an answer"
+        key: BatchKey = run.key
         timings = read_timings(environment)
         opened = await runs.open_runs(environment)
         if request.verb == "cancel":
-            event = ImportCancelled(case_id=key.case_id, batch_id=key.batch_id)
+            event = ImportCancelled(**key.model_dump(), reason=request.reason, by=request.by)
             await opened.send(event, timings)
         else:
             await opened.answer(
                 key, request.verb, BatchAnswer(reason=request.reason, by=request.by)
             )
-        return {**key.model_dump(), "answer": request.verb, "link": opened.link(workflow_id)}
+        return {**key.model_dump(), "answer": request.verb, "link": opened.link(run.workflow_id)}
 
     def report(
-        self, environment: Mapping[str, str], workflow_id: str
+        self, environment: Mapping[str, str], run: Run
     ) -> AbstractAsyncContextManager[Report]:
         """No run offers one."""
-        raise InvalidRequest(f"{workflow_id} has no report")
+        raise InvalidRequest(f"{run.workflow_id} has no report")
 
 
 VERBS: Final[RunVerbs] = BatchVerbs()

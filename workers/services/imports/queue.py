@@ -10,15 +10,15 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
 from workers.services.errors import QueueUnavailable
-from workers.settings.common import QueueSettings
 from workers.settings.errors import SettingsError
+from workers.settings.imports import QueueSettings
 
 SECONDS_TO_ANSWER = 15
 """How long one attempt may take before the queue counts as unreachable."""
 
 
 @dataclass(frozen=True)
-class QueueDepth:
+class QueueSnapshot:
     """What was seen in a queue."""
 
     waiting: int
@@ -51,7 +51,7 @@ class ServiceBusQueue:
         except ServiceBusError as error:
             raise self._unreachable(error) from error
 
-    async def depth(self, at_most: int) -> QueueDepth:
+    async def depth(self, at_most: int) -> QueueSnapshot:
         """Look at what is in the queue, up to `at_most` messages, without taking any.
 
         Raises:
@@ -60,7 +60,7 @@ class ServiceBusQueue:
         waiting, dead_letters = await asyncio.gather(
             self._peek(None, at_most), self._peek(ServiceBusSubQueue.DEAD_LETTER, at_most)
         )
-        return QueueDepth(waiting, dead_letters, at_most)
+        return QueueSnapshot(waiting, dead_letters, at_most)
 
     async def _peek(self, sub_queue: ServiceBusSubQueue | None, at_most: int) -> int:
         receiver = self._client.get_queue_receiver(

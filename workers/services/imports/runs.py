@@ -12,7 +12,6 @@ from contracts.imports import (
     TASK_QUEUE,
     Answer,
     ImportResult,
-    ImportState,
     ImportStatus,
     Retry,
 )
@@ -65,10 +64,6 @@ class ImportRuns(TemporalRuns):
     async def workers(self) -> int:
         """How many workers poll the task queue, or did in the last minutes."""
         return await self.pollers(TASK_QUEUE)
-
-    async def count(self, state: ImportState) -> int:
-        """How many imports of this state Temporal holds, within its retention."""
-        return await self.count_runs(f"Pipeline = '{PIPELINE}' AND State = '{state}'")
 
 
 async def open_runs(environment: Mapping[str, str]) -> ImportRuns:

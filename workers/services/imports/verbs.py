@@ -2,43 +2,38 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.imports import Answer, DocumentType, ImportState, Key, Retry, workflow_id
 from domain.imports.chunks import TaskKey
+from workers import catalogue
+from workers.pipelines.base import Run, recognise
 from workers.services.bodies import RefusedMessage
 from workers.services.errors import InvalidRequest, NotFound, WrongState
 from workers.services.imports.messages import read_message
-from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
+from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs, prefixes
 
 _KEY: Final[TypeAdapter[str]] = TypeAdapter(Key)
-_PREFIX: Final = "import"
 _COUNTS: Final = ("created", "updated", "unchanged", "rejected")
 
 
-def key_of(text: str) -> TaskKey | str | None:
-    """The import that a text names.
+class Named(Protocol):
+    """A key, a message, a result or a status row of one import."""
 
-    Returns:
-        The key of `project/task` or `import/project/task`; the task id where only that is given;
-        None: the text names none.
-    """
-    parts = text.strip().split("/")
-    if len(parts) == 3 and parts[0] == _PREFIX:
-        parts = parts[1:]
-    try:
-        names = [_KEY.validate_python(part) for part in parts]
-    except ValidationError:
-        return None
-    match names:
-        case [task_id]:
-            return task_id
-        case [project_id, task_id]:
-            return TaskKey(project_id, task_id)
-        case _:
-            return None
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def task_id(self) -> str: ...
+
+
+def name_of(named: Named) -> str:
+    """How people name an import: `project/task`, or its id where that could be of another run."""
+    if named.project_id in prefixes():
+        return workflow_id(named.project_id, named.task_id)
+    return f"{named.project_id}/{named.task_id}"
 
 
 class ImportVerbs:
@@ -50,29 +45,24 @@ class ImportVerbs:
     filters = frozenset({"type", "project"})
     corrects = frozenset({"retry"})
 
-    def recognises(self, workflow_id: str) -> bool:
-        """Three parts, of which the first is `import`."""
-        return workflow_id.count("/") == 2 and isinstance(key_of(workflow_id), TaskKey)
-
-    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[str] | None:
-        """The database is read only for a bare task id."""
+    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
+        """`project/task`, or a bare task id, for which alone the database is read."""
         from workers.services.imports import access
 
-        named = key_of(text)
-        if named is None:
+        if text.count("/") == 1:
+            found = _known(workflow_id(*text.split("/")))
+            return None if found is None else [_distinct(text, found)]
+        try:
+            task_id = _KEY.validate_python(text)
+        except ValidationError:
             return None
-        if isinstance(named, TaskKey):
-            return [workflow_id(named.project_id, named.task_id)]
         async with access.open_imports(environment) as opened:
-            return [row.workflow_id for row in await opened.tasks.find(named)]
+            rows = await opened.tasks.find(task_id)
+        return [found for row in rows if (found := _known(row.workflow_id))]
 
-    def name(self, workflow_id: str) -> str:
+    def name(self, run: Run) -> str:
         """Project and task."""
-        return workflow_id.removeprefix(f"{_PREFIX}/")
-
-    def offered(self, workflow_id: str) -> Sequence[str]:
-        """Every verb."""
-        return ("retry", "skip", "fail", "cancel", "report")
+        return name_of(run.key)
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Status rows of imports."""
@@ -91,7 +81,7 @@ class ImportVerbs:
         return [
             RunEntry(
                 workflow_id=row.workflow_id,
-                name=self.name(row.workflow_id),
+                name=name_of(row),
                 pipeline=self.pipeline,
                 type=row.document_type,
                 state=row.state,
@@ -104,7 +94,7 @@ class ImportVerbs:
         ]
 
     async def answer(
-        self, environment: Mapping[str, str], workflow_id: str, request: AnswerRequest
+        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """`retry` may carry a corrected message; the status afterwards."""
         from workers.services.imports import runs
@@ -113,18 +103,15 @@ class ImportVerbs:
         if request.verb == "retry":
             answer = Retry(message=_corrected(request.correction), by=request.by)
         opened = await runs.open_runs(environment)
-        status = await opened.answer(workflow_id, request.verb, answer)
+        status = await opened.answer(run.workflow_id, request.verb, answer)
         return status.model_dump(mode="json")
 
     @asynccontextmanager
-    async def report(
-        self, environment: Mapping[str, str], workflow_id: str
-    ) -> AsyncGenerator[Report]:
+    async def report(self, environment: Mapping[str, str], run: Run) -> AsyncGenerator[Report]:
         """The spreadsheet of rejected rows."""
         from workers.services.imports import access
 
-        key, name = key_of(workflow_id), self.name(workflow_id)
-        assert isinstance(key, TaskKey)
+        key, name = cast(TaskKey, run.key), self.name(run)
         async with access.open_imports(environment) as opened:
             row = await opened.tasks.get(key.project_id, key.task_id)
             if row is None:
@@ -139,6 +126,21 @@ class ImportVerbs:
                 f"{count:,} problem{'' if count == 1 else 's'}; correct the rows and submit it as "
                 "a new task",
             )
+
+
+def _known(workflow_id: str) -> Run | None:
+    return recognise(catalogue.PIPELINES, workflow_id)
+
+
+def _distinct(text: str, found: Run) -> Run:
+    """An import, unless its short form begins as the ids of other runs do."""
+    project = found.key.project_id
+    if project in prefixes():
+        raise InvalidRequest(
+            f"{text!r} names no run: {project}/ begins ids of another form; an import of a project "
+            f"called {project} has the full id {found.workflow_id}"
+        )
+    return found
 
 
 def _corrected(body: bytes | None) -> Any:

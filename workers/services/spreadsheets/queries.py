@@ -33,7 +33,7 @@ from contracts.spreadsheets import (
 )
 from domain.spreadsheets.records import Entity, Preview
 from domain.spreadsheets.types.base import SheetType
-from workers.services.errors import Forbidden, Gone, NotFound, WrongState
+from workers.services.errors import Gone, NotFound, WrongState, no_role
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices, FieldView
 
@@ -283,8 +283,3 @@ class SpreadsheetQueries:
 def settled(row: SpreadsheetRow) -> bool:
     """Whether nothing more will happen to an import by itself."""
     return row.state in FINAL and row.undo_state is not UndoState.RUNNING
-
-
-def no_role() -> Forbidden:
-    """The refusal for a caller without any role."""
-    return Forbidden("your token has none of the roles viewer, importer and operator")

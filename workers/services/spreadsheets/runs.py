@@ -38,12 +38,12 @@ from workers.services.errors import (
     Conflict,
     Refused,
     ServiceError,
-    StillOpen,
     TemporalUnavailable,
     WrongState,
 )
 from workers.services.intake import short
 from workers.services.runs import temporal_errors
+from workers.services.spreadsheets.errors import StillOpen
 from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 from workflows.spreadsheets.undo import SpreadsheetUndo
@@ -181,14 +181,6 @@ class SpreadsheetRuns:
                 cause = _cause(error)
                 reason = cause.message if isinstance(cause, ApplicationError) else "it failed"
                 raise WrongState(f"the import cannot be undone: {reason}") from error
-
-    async def answers(self) -> bool:
-        """Whether Temporal answers."""
-        try:
-            return await self._client.service_client.check_health(timeout=RPC_TIMEOUT)
-        except (RPCError, RuntimeError) as error:
-            logger.warning("Temporal does not answer: %s", error)
-            return False
 
     async def _update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer:
         with temporal_errors():

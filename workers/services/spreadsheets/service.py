@@ -5,7 +5,6 @@ decide goes to its run as an update. Any number of gateways behind a balancer be
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from temporalio.client import Client
 
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
-from adapters.ports import Blobs, PortError
+from adapters.ports import Blobs
 from contracts.base import Contract
 from contracts.spreadsheets import (
     FINAL,
@@ -36,28 +35,22 @@ from contracts.spreadsheets import (
 from domain.spreadsheets.types import SheetTypes
 from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
-from workers.services.inbox import InboxEntry, read_inbox
 from workers.services.spreadsheets.choices import Choices
 from workers.services.spreadsheets.queries import (
     LARGEST_PAGE,
     ReportFile,
     SpreadsheetQueries,
-    no_role,
 )
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 from workers.services.spreadsheets.settings import SpreadsheetSettings
 from workers.services.spreadsheets.upload_form import Upload, problems_of
 from workers.services.spreadsheets.uploads import SpreadsheetUploads
 
-__all__ = ["LARGEST_PAGE", "Identity", "InboxEntry", "ReportFile", "SpreadsheetService"]
+__all__ = ["LARGEST_PAGE", "Identity", "ReportFile", "SpreadsheetService"]
 
-_READY_SECONDS: Final = 3
 _BEGUN_SECONDS: Final = 2
 """How long an answer waits for an undo to begin; without a worker it begins later."""
 _LOOK_SECONDS: Final = 0.05
-_NO_IMPORT: Final = "00000000-0000-0000-0000-000000000000"
-
-logger = logging.getLogger(__name__)
 
 Order = TypeVar("Order", bound=Contract)
 
@@ -81,7 +74,6 @@ class SpreadsheetService(SpreadsheetQueries):
     ) -> None:
         super().__init__(views, blobs, Choices(store, types), scratch)
         self.settings = settings
-        self._client = client
         self._runs = SpreadsheetRuns(client)
         self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
 
@@ -108,28 +100,6 @@ class SpreadsheetService(SpreadsheetQueries):
         if not who.may_write:
             raise _reads_only()
         return await self._uploads.create(who, upload, key)
-
-    async def inbox(self, who: Identity) -> Sequence[InboxEntry]:
-        """Runs that wait for a person, the longest wait first.
-
-        Operators see every pipeline's, others the spreadsheets of their organisations.
-
-        Raises:
-            TemporalUnavailable: Temporal does not answer.
-        """
-        if not who.may_read:
-            raise no_role()
-        return await read_inbox(self._client, who)
-
-    async def ready(self) -> bool:
-        """Whether Temporal and the database answer."""
-        try:
-            async with asyncio.timeout(_READY_SECONDS):
-                await self._views.changed(_NO_IMPORT)
-                return await self._runs.answers()
-        except (PortError, TimeoutError) as error:
-            logger.warning("not ready: %s", error or "the database does not answer in time")
-            return False
 
     async def update_columns(
         self,
@@ -251,14 +221,14 @@ class SpreadsheetService(SpreadsheetQueries):
         order = _order(Reassignment, to=to, notify=notify, by=who.subject)
         return await self._answer(row, "reassign", order)
 
-    async def retry(self, who: Identity, uuid: str) -> MappingsAnswer:
+    async def retry(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
         """Try the step again that an import is parked at.
 
         Raises:
             WrongState: It is not parked.
         """
         row = await self._decided_by(who, uuid)
-        return await self._answer(row, "retry", Answer(by=who.subject))
+        return await self._answer(row, "retry", Answer(by=who.subject, reason=reason))
 
     async def undo(self, who: Identity, uuid: str) -> None:
         """Begin to take the rows of an import back; see `undo_view` for how far it is.

@@ -3,12 +3,12 @@
 from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Protocol
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Field, ValidationError
 
 from adapters.files.tables.formats import refuse_head
 from adapters.ports import UnreadableDocument
 from contracts.spreadsheets import EntityId, Layout, TypeName
+from workers.services.bodies import Body
 from workers.services.errors import Refused, UnsupportedFile
 
 
@@ -48,18 +48,6 @@ def check_beginning(head: bytes, filename: str) -> None:
         refuse_head(head, filename)
     except UnreadableDocument as error:
         raise UnsupportedFile(str(error)) from error
-
-
-class Body(BaseModel):
-    """Input with camelCase names, read strictly: an unknown field is a mistake."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        extra="forbid",
-        frozen=True,
-    )
 
 
 def problems_of(error: ValidationError) -> str:

@@ -6,24 +6,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from contracts.spreadsheets import Answer, SpreadsheetState, Uuid, undo_id, workflow_id
+from contracts.spreadsheets import Answer, SpreadsheetState, undo_id, workflow_id
+from workers import catalogue
+from workers.pipelines.base import Run, recognise
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
-
-_UUID: Final[TypeAdapter[str]] = TypeAdapter(Uuid)
-_PREFIX: Final = workflow_id("")
-_UNDO: Final = undo_id("")
-
-
-def uuid_of(text: str) -> str | None:
-    """The uuid of an import, also from the workflow ids of its runs; None: the text has none."""
-    bare = text.strip().removeprefix(_PREFIX).removeprefix(_UNDO)
-    try:
-        return _UUID.validate_python(bare.lower())
-    except ValidationError:
-        return None
 
 
 class SpreadsheetVerbs:
@@ -35,22 +23,14 @@ class SpreadsheetVerbs:
     filters = frozenset({"type"})
     corrects: frozenset[str] = frozenset()
 
-    def recognises(self, workflow_id: str) -> bool:
-        """Ids of imports and of their undoing."""
-        return workflow_id.startswith((_PREFIX, _UNDO)) and uuid_of(workflow_id) is not None
-
-    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[str] | None:
+    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """A bare uuid."""
-        uuid = uuid_of(text)
-        return None if uuid is None else [workflow_id(uuid)]
+        found = recognise(catalogue.PIPELINES, workflow_id(text.lower()))
+        return None if found is None else [found]
 
-    def name(self, workflow_id: str) -> str:
-        """The uuid of an import."""
-        return workflow_id.removeprefix(_PREFIX)
-
-    def offered(self, workflow_id: str) -> Sequence[str]:
-        """A spreadsheet has no row that could be skipped as a whole: it is cancelled."""
-        return ("retry",) if workflow_id.startswith(_UNDO) else ("retry", "cancel", "report")
+    def name(self, run: Run) -> str:
+        """The uuid of an import, the workflow id of any other run."""
+        return run.key if run.workflow_id == workflow_id(run.key) else run.workflow_id
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Imports of all organisations."""
@@ -83,34 +63,32 @@ class SpreadsheetVerbs:
         ]
 
     async def answer(
-        self, environment: Mapping[str, str], workflow_id: str, request: AnswerRequest
+        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
         """What is open afterwards."""
         from workers.services.runs import open_runs
         from workers.services.spreadsheets.access import open_access
 
-        uuid = self.name(workflow_id)
-        if workflow_id.startswith(_UNDO):
+        uuid: str = run.key
+        if run.workflow_id == undo_id(uuid):
             runs = await open_runs(environment)
             answer = Answer(by=request.by or "operator", reason=request.reason)
-            await runs.update(workflow_id, request.verb, answer, type(None), self.pipeline)
-            return {"workflow_id": workflow_id, "answer": request.verb}
+            await runs.update(run.workflow_id, request.verb, answer, type(None), self.pipeline)
+            return {"workflow_id": run.workflow_id, "answer": request.verb}
         async with open_access(environment, request.by) as access:
             if request.verb == "cancel":
                 taken = await access.service.cancel(access.who, uuid, request.reason)
             else:
-                taken = await access.service.retry(access.who, uuid)
+                taken = await access.service.retry(access.who, uuid, request.reason)
         return {"uuid": uuid, **taken.model_dump(mode="json")}
 
     @asynccontextmanager
-    async def report(
-        self, environment: Mapping[str, str], workflow_id: str
-    ) -> AsyncGenerator[Report]:
+    async def report(self, environment: Mapping[str, str], run: Run) -> AsyncGenerator[Report]:
         """The rows that did not go in, with comments."""
         from workers.services.spreadsheets.access import open_access
 
         async with open_access(environment, None) as access:
-            found = await access.service.report(access.who, self.name(workflow_id))
+            found = await access.service.report(access.who, run.key)
         try:
             yield Report(
                 found.filename,

@@ -12,8 +12,9 @@ from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
 from workers.gateway.pages.renderer import is_fragment, number, plural
 from workers.gateway.pages.site import Alert, Site, Visitor
-from workers.gateway.pages.spreadsheets import labels, panels
-from workers.gateway.pages.spreadsheets.forms import Choice
+from workers.gateway.spreadsheets.pages import labels, panels
+from workers.gateway.spreadsheets.pages.forms import Choice
+from workers.services.spreadsheets.service import SpreadsheetService
 
 _WORKING: Final = "1s"
 _WAITING: Final = "4s"
@@ -75,8 +76,9 @@ class Notice:
 class ImportPage:
     """Shows an import in whatever state it is."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, service: SpreadsheetService) -> None:
         self._site = site
+        self._service = service
 
     async def show(
         self,
@@ -101,7 +103,7 @@ class ImportPage:
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """The page, or to a script the part of it that changes."""
-        row = await self._site.service.get(visitor.who, uuid)
+        row = await self._service.get(visitor.who, uuid)
         panel = panel_of(row, view_request.confirmed)
         context = await self._context(visitor, row, panel, view_request)
         template = "import_part.html" if is_fragment(request) else "import.html"
@@ -131,7 +133,7 @@ class ImportPage:
         """What has changed since a page was made; no change is an empty answer."""
         visitor = await self._site.visitor(request)
         client = ClientState(revision, version, panel, quarter, confirmed)
-        row = await self._site.service.get(visitor.who, uuid)
+        row = await self._service.get(visitor.who, uuid)
         if row.revision == client.revision:
             return Response(status_code=204)
         now = panel_of(row, confirmed)
@@ -175,7 +177,7 @@ class ImportPage:
     async def _notice(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, client: ClientState
     ) -> Notice:
-        records = await self._site.service.decisions(visitor.who, row.uuid, size=1)
+        records = await self._service.decisions(visitor.who, row.uuid, size=1)
         by = records.items[0].by if records.items else "Another person"
         if panel != client.panel:
             return Notice(
@@ -200,7 +202,7 @@ class ImportPage:
     async def _context(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, view_request: ViewRequest
     ) -> dict[str, Any]:
-        titles = {each.name: each.title for each in self._site.service.types()}
+        titles = {each.name: each.title for each in self._service.types()}
         context: dict[str, Any] = {
             "row": row,
             "title": labels.type_title(row.import_type, titles),
@@ -215,12 +217,12 @@ class ImportPage:
         match panel:
             case "columns":
                 context |= await panels.columns(
-                    self._site.service, visitor.who, row, view_request.choices
+                    self._service, visitor.who, row, view_request.choices
                 )
                 version = context["version"]
             case "values":
                 context |= await panels.values(
-                    self._site.service,
+                    self._service,
                     visitor.who,
                     row,
                     view_request.choices,
@@ -230,7 +232,7 @@ class ImportPage:
                 version = context["version"]
             case "done":
                 context |= await panels.done(
-                    self._site.service, visitor.who, row, view_request.outcome, view_request.page
+                    self._service, visitor.who, row, view_request.outcome, view_request.page
                 )
             case _:
                 pass

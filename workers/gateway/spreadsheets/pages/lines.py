@@ -7,7 +7,7 @@ from typing import Final
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
 from workers.gateway.pages.renderer import ago
-from workers.gateway.pages.spreadsheets.forms import (
+from workers.gateway.spreadsheets.pages.forms import (
     CREATE,
     LEFT_OUT,
     OPEN,

@@ -10,6 +10,8 @@ from workers.gateway.http.upload import Upload
 from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.services.errors import Forbidden, Refused, ServiceError
+from workers.services.spreadsheets.service import SpreadsheetService
+from workers.services.spreadsheets.upload_form import check_beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,9 @@ class ContextGroup:
 class UploadPages:
     """The upload form."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, service: SpreadsheetService) -> None:
         self._site = site
+        self._service = service
 
     async def show(self, request: Request) -> Response:
         """An empty form."""
@@ -50,12 +53,12 @@ class UploadPages:
         visitor = await self._site.visitor(request)
         given: Mapping[str, str] = {}
         try:
-            upload = Upload(request, self._site.service.settings.upload_limit)
+            upload = Upload(request, self._service.settings.upload_limit, check_beginning)
             await upload.open()
             given = dict(upload.fields)
             self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
             self._name_context(upload.fields)
-            row = await self._site.service.create(visitor.who, upload)
+            row = await self._service.create(visitor.who, upload)
         except ServiceError as error:
             alert = Alert(error.title, sentence(error))
             if is_fragment(request):
@@ -74,7 +77,7 @@ class UploadPages:
         """
         table, _, rest = fields.pop("contextId", "").partition(":")
         wanted = fields.get("importType")
-        spec = next((it.context for it in self._site.service.types() if it.name == wanted), None)
+        spec = next((it.context for it in self._service.types() if it.name == wanted), None)
         if spec is None or not table:
             return
         if table != spec.table:
@@ -82,11 +85,9 @@ class UploadPages:
         fields["contextId"], _, fields["organisationId"] = rest.partition(":")
 
     async def _groups(self, visitor: Visitor) -> Sequence[ContextGroup]:
-        found = await self._site.service.contexts(visitor.who)
+        found = await self._service.contexts(visitor.who)
         of_several = len(visitor.who.organisations) > 1
-        titles = {
-            it.context.table: it.context.title for it in self._site.service.types() if it.context
-        }
+        titles = {it.context.table: it.context.title for it in self._service.types() if it.context}
         return [
             ContextGroup(
                 table,
@@ -111,10 +112,10 @@ class UploadPages:
         alert: Alert | None = None,
         given: Mapping[str, str] | None = None,
     ) -> Response:
-        limit = self._site.service.settings.upload_limit
+        limit = self._service.settings.upload_limit
         choices = [
             TypeChoice(each.name, each.title, each.context.table if each.context else "")
-            for each in self._site.service.types()
+            for each in self._service.types()
         ]
         return self._site.page(
             request,

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, CellMapping, Layout, MappingStatus, Outcome, UndoState
-from workers.gateway.pages.spreadsheets import labels
-from workers.gateway.pages.spreadsheets.forms import Choice
-from workers.gateway.pages.spreadsheets.lines import Trail, column_lines, value_lines
+from workers.gateway.spreadsheets.pages import labels
+from workers.gateway.spreadsheets.pages.forms import Choice
+from workers.gateway.spreadsheets.pages.lines import Trail, column_lines, value_lines
 from workers.services.identity import Identity
 from workers.services.spreadsheets.service import SpreadsheetService
 

@@ -37,6 +37,11 @@ STATES: Final[Mapping[SpreadsheetState, Badge]] = {
     _S.CANCELLED: Badge("Cancelled", "warn"),
 }
 
+WAITING: Final[Mapping[str, str]] = {
+    state: f"{STATES[state].text} to map" for state in (_S.COLUMN_MAPPING, _S.CELL_MAPPING)
+}
+"""What the inbox says of an import that waits for a mapping."""
+
 COLUMN_STATUS: Final[Mapping[MappingStatus, Badge]] = {
     MappingStatus.AUTO_MATCHED: Badge("Matched", "good"),
     MappingStatus.MANUAL_MATCHED: Badge("Chosen", "info"),
@@ -111,17 +116,6 @@ def steps(state: SpreadsheetState) -> Sequence[Step]:
         Step(title, "past" if place < reached else "now" if place == reached else "next")
         for place, title in enumerate(_TITLES)
     )
-
-
-def waiting_state(state: str, *, ended: bool = False) -> str:
-    """What a run of any pipeline waits for, by its search attribute `State`.
-
-    One that has ended waits for nothing, and left something to look at.
-    """
-    if state in (_S.COLUMN_MAPPING, _S.CELL_MAPPING):
-        return f"{STATES[SpreadsheetState(state)].text} to map"
-    announcement = state.replace("_", " ").capitalize() or "Attention"
-    return f"{announcement}, not all removed" if ended else announcement
 
 
 def type_title(name: str, titles: Mapping[str, str]) -> str:

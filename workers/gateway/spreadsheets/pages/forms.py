@@ -8,9 +8,7 @@ person's own choices can be distinguished from changes by others since.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
-from urllib.parse import parse_qsl
 
-from fastapi import Request
 from pydantic import ValidationError
 
 from contracts.spreadsheets import (
@@ -19,15 +17,12 @@ from contracts.spreadsheets import (
     FieldName,
     MappingStatus,
 )
-from workers.services.errors import Refused, TooLarge
+from workers.gateway.pages.forms import Form
+from workers.services.errors import Refused
 
 OPEN: Final = ""
 LEFT_OUT: Final = "-"
 CREATE: Final = "+"
-_LARGEST: Final = 1_000_000
-"""Bytes of a form; one with 256 columns has about 30,000."""
-_MOST_FIELDS: Final = 2_000
-_FORM: Final = "application/x-www-form-urlencoded"
 
 
 class Column(Protocol):
@@ -72,72 +67,20 @@ class Choice:
         return meaning(self.chosen) != meaning(self.seen)
 
 
-class Form:
-    """A submitted form; the last of several values of a name counts."""
+def choices_of(form: Form, kind: str) -> dict[int, Choice]:
+    """Choices of a form by id of column or value.
 
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        self._fields = fields
-
-    def text(self, name: str, most: int = 300) -> str:
-        """A value without surrounding blanks.
-
-        Raises:
-            Refused: It is longer than any that a page sends.
-        """
-        value = self._fields.get(name, "").strip()
-        if len(value) > most:
-            raise Refused(f"“{name}” is too long: at most {most} characters")
-        return value
-
-    def whole(self, name: str) -> int | None:
-        """A whole number; None when it was left blank.
-
-        Raises:
-            Refused: It is not one.
-        """
-        value = self.text(name, 20)
-        if not value:
-            return None
-        if not value.isascii() or not value.isdecimal():
-            raise Refused(f"“{value}” is not a whole number")
-        return int(value)
-
-    def choices(self, kind: str) -> dict[int, Choice]:
-        """Choices by id of column or value.
-
-        Args:
-            kind: `column` or `value`.
-        """
-        found: dict[int, Choice] = {}
-        for name, seen in self._fields.items():
-            prefix, _, key = name.partition("-")
-            if prefix != f"seen_{kind}" or not key.isascii() or not key.isdecimal():
-                continue
-            found[int(key)] = Choice(self._fields.get(f"{kind}-{key}", seen), seen)
-        return found
-
-
-async def read_form(request: Request) -> Form:
-    """Read a submitted form, of bounded size.
-
-    Raises:
-        Refused: It is not a form.
-        TooLarge: It is larger than any of ours.
+    Args:
+        form: As it was sent.
+        kind: `column` or `value`.
     """
-    if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _FORM:
-        raise Refused("this page takes forms only")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST:
-            raise TooLarge("the form is too large")
-    try:
-        pairs = parse_qsl(
-            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
-        )
-    except ValueError as error:
-        raise Refused("the form cannot be read") from error
-    return Form(dict(pairs))
+    found: dict[int, Choice] = {}
+    for name, seen in form.fields.items():
+        prefix, _, key = name.partition("-")
+        if prefix != f"seen_{kind}" or not key.isascii() or not key.isdecimal():
+            continue
+        found[int(key)] = Choice(form.fields.get(f"{kind}-{key}", seen), seen)
+    return found
 
 
 def shown_column(column: Column) -> str:

@@ -8,27 +8,28 @@ from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from contracts.spreadsheets import Layout
+from workers.gateway.pages.forms import Form, read_form
 from workers.gateway.pages.renderer import plural
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
-from workers.gateway.pages.spreadsheets import labels, panels
-from workers.gateway.pages.spreadsheets.forms import (
+from workers.gateway.spreadsheets.pages import labels, panels
+from workers.gateway.spreadsheets.pages.forms import (
     Choice,
-    Form,
     cell_decisions,
+    choices_of,
     column_decisions,
-    read_form,
     taken_away,
 )
-from workers.gateway.pages.spreadsheets.import_page import ImportPage, ViewRequest, panel_of
-from workers.gateway.pages.spreadsheets.lines import Trail, unsaved
+from workers.gateway.spreadsheets.pages.import_page import ImportPage, ViewRequest, panel_of
+from workers.gateway.spreadsheets.pages.lines import Trail, unsaved
 from workers.services.errors import (
     Conflict,
     Forbidden,
     Refused,
     ServiceError,
-    StillOpen,
     WrongState,
 )
+from workers.services.spreadsheets.errors import StillOpen
+from workers.services.spreadsheets.service import SpreadsheetService
 
 _CANDIDATES: Final = 12
 
@@ -60,8 +61,9 @@ class Sent:
 class DecisionPages:
     """The forms of both mapping panels."""
 
-    def __init__(self, site: Site, page: ImportPage) -> None:
+    def __init__(self, site: Site, service: SpreadsheetService, page: ImportPage) -> None:
         self._site = site
+        self._service = service
         self._page = page
 
     async def columns(self, request: Request, uuid: str) -> Response:
@@ -87,7 +89,7 @@ class DecisionPages:
         """What a value may mean, as choices beside it."""
         visitor = await self._site.visitor(request)
         query = q.strip()
-        found = await self._site.service.candidates(visitor.who, uuid, field, query)
+        found = await self._service.candidates(visitor.who, uuid, field, query)
         return self._site.page(
             request,
             visitor,
@@ -108,7 +110,7 @@ class DecisionPages:
         """Do what a form says; whatever is refused stays on the page to be sent again."""
         visitor = await self._site.visitor(request)
         form = await read_form(request)
-        sent = Sent(uuid, visitor, form, form.choices(panel.removesuffix("s")), panel)
+        sent = Sent(uuid, visitor, form, choices_of(form, panel.removesuffix("s")), panel)
         try:
             self._site.check_csrf(visitor, form.text("csrf"))
             view_request = await save(sent)
@@ -120,7 +122,7 @@ class DecisionPages:
         return await self._page.done(request, visitor, uuid, view_request)
 
     async def _save_columns(self, sent: Sent) -> ViewRequest:
-        service, who, uuid, version = self._site.service, sent.visitor.who, sent.uuid, sent.version
+        service, who, uuid, version = self._service, sent.visitor.who, sent.uuid, sent.version
         choices = {**sent.choices, **_picked(sent)}
         columns = (await service.columns(who, uuid)).columns
         decisions = column_decisions(columns, choices)
@@ -139,7 +141,7 @@ class DecisionPages:
                 return ViewRequest(announcement=_saved(len(decisions)))
 
     async def _save_values(self, sent: Sent) -> ViewRequest:
-        service, who, uuid, version = self._site.service, sent.visitor.who, sent.uuid, sent.version
+        service, who, uuid, version = self._service, sent.visitor.who, sent.uuid, sent.version
         cells = await panels.chosen_cells(service, who, uuid, sent.choices)
         decisions = cell_decisions(cells, sent.choices)
         if decisions:
@@ -151,14 +153,14 @@ class DecisionPages:
         return ViewRequest(show=show, page=page, announcement=_saved(len(decisions)))
 
     async def _change_layout(self, sent: Sent) -> ViewRequest:
-        row = await self._site.service.get(sent.visitor.who, sent.uuid)
+        row = await self._service.get(sent.visitor.who, sent.uuid)
         layout = _layout(sent.form, row.layout or Layout())
-        await self._site.service.change_layout(sent.visitor.who, sent.uuid, layout, sent.version)
+        await self._service.change_layout(sent.visitor.who, sent.uuid, layout, sent.version)
         return ViewRequest(focus="panel")
 
     async def _refused(self, sent: Sent, error: ServiceError) -> ViewRequest:
         """What to show when a form was not taken: why, and what the person had chosen."""
-        row = await self._site.service.get(sent.visitor.who, sent.uuid)
+        row = await self._service.get(sent.visitor.who, sent.uuid)
         show, page = _shown(sent.form)
         if panel_of(row) != sent.panel:
             items = unsaved(sent.form, sent.panel, sent.choices)
@@ -188,7 +190,7 @@ class DecisionPages:
         return Alert(error.title, sentence(error))
 
     async def _latest(self, sent: Sent) -> str:
-        found = await self._site.service.decisions(sent.visitor.who, sent.uuid, size=1)
+        found = await self._service.decisions(sent.visitor.who, sent.uuid, size=1)
         return Trail(found.items).latest()
 
 

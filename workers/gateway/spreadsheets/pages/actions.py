@@ -5,11 +5,12 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 
+from workers.gateway.pages.forms import Form
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
-from workers.gateway.pages.spreadsheets.forms import Form
-from workers.gateway.pages.spreadsheets.import_page import ImportPage, ViewRequest
 from workers.gateway.spreadsheets.downloads import ReportDownload
+from workers.gateway.spreadsheets.pages.import_page import ImportPage, ViewRequest
 from workers.services.errors import Refused, WrongState
+from workers.services.spreadsheets.service import SpreadsheetService
 
 _TRAIL_PAGE: Final = 50
 
@@ -17,8 +18,9 @@ _TRAIL_PAGE: Final = 50
 class HandlingPages:
     """The buttons around an import."""
 
-    def __init__(self, site: Site, page: ImportPage) -> None:
+    def __init__(self, site: Site, service: SpreadsheetService, page: ImportPage) -> None:
         self._site = site
+        self._service = service
         self._page = page
 
     async def cancel(self, request: Request, uuid: str) -> Response:
@@ -26,13 +28,13 @@ class HandlingPages:
         visitor, form = await self._form(request)
         reason = form.text("reason", 500) or None
         return await self._do(
-            request, visitor, uuid, self._site.service.cancel(visitor.who, uuid, reason)
+            request, visitor, uuid, self._service.cancel(visitor.who, uuid, reason)
         )
 
     async def retry(self, request: Request, uuid: str) -> Response:
         """Try a step again."""
         visitor, _ = await self._form(request)
-        return await self._do(request, visitor, uuid, self._site.service.retry(visitor.who, uuid))
+        return await self._do(request, visitor, uuid, self._service.retry(visitor.who, uuid))
 
     async def reassign(self, request: Request, uuid: str) -> Response:
         """Reassign the import to another person."""
@@ -41,7 +43,7 @@ class HandlingPages:
         if not to:
             raise Refused("enter the person to reassign the import to")
         notify = form.text("notify", 320) or None
-        order = self._site.service.reassign(visitor.who, uuid, to, notify)
+        order = self._service.reassign(visitor.who, uuid, to, notify)
         return await self._do(
             request, visitor, uuid, order, ViewRequest(announcement=f"Reassigned to {to}.")
         )
@@ -49,7 +51,7 @@ class HandlingPages:
     async def undo(self, request: Request, uuid: str) -> Response:
         """Undo an import."""
         visitor, _ = await self._form(request)
-        order = self._site.service.undo(visitor.who, uuid)
+        order = self._service.undo(visitor.who, uuid)
         return await self._do(
             request, visitor, uuid, order, ViewRequest(focus="panel", undoing=True)
         )
@@ -57,7 +59,7 @@ class HandlingPages:
     async def report(self, request: Request, uuid: str) -> Response:
         """The error report, as a file."""
         visitor = await self._site.visitor(request)
-        return ReportDownload(await self._site.service.report(visitor.who, uuid))
+        return ReportDownload(await self._service.report(visitor.who, uuid))
 
     async def decisions(
         self,
@@ -67,7 +69,7 @@ class HandlingPages:
     ) -> Response:
         """Who decided what."""
         visitor = await self._site.visitor(request)
-        service = self._site.service
+        service = self._service
         row = await service.get(visitor.who, uuid)
         titles: dict[str, str] = {}
         if row.purged_at is None:

@@ -1,0 +1,174 @@
+"""`docflow list --state`, over runs of every pipeline on real workers, servers and tables."""
+
+import base64
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
+
+from adapters.database import upgrade
+from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.files.texts.pool import FileTexts
+from adapters.memory.cloud import MemoryCloud
+from adapters.temporal.open_runs import TemporalOpenRuns
+from contracts.imports import IMPORT_MESSAGE, TASK_QUEUE, ImportOrder
+from stack.sample_club import sample_club
+from stack.temporal import TUNING, temporal_binary
+from tests.support.batches.scripted import PLAN
+from tests.support.cli import run_docflow_in_thread
+from tests.support.waiting import eventually
+from workers.cli.context import CliContext
+from workers.pipelines.batches import BATCHES
+from workers.pipelines.imports import IMPORTS
+from workers.pipelines.spreadsheets import SPREADSHEETS
+from workers.plugin import docflow_plugin
+from workers.process import build_worker
+from workers.resources.batches import BatchResources
+from workers.resources.common import open_resources
+from workers.resources.imports import import_resources
+from workers.resources.spreadsheets import spreadsheet_resources
+from workers.settings.imports import RunSettings
+from workflows import attributes
+from workflows.imports.document_import import DocumentImport
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REGISTRATIONS = Path(__file__).parents[2] / "samples" / "registrations.xlsx"
+QUICK = {
+    "DOCFLOW_BATCH_SETTLE_SECONDS": "0",
+    "DOCFLOW_BATCH_POLL_SECONDS": "1",
+    "DOCFLOW_BATCH_HOLD_SECONDS": "0",
+}
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody at a terminal, and the ids of runs that are parked."""
+
+    environment: dict[str, str]
+    client: Client
+    spreadsheet: str
+
+    async def json(self, *arguments: str) -> Any:
+        """What a command prints for programs."""
+        context = CliContext(self.environment)
+        done = await run_docflow_in_thread(*arguments, "--json", context=context)
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    async def listed(self, *options: str) -> set[str]:
+        """The runs of a list."""
+        return {row["workflow_id"] for row in await self.json("list", *options)}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Person]:
+    folder = tmp_path_factory.mktemp("parked")
+    settings = {
+        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+        "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        "USER": "ada",
+        **QUICK,
+    }
+    await upgrade(settings["DATABASE_URL"])
+    temporal = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=[w for value in TUNING for w in ("--dynamic-config-value", value)],
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
+    )
+    cloud = MemoryCloud()
+    with pytest.MonkeyPatch.context() as patch:
+        async with temporal, open_resources(settings) as resources, FileTexts() as texts:
+            client, database = temporal.client, resources.database
+            patch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
+            batches = BatchResources(
+                plan=PLAN,
+                queues=cloud.queues,
+                topic=cloud.topic,
+                functions=cloud.functions,
+                grants=cloud.grants,
+                store=SqlBatchStore(database),
+                loads=SqlLoadStore(database),
+                texts=texts,
+                runs=TemporalOpenRuns(client),
+            )
+            club = await sample_club(database)
+            person = Person(settings, client, "")
+            made = await person.json(
+                *("spreadsheets", "submit", str(REGISTRATIONS), "--type", "EVENT_PARTICIPANT"),
+                *("--organisation", str(club.organisation_id), "--context", str(club.event_id)),
+            )
+            for file in filter(Path.is_file, (folder / "blobs").rglob("*")):
+                file.unlink()
+            await _start_import(client, "T1")
+            imports = import_resources(database, RunSettings.read(settings))
+            async with (
+                build_worker(client, IMPORTS, resources, imports),
+                build_worker(client, SPREADSHEETS, resources, spreadsheet_resources(database)),
+                build_worker(client, BATCHES, resources, batches),
+            ):
+                await person.json("batches", "start", "7", "1", "--end", "0")
+                await person.json("batches", "finish", "7", "1")
+                yield Person(settings, client, f"spreadsheet/{made['uuid']}")
+
+
+async def _start_import(client: Client, task_id: str) -> None:
+    """Start the import of a file that is missing."""
+    message = IMPORT_MESSAGE.validate_python(
+        {
+            "document_type": "equipment",
+            "project_id": "P1",
+            "task_id": task_id,
+            "blob_name": "uploads/missing.csv",
+        }
+    )
+    await client.start_workflow(
+        DocumentImport.run,
+        ImportOrder(message=message),
+        id=message.workflow_id,
+        task_queue=TASK_QUEUE,
+        search_attributes=attributes.at_start("imports", "equipment", "P1"),
+    )
+
+
+async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -> None:
+    waiting = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
+
+    async def all_listed() -> bool:
+        return await terminal.listed("--state", "parked") == waiting
+
+    await eventually(all_listed, seconds=60, pause=0.2)
+    assert await terminal.listed("--state", "PARKED", "--pipeline", "batches") == {"batch/7/1"}
+    assert await terminal.listed("--state", "parked", "--type", "EVENT_PARTICIPANT") == {
+        terminal.spreadsheet
+    }
+    assert await terminal.listed("--state", "parked", "--type", "it's \\'") == set()
+    assert await terminal.listed("--state", "Processing", "--limit", "1") >= {"batch/7/1"}
+    # Its queue of imports is missing.
+    status = await terminal.json("status")
+    for pipeline in ("imports", "spreadsheets", "batches"):
+        assert status["pipelines"][pipeline]["counts"]["parked"] == 1
+
+
+async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> None:
+    async def parked() -> bool:
+        return terminal.spreadsheet in await terminal.listed("--state", "parked")
+
+    uuid = terminal.spreadsheet.removeprefix("spreadsheet/")
+    for arguments in (("retry",), ("spreadsheets", "retry")):
+        await eventually(parked, seconds=60, pause=0.2)
+        await terminal.json(*arguments, uuid, "--reason", f"by docflow {arguments[0]}")
+    handle = terminal.client.get_workflow_handle(terminal.spreadsheet)
+    history = (await handle.fetch_history()).to_json()
+    payloads = [base64.b64decode(each) for each in re.findall(r'"data": "([^"]+)"', history)]
+    for reason in (b"by docflow retry", b"by docflow spreadsheets"):
+        assert any(reason in each for each in payloads)

@@ -1,0 +1,58 @@
+"""The inbox of all pipelines over HTTP."""
+
+from datetime import datetime
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from workers.gateway.http.identity import Who
+from workers.gateway.http.problems import problem_responses
+from workers.services.bodies import Body
+from workers.services.inbox import Inbox, InboxEntry
+
+router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
+
+
+class InboxView(Body):
+    """A run that waits for a person."""
+
+    workflow_id: str
+    pipeline: str
+    document_type: str
+    state: str
+    waiting_since: datetime
+    waiting_for: str | None
+    organisation_id: int | None
+    project_id: str | None
+    filename: str | None
+    identifier: str | None
+    """Of a spreadsheet import."""
+
+
+def _inbox_of(request: Request) -> Inbox:
+    return cast("Inbox", request.app.state.inbox)
+
+
+@router.get("/inbox", tags=["inbox"])
+async def read_inbox(
+    inbox: Annotated[Inbox, Depends(_inbox_of)], who: Who, response: Response
+) -> list[InboxView]:
+    """Runs that wait for a person, the longest wait first; at most 1,000."""
+    entries = await inbox.read(who)
+    response.headers["x-total-count"] = str(len(entries))
+    return [_view(entry) for entry in entries]
+
+
+def _view(entry: InboxEntry) -> InboxView:
+    return InboxView(
+        workflow_id=entry.workflow_id,
+        pipeline=entry.pipeline,
+        document_type=entry.document_type,
+        state=entry.state,
+        waiting_since=entry.waiting_since,
+        waiting_for=entry.waiting_for,
+        organisation_id=entry.organisation_id,
+        project_id=entry.project_id,
+        filename=entry.filename,
+        identifier=entry.identifier,
+    )

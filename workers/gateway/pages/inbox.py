@@ -1,0 +1,90 @@
+"""The page of the inbox."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+from fastapi import Request, Response
+
+from workers.gateway.pages.renderer import is_fragment
+from workers.gateway.pages.site import Site
+from workers.gateway.parts import PipelinePages
+from workers.services.inbox import Inbox, InboxEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A line of the inbox."""
+
+    key: str
+    title: str
+    kind: str
+    state: str
+    waiting_since: datetime
+    whom: str
+    address: str | None
+    apart: bool
+    """The address is another site's."""
+
+
+class InboxPage:
+    """What of all pipelines waits for a person.
+
+    Args:
+        site: The context of the pages.
+        inbox: What it shows.
+        namespace: Of Temporal, for addresses in its user interface.
+        pages: Pages of each pipeline that has some, by name.
+    """
+
+    def __init__(
+        self, site: Site, inbox: Inbox, namespace: str, pages: Mapping[str, PipelinePages]
+    ) -> None:
+        self._site = site
+        self._inbox = inbox
+        self._namespace = namespace
+        self._pages = pages
+
+    async def show(self, request: Request) -> Response:
+        """Runs of every pipeline that wait for a person; a script gets the table alone."""
+        visitor = await self._site.visitor(request)
+        entries = [self._waiting(entry) for entry in await self._inbox.read(visitor.who)]
+        template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
+        return self._site.page(request, visitor, template, entries=entries)
+
+    def _waiting(self, entry: InboxEntry) -> Waiting:
+        pages = self._pages.get(entry.pipeline)
+        title = pages.type_titles().get(entry.document_type) if pages else None
+        return Waiting(
+            key=f"run-{entry.run_id}",
+            title=entry.title,
+            kind=f"{entry.kind} · {title or _plain(entry.document_type)}",
+            state=_state(entry, pages),
+            waiting_since=entry.waiting_since,
+            whom=entry.waiting_for or "any operator",
+            address=entry.page or self._temporal(entry),
+            apart=entry.page is None,
+        )
+
+    def _temporal(self, entry: InboxEntry) -> str | None:
+        """Page of a run in Temporal's own user interface."""
+        base = self._site.settings.temporal_ui
+        if base is None:
+            return None
+        namespace = quote(self._namespace, safe="")
+        run = f"{quote(entry.workflow_id, safe='')}/{quote(entry.run_id, safe='')}"
+        return f"{base}/namespaces/{namespace}/workflows/{run}"
+
+
+def _state(entry: InboxEntry, pages: PipelinePages | None) -> str:
+    """What a run waits for; one that has ended waits for nothing, and left something."""
+    if pages is not None and (title := pages.state_titles.get(entry.state)):
+        return title
+    announcement = _plain(entry.state) or "Attention"
+    return f"{announcement}, not all removed" if entry.ended else announcement
+
+
+def _plain(name: str) -> str:
+    """A name in plain words."""
+    return name.replace("_", " ").capitalize()

@@ -1,0 +1,1 @@
+"""Pages of spreadsheet imports: upload, columns, values, progress and results."""

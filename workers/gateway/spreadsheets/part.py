@@ -1,0 +1,102 @@
+"""What the gateway serves of spreadsheets."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from adapters.database.spreadsheets import SqlSpreadsheetViews
+from workers.gateway.pages.site import Site
+from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
+from workers.gateway.spreadsheets import api, api_mappings, api_results
+from workers.gateway.spreadsheets.pages import labels
+from workers.gateway.spreadsheets.pages.actions import HandlingPages
+from workers.gateway.spreadsheets.pages.decisions import DecisionPages
+from workers.gateway.spreadsheets.pages.import_list import ImportListPage
+from workers.gateway.spreadsheets.pages.import_page import ImportPage
+from workers.gateway.spreadsheets.pages.upload import UploadPages
+from workers.gateway.spreadsheets.problems import still_open
+from workers.pipelines.base import Context
+from workers.resources.spreadsheets import spreadsheet_resources
+from workers.services.spreadsheets.errors import StillOpen
+from workers.services.spreadsheets.service import SpreadsheetService
+from workers.settings.gateway import GatewaySettings
+
+TEMPLATES: Final = Path(__file__).parent / "pages" / "templates"
+_DESCRIPTION: Final = (
+    "Import spreadsheets: upload one, decide what its columns and values mean where docflow does "
+    "not know, and follow its rows. Every error is a problem (RFC 9457). Mapping statuses read "
+    "AUTO_MATCHED, MANUAL_MATCHED, UNRESOLVED and IGNORED."
+)
+_MENU: Final = (MenuEntry("/imports", "Imports"), MenuEntry("/imports/new", "New import", True))
+
+
+def open_part(context: Context, settings: GatewaySettings) -> GatewayPart:
+    """The part over the resources of a gateway.
+
+    Args:
+        context: What the process has opened.
+        settings: Of the gateway.
+    """
+    resources = context.resources
+    sheets = spreadsheet_resources(resources.database)
+    return part_of(
+        SpreadsheetService(
+            context.client,
+            SqlSpreadsheetViews(resources.database),
+            sheets.store,
+            resources.blobs,
+            sheets.types,
+            settings,
+            resources.scratch,
+        )
+    )
+
+
+def part_of(service: SpreadsheetService) -> GatewayPart:
+    """The part over a service."""
+
+    def routes(site: Site) -> Sequence[PageRoute]:
+        return _routes(site, service)
+
+    def type_titles() -> Mapping[str, str]:
+        return {each.name: each.title for each in service.types()}
+
+    return GatewayPart(
+        service=service,
+        description=_DESCRIPTION,
+        routers=(api.router, api_mappings.router, api_results.router),
+        uploads=("/api/imports", "/imports"),
+        problems={StillOpen: still_open},
+        pages=PipelinePages(
+            routes=routes,
+            templates=TEMPLATES,
+            names={"words": labels},
+            menu=_MENU,
+            type_titles=type_titles,
+            state_titles=labels.WAITING,
+        ),
+    )
+
+
+def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
+    imports, upload = ImportListPage(site, service), UploadPages(site, service)
+    page = ImportPage(site, service)
+    decide, handle = DecisionPages(site, service, page), HandlingPages(site, service, page)
+    one = "/imports/{uuid}"
+    return (
+        ("GET", "/imports", imports.show),
+        ("GET", "/imports/new", upload.show),
+        ("POST", "/imports", upload.submit),
+        ("GET", one, page.show),
+        ("GET", f"{one}/live", page.live),
+        ("POST", f"{one}/columns", decide.columns),
+        ("POST", f"{one}/layout", decide.layout),
+        ("POST", f"{one}/values", decide.values),
+        ("GET", f"{one}/candidates", decide.candidates),
+        ("POST", f"{one}/retry", handle.retry),
+        ("POST", f"{one}/reassign", handle.reassign),
+        ("POST", f"{one}/cancel", handle.cancel),
+        ("POST", f"{one}/undo", handle.undo),
+        ("GET", f"{one}/report", handle.report),
+        ("GET", f"{one}/decisions", handle.decisions),
+    )

@@ -1,0 +1,51 @@
+"""Settings of the `imports` pipeline."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from workers.settings.base import Setting, Settings, Whole
+
+
+class QueueSettings(Settings):
+    """The Service Bus queue that import messages come from."""
+
+    title: ClassVar[str] = "Queue of imports"
+    used_by: ClassVar[str] = "bridges of imports, `docflow submit`, `docflow rejected`"
+
+    connection_string: Annotated[str, Setting(secret=True)] = Field(
+        validation_alias="AZURE_SERVICE_BUS_CONNECTION_STRING",
+        description="the namespace of the queue",
+    )
+    queue_name: str = Field(
+        "import-queue", validation_alias="AZURE_SERVICE_BUS_QUEUE_NAME", description="the queue"
+    )
+    max_messages: Annotated[int, Whole(1, 1000)] = Field(
+        10,
+        validation_alias="MAX_MESSAGES_PER_RUN",
+        description="messages received and started together",
+    )
+    max_wait_seconds: Annotated[int, Whole(1, 3600)] = Field(
+        30,
+        validation_alias="MAX_WAIT_TIME_SECONDS",
+        description="seconds that an empty queue is waited on before `--drain` ends",
+    )
+
+
+class RunSettings(Settings):
+    """How import runs behave."""
+
+    title: ClassVar[str] = "Import runs"
+    used_by: ClassVar[str] = "workers and bridges of imports"
+
+    small_document_bytes: Annotated[int, Whole(0, 100_000_000)] = Field(
+        1_000_000,
+        validation_alias="DOCFLOW_SMALL_DOCUMENT_BYTES",
+        description="documents up to this size run inside the workflow's own worker",
+    )
+    park_for_days: Annotated[int, Whole(1, 3650)] = Field(
+        14,
+        validation_alias="DOCFLOW_PARK_FOR_DAYS",
+        description="days that a parked run waits for an answer, as set where its message was "
+        "received",
+    )
