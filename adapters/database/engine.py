@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import URL, Connection, event, make_url
@@ -17,6 +18,10 @@ _POOL_SIZE = 10
 _STATEMENTS_CACHED = 500
 """Prepared statements per connection: one per table, set of columns and strategy in use."""
 _POSTGRES = ("postgres", "postgresql", "postgresql+asyncpg")
+_POSTGRES_OPTIONS = frozenset(
+    {"gsslib", "host", "krbsrvname", "passfile", "port", "ssl", "sslmode", "target_session_attrs"}
+)
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _SQLITE = ("sqlite", "sqlite+aiosqlite")
 _WRITES = "docflow_writes"
 
@@ -41,6 +46,17 @@ class Database:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite database; None for a server."""
+        return Path(self.engine.url.database or "") if self.dialect == "sqlite" else None
+
+    @property
+    def place(self) -> str:
+        """Where the database is, without its password."""
+        url = self.engine.url
+        return f"the file {url.database}" if self.file else f"{url.database} at {url.host}"
 
     async def close(self) -> None:
         """Close every connection."""
@@ -103,18 +119,46 @@ def _parsed(url: str) -> URL:
         parsed = make_url(url)
     except ArgumentError as error:
         raise ValueError("it cannot be read; use sqlite:/// or postgresql://") from error
+    except ValueError:
+        # What it says may hold a part of the password.
+        raise ValueError("the port is not a number") from None
+    if parsed.port is not None and not 0 < parsed.port < 1 << 16:
+        raise ValueError("the port is not a number up to 65535")
     if parsed.drivername in _SQLITE:
-        if parsed.database in (None, "", ":memory:"):
-            raise ValueError("SQLite needs a file: sqlite:///path/to/docflow.db")
-        return parsed.set(drivername="sqlite+aiosqlite")
+        return _sqlite_url(parsed)
     if parsed.drivername in _POSTGRES:
-        mode = parsed.query.get("sslmode")
-        if mode is not None:
-            parsed = parsed.difference_update_query(["sslmode"]).update_query_dict({"ssl": mode})
-        return parsed.set(drivername="postgresql+asyncpg")
+        return _postgres_url(parsed)
     raise ValueError(
         f"database {parsed.drivername!r} is not supported; use sqlite:/// or postgresql://"
     )
+
+
+def _sqlite_url(url: URL) -> URL:
+    if url.database in (None, "", ":memory:"):
+        raise ValueError("SQLite needs a file: sqlite:///path/to/docflow.db")
+    if "\0" in (url.database or ""):
+        raise ValueError("the name of the file holds a null character")
+    _refuse_options(url, frozenset())
+    return url.set(drivername="sqlite+aiosqlite")
+
+
+def _postgres_url(url: URL) -> URL:
+    _refuse_options(url, _POSTGRES_OPTIONS)
+    if {"ssl", "sslmode"} <= url.query.keys():
+        raise ValueError("sslmode and ssl are the same option; keep one")
+    mode = url.query.get("sslmode", url.query.get("ssl"))
+    if mode is not None:
+        if mode not in _SSL_MODES:
+            raise ValueError(f"sslmode must be one of {', '.join(_SSL_MODES)}, not {mode!r}")
+        url = url.difference_update_query(["sslmode"]).update_query_dict({"ssl": mode})
+    return url.set(drivername="postgresql+asyncpg")
+
+
+def _refuse_options(url: URL, known: frozenset[str]) -> None:
+    """Drivers fail on options that they do not know, or ignore them."""
+    if unknown := sorted(url.query.keys() - known):
+        allowed = f"known are {', '.join(sorted(known))}" if known else "SQLite takes none"
+        raise ValueError(f"option {unknown[0]!r} is unknown; {allowed}")
 
 
 def _postgres_engine(url: URL) -> AsyncEngine:

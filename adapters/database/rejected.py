@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -11,6 +11,8 @@ from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.imports import rejected_messages
 from adapters.ports import REJECTED_BODY_BYTES, RejectedMessage
+
+_LARGEST_ID: Final = 2**63 - 1
 
 
 class SqlRejectedMessages:
@@ -46,7 +48,9 @@ class SqlRejectedMessages:
             return [_message(row) for row in await connection.execute(query)]
 
     async def get(self, id: int) -> RejectedMessage | None:
-        """One message."""
+        """One message; there is none with a number beyond the range of the column."""
+        if not 0 < id <= _LARGEST_ID:
+            return None
         query = select(rejected_messages).where(rejected_messages.c.id == id)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()

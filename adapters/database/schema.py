@@ -1,5 +1,7 @@
 """Bringing a database to the schema of this release, and refusing one that is not there."""
 
+import os
+import sqlite3
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +12,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, func, select
 
 from adapters.database.engine import Database, open_database
+from adapters.database.errors import refused_at
+from adapters.ports import Denied
 
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK: Final = 0x646F63666C6F77
@@ -20,22 +24,35 @@ class SchemaBehind(Exception):
     """The database does not have the schema of this release."""
 
 
-async def upgrade(url: str) -> None:
+async def upgrade(url: str) -> str | None:
     """Apply every migration the database lacks, all of them or none.
 
+    Returns:
+        The revision before; None when the database was empty. A file that is missing is made.
+
     Raises:
+        Denied: There is no such folder or database, or it refuses us.
         Unavailable: The database is unavailable or busy.
     """
-    async with open_database(url) as database, database.transaction() as connection:
-        if database.dialect == "postgresql":
-            await connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
-        await connection.run_sync(_upgrade)
+    async with open_database(url) as database:
+        if database.file is not None:
+            _refuse_missing_folder(database.file)
+            _refuse_wrong_file(database.file)
+        with refused_at(database.place):
+            async with database.transaction() as connection:
+                if database.dialect == "postgresql":
+                    await connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+                before = await connection.run_sync(_revision_of)
+                await connection.run_sync(_upgrade)
+                return before
 
 
 async def current(url: str) -> str | None:
     """Revision of the database; None when it is empty.
 
     Raises:
+        Denied: There is no such database, or it refuses us.
+        SchemaBehind: There is no database file; none is made.
         Unavailable: The database is unavailable or busy.
     """
     async with open_database(url) as database:
@@ -46,6 +63,7 @@ async def require_current(database: Database) -> None:
     """Check that the database has the schema of this release.
 
     Raises:
+        Denied: There is no such database, or it refuses us.
         SchemaBehind: It has not; the message says what to do.
         Unavailable: The database is unavailable or busy.
     """
@@ -66,10 +84,41 @@ async def require_current(database: Database) -> None:
 
 
 async def _revision(database: Database) -> str | None:
-    async with database.reading() as connection:
-        return await connection.run_sync(
-            lambda sync: MigrationContext.configure(sync).get_current_revision()
+    if database.file is not None:
+        _refuse_missing_file(database.file)
+        _refuse_wrong_file(database.file)
+    with refused_at(database.place):
+        async with database.reading() as connection:
+            return await connection.run_sync(_revision_of)
+
+
+def _refuse_missing_file(file: Path) -> None:
+    """SQLite would make it."""
+    _refuse_missing_folder(file)
+    if not os.path.exists(file):
+        raise SchemaBehind(
+            f"DATABASE_URL: there is no file {file}; correct it, or run "
+            "`docflow db upgrade` to make a database there"
         )
+
+
+def _refuse_missing_folder(file: Path) -> None:
+    if not os.path.isdir(file.parent):
+        raise Denied(f"DATABASE_URL: there is no folder {file.parent} for {file.name}")
+
+
+def _refuse_wrong_file(file: Path) -> None:
+    """Open the file before the driver does, whose thread would report the failure as well."""
+    if os.path.isdir(file):
+        raise Denied(f"DATABASE_URL: {file} is a folder; name a file in it")
+    try:
+        sqlite3.connect(file).close()
+    except sqlite3.Error as error:
+        raise Denied(f"DATABASE_URL: the file {file} cannot be used: {error}") from error
+
+
+def _revision_of(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 def _upgrade(connection: Connection) -> None:

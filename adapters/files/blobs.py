@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -105,11 +105,8 @@ class FolderBlobs:
             return _reference(name, file)
 
     def _download(self, name: str, target: Path, report: Callable[[int], None]) -> BlobRef:
-        try:
-            with self._open(name) as file, target.open("wb") as sink:
-                return _reference(name, file, _pour(file, sink, report))
-        except OSError as error:
-            raise Unavailable(f"blob {name!r} cannot be fetched: {error.strerror}") from error
+        with self._open(name) as file, target.open("wb") as sink:
+            return _reference(name, file, _pour(_blob_blocks(file, name), sink, report))
 
     def _upload(self, source: Path, name: str, overwrite: bool) -> BlobRef:
         with source.open("rb") as file:
@@ -126,7 +123,7 @@ class FolderBlobs:
             self._folder.mkdir(parents=True, exist_ok=True)
             try:
                 with part.open("xb") as sink:
-                    digest = _pour(file, sink, lambda written: None)
+                    digest = _pour(_file_blocks(file), sink, lambda written: None)
                     return self._publish(sink, path, name, digest, overwrite=overwrite)
             finally:
                 part.unlink(missing_ok=True)
@@ -175,11 +172,24 @@ class FolderBlobs:
         return True
 
 
-def _pour(source: BinaryIO, sink: BinaryIO, report: Callable[[int], None]) -> str:
+def _file_blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(_BLOCK):
+        yield block
+
+
+def _blob_blocks(blob: BinaryIO, name: str) -> Iterator[bytes]:
+    """The bytes of a blob; where it cannot be read is no fault of the file that they go to."""
+    try:
+        yield from _file_blocks(blob)
+    except OSError as error:
+        raise Unavailable(f"blob {name!r} cannot be fetched: {error.strerror}") from error
+
+
+def _pour(source: Iterable[bytes], sink: BinaryIO, report: Callable[[int], None]) -> str:
     """Copy all bytes; their sha256."""
     digest = hashlib.sha256()
     written = reported = 0
-    while block := source.read(_BLOCK):
+    for block in source:
         sink.write(block)
         digest.update(block)
         written += len(block)

@@ -30,6 +30,7 @@ class Blobs(Protocol):
 
         Raises:
             BlobNotFound: There is no such blob.
+            OSError: `target` cannot be written.
         """
         ...
 

@@ -72,6 +72,14 @@ def make_file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
+async def test_a_target_that_cannot_be_written_is_no_fault_of_the_store(
+    blobs: Blobs, tmp_path: Path
+) -> None:
+    await blobs.upload(make_file(tmp_path, SMALL), "a.csv")
+    with pytest.raises(FileNotFoundError):
+        await blobs.download("a.csv", tmp_path / "none" / "target")
+
+
 @pytest.mark.parametrize("content", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
 @pytest.mark.parametrize("overwrite", [True, False])
 async def test_an_upload_is_downloaded_unchanged(

@@ -1,6 +1,7 @@
 """Migrations bring a database to exactly what the models say, once, however many try."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -9,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
 from adapters.database.models import metadata
-from adapters.ports import Unavailable
+from adapters.ports import Denied, Unavailable
 
 
 def differences(connection: Connection) -> list[object]:
@@ -38,12 +39,19 @@ async def test_a_worker_is_refused_until_the_upgrade(empty_url: str) -> None:
     async with open_database(empty_url) as database:
         with pytest.raises(SchemaBehind, match="docflow db upgrade"):
             await require_current(database)
+        assert await upgrade(empty_url) is None
+        revision = await current(empty_url)
+        assert revision is not None
+        await require_current(database)
+        assert await upgrade(empty_url) == revision
+        await require_current(database)
+
+
+async def test_a_database_without_tables_is_empty(empty_url: str) -> None:
+    async with open_database(empty_url) as database, database.reading():
         assert await current(empty_url) is None
-        await upgrade(empty_url)
-        assert await current(empty_url) is not None
-        await require_current(database)
-        await upgrade(empty_url)
-        await require_current(database)
+        with pytest.raises(SchemaBehind, match="the database is empty"):
+            await require_current(database)
 
 
 @pytest.mark.parametrize(
@@ -77,3 +85,62 @@ async def test_a_database_that_does_not_answer_is_unavailable(unused_tcp_port: i
 def test_other_databases_are_refused_with_a_reason(url: str) -> None:
     with pytest.raises(ValueError, match=r"DATABASE_URL|sqlite:///"):
         open_database(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("sqlite:///a%00b.db", "null character"),
+        ("sqlite:///docflow.db?foo=x", "option 'foo' is unknown; SQLite takes none"),
+        ("postgresql://ada:planted@host/name?foo=x", "option 'foo' is unknown; known are gsslib"),
+        ("postgresql://host/name?sslmode=bogus", "sslmode must be one of disable, .* not 'bogus'"),
+        ("postgresql://host/name?sslmode=require&ssl=require", "keep one"),
+        ("postgresql://ada:planted@host:notaport/name", "the port is not a number$"),
+        ("postgresql://host:65536/name", "the port is not a number up to 65535"),
+    ],
+)
+def test_options_that_cannot_work_are_refused_with_a_reason(url: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as refused:
+        open_database(url)
+    assert "planted" not in str(refused.value)
+
+
+def test_the_options_of_postgresql_are_accepted() -> None:
+    for mode in ("sslmode", "ssl"):
+        url = open_database(f"postgresql://host/name?{mode}=require&passfile=/x").engine.url
+        assert url.query == {"ssl": "require", "passfile": "/x"}
+
+
+async def test_a_missing_database_file_is_named_and_not_made(tmp_path: Path) -> None:
+    file = tmp_path / "mistyped.db"
+    async with open_database(f"sqlite:///{file}") as database:
+        for reading in (current(f"sqlite:///{file}"), require_current(database)):
+            with pytest.raises(SchemaBehind, match=f"DATABASE_URL: there is no file {file}"):
+                await reading
+    assert not file.exists()
+    assert await upgrade(f"sqlite:///{file}") is None
+    assert file.exists()
+
+
+async def test_a_path_that_cannot_be_a_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("these are the words of a file that is no database")
+    for path, reason in (
+        ("", f"{tmp_path} is a folder"),
+        ("none/docflow.db", f"there is no folder {tmp_path}/none for docflow.db"),
+        ("text.db/docflow.db", f"there is no folder {tmp_path}/text.db for docflow.db"),
+        ("text.db", f"the file {tmp_path}/text.db cannot be used: file is not a database"),
+        (f"{'n' * 300}.db", "cannot be used: unable to open database file"),
+    ):
+        url = f"sqlite:///{tmp_path / path}"
+        with pytest.raises(Denied, match=f"^DATABASE_URL: .*{reason}"):
+            await upgrade(url)
+        if "unable" not in reason:
+            with pytest.raises(Denied, match=f"^DATABASE_URL: .*{reason}"):
+                await current(url)
+
+
+async def test_a_server_that_has_no_such_database_is_named(postgres_database_url: str) -> None:
+    url = postgres_database_url.replace("/test_", "/none_")
+    for use in (current(url), upgrade(url)):
+        with pytest.raises(Denied, match=r"^DATABASE_URL: \S+ at \S* ?cannot be used: .*not exist"):
+            await use

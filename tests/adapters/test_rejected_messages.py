@@ -43,7 +43,8 @@ async def test_a_message_is_kept_once_and_found(rejected: RejectedMessages) -> N
     assert [row.id for row in await rejected.list(2)] == [row.id for row in rows[:2]]
     assert await rejected.get(rows[-1].id) == rows[-1]
     assert rows[-1].received_at.utcoffset() is not None
-    assert await rejected.get(10_000) is None
+    for unknown in (10_000, 0, -1, 2**63 - 1, 2**63, 10**25, -(10**25)):
+        assert await rejected.get(unknown) is None
 
 
 async def test_resubmission_is_noted(rejected: RejectedMessages) -> None:

@@ -122,6 +122,8 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     with FileDocuments().open_table(report) as table:
         assert len(list(table.rows())) == 4
     assert "add --force" in await terminal.refused("report", uuid, "--out", str(report))
+    nowhere = str(tmp_path / "none" / "report.xlsx")
+    assert f"cannot write {nowhere}" in await terminal.refused("report", uuid, "--out", nowhere)
 
     context = CliContext(terminal.environment)
     again = tmp_path / "again.xlsx"
@@ -150,6 +152,24 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     assert "UNDONE" in await terminal.docflow("show", uuid)
 
 
+async def test_a_column_that_loses_its_field_is_named(terminal: Person, tmp_path: Path) -> None:
+    file = tmp_path / "two.csv"
+    file.write_text("First name,Surname,Shoe size\nAnna,Albrecht,38\n")
+    uuid = await terminal.submit(file=file)
+    await terminal.until(uuid, "COLUMN_MAPPING")
+    columns = {each["header"]: each for each in (await terminal.json("columns", uuid))["columns"]}
+    surname, shoe = columns["Surname"], columns["Shoe size"]
+    taken = f"{shoe['id']}={surname['target']}"
+    said = await terminal.docflow("columns", uuid, "--set", taken)
+    assert f"column {surname['id']} 'Surname' is no longer LAST_NAME" in said.splitlines()
+    first = columns["First name"]["id"]
+    answer = await terminal.json("columns", uuid, "--set", f"{shoe['id']}=FIRST_NAME")
+    assert answer["lost_fields"] == [{"id": first, "header": "First name", "field": "FIRST_NAME"}]
+    answer = await terminal.json("columns", uuid, "--confirm", str(shoe["id"]))
+    assert answer["lost_fields"] == []
+    await terminal.docflow("cancel", uuid)
+
+
 async def test_a_dry_run_without_questions_ends_by_itself(terminal: Person, tmp_path: Path) -> None:
     file = tmp_path / "known.csv"
     file.write_text("First name,Surname,E-mail,Category\nAnna,Albrecht,a@b.org,Senior (18+)\n")
@@ -165,6 +185,9 @@ async def test_a_reassigned_import_is_cancelled_by_the_new_person(
     file.write_text("First name,Surname,Shoe size\nAnna,Albrecht,38\n")
     other = await terminal.submit(file=file)
     await terminal.until(other, "COLUMN_MAPPING")
+    assert "--to: String should have" in await terminal.refused("reassign", other, "--to", "")
+    long = ("cancel", other, "--reason", "x" * 501)
+    assert "--reason: String should have at most 500" in await terminal.refused(*long)
     await terminal.docflow("reassign", other, "--to", "grace")
     assert "grace" in await terminal.docflow("show", f"spreadsheet/{other}")
     await terminal.docflow("cancel", other, "--reason", "wrong file")
@@ -194,9 +217,26 @@ async def test_a_reassigned_import_is_cancelled_by_the_new_person(
             ("submit", str(REGISTRATIONS), "--type", "NOTHING", "--organisation", "1"),
             "there is no NOTHING",
         ),
+        (
+            (
+                "submit",
+                __file__,
+                "--type",
+                "MEMBERSHIP",
+                "--organisation",
+                "1",
+                "--sheet",
+                "x" * 101,
+            ),
+            "sheet: String should have at most 100",
+        ),
     ],
 )
 async def test_invalid_input_is_refused_in_one_line(
     terminal: Person, arguments: tuple[str, ...], says: str
 ) -> None:
-    assert says in await terminal.refused(*arguments)
+    done = await terminal.try_docflow(*arguments)
+    [line] = done.stderr.splitlines()
+    assert says in line
+    # An import that does not exist is no wrong option.
+    assert done.exit_code == (1 if "no such" in line else 2)

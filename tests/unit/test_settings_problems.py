@@ -11,6 +11,7 @@ from workers.cli.errors import failures_in_one_line
 from workers.gateway.process import run_gateway
 from workers.pipelines.base import Bridge, Pipeline, ReadSettings
 from workers.process import run_bridge, run_worker
+from workers.resources.common import CommonSettings, open_resources
 from workers.settings.base import Settings
 from workers.settings.batches import BatchSettings, CaseEventSettings
 from workers.settings.check import (
@@ -68,6 +69,44 @@ def test_problems_of_several_groups_are_named_once_each() -> None:
         "DOCFLOW_CASE_EVENTS_QUEUE_URL",
         "DOCFLOW_PARK_FOR_DAYS",
     }
+
+
+def test_a_storage_account_is_checked_with_all_other_settings() -> None:
+    wrong = {
+        "AZURE_STORAGE_CONNECTION_STRING": f"AccountName=a;AccountKey={PLANTED}",
+        "AZURE_STORAGE_CONTAINER_NAME": "../../up",
+        "DATABASE_URL": f"postgresql://ada:{PLANTED}@host:notaport/name",
+    }
+    with pytest.raises(SettingsError) as failure:
+        CommonSettings.read(wrong)
+    assert failure.value.problems == (
+        "AZURE_STORAGE_CONTAINER_NAME must be the name of one container or folder, not '../../up'",
+        "AZURE_STORAGE_CONNECTION_STRING: the storage connection string's AccountKey is not base64",
+        "DATABASE_URL: the port is not a number",
+    )
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "/etc", "a\\b"])
+def test_a_container_is_one_folder(name: str, tmp_path: Path) -> None:
+    wrong = {"DOCFLOW_BLOB_FOLDER": str(tmp_path), "AZURE_STORAGE_CONTAINER_NAME": name}
+    with pytest.raises(SettingsError, match="AZURE_STORAGE_CONTAINER_NAME must be the name"):
+        BlobSettings.read(wrong)
+
+
+async def test_folders_that_cannot_be_made_are_named_together(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    wrong = {
+        "DATABASE_URL": f"sqlite:///{tmp_path}/docflow.db",
+        "DOCFLOW_BLOB_FOLDER": f"{tmp_path}/taken",
+        "DOCFLOW_SCRATCH": f"{tmp_path}/taken",
+    }
+    with pytest.raises(SettingsError) as failure:
+        async with open_resources(wrong):
+            pass
+    assert failure.value.problems == (
+        f"DOCFLOW_SCRATCH: the folder {tmp_path}/taken cannot be made: File exists",
+        f"DOCFLOW_BLOB_FOLDER: the folder {tmp_path}/taken/imports cannot be made: Not a directory",
+    )
 
 
 SHARED = {"AZURE_STORAGE_CONNECTION_STRING", "DATABASE_URL"}
@@ -186,7 +225,9 @@ def test_the_repr_of_settings_that_are_right_holds_no_secret() -> None:
     read: list[Settings] = [
         DatabaseSettings.read({"DATABASE_URL": url}),
         QueueSettings.read({"AZURE_SERVICE_BUS_CONNECTION_STRING": PLANTED}),
-        BlobSettings.read({"AZURE_STORAGE_CONNECTION_STRING": PLANTED}),
+        BlobSettings.read(
+            {"AZURE_STORAGE_CONNECTION_STRING": f"AccountName=a;SharedAccessSignature={PLANTED}"}
+        ),
         GatewaySettings.read({"DOCFLOW_JWT_KEY": PLANTED * 3}),
         NoticeSettings.read(
             {

@@ -18,7 +18,7 @@ URL = "postgresql://docflow:hidden@db/docflow"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "database_url"
-    path.write_text(f"{URL}\n")
+    path.write_text(f" {URL} \n")
     return path
 
 

@@ -26,8 +26,7 @@ async def _upgrade(cli: CliContext) -> None:
     from workers.settings.common import DatabaseSettings
 
     url = DatabaseSettings.read(cli.environment).url
-    before = await current(url)
-    await upgrade(url)
+    before = await upgrade(url)
     after = await current(url)
     typer.echo(
         f"the schema is at {after}"

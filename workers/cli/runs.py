@@ -1,6 +1,5 @@
 """`docflow list`, `show`, `report`: runs of every pipeline, by id."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, state_text, table
 from workers.cli.output import text as plain
+from workers.cli.output_files import output_file
 from workers.pipelines.base import Pipeline, Run, load
 
 if TYPE_CHECKING:
@@ -222,14 +222,6 @@ async def _report(cli: CliContext, id: str, out: Path | None, *, force: bool) ->
     refuse_missing(verbs, known, "report")
     async with verbs.report(cli.environment, known) as found:
         target = out or Path(Path(found.filename).name)
-        if target.exists() and not force:
-            raise UsageError(f"{target} exists; name another file with --out, or add --force")
-        partial = target.with_name(f".{target.name}.part")
-        try:
+        with output_file(target, force=force) as partial:
             await found.download(partial)
-            os.replace(partial, target)
-        except OSError as error:
-            raise CommandError(f"cannot write {target}: {error.strerror}") from error
-        finally:
-            partial.unlink(missing_ok=True)
     typer.echo(f"saved {target}: {found.sentence}")

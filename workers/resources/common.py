@@ -19,6 +19,7 @@ from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from workers.settings.check import check_settings
 from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
+from workers.settings.errors import SettingsError
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,8 @@ class Resources:
 
 
 def open_blobs(settings: BlobSettings) -> Blobs:
-    """The blob store that the settings name."""
+    """The blob store that the settings name; a folder of it is made when a blob is written."""
     if settings.folder is not None:
-        settings.folder.mkdir(parents=True, exist_ok=True)
         return FolderBlobs(settings.folder)
     assert settings.connection_string is not None
     return AzureBlobs(settings.connection_string, settings.container)
@@ -84,16 +84,35 @@ def open_notices(settings: NoticeSettings) -> SeveralNotices:
     return SeveralNotices(channels or [LogNotices()])
 
 
+def _make_folders(settings: CommonSettings) -> None:
+    """Make the folders that the settings name.
+
+    Raises:
+        SettingsError: One cannot be made; all of them are named.
+    """
+    folders = {"DOCFLOW_SCRATCH": settings.scratch.folder}
+    if settings.blobs.folder is not None:
+        folders["DOCFLOW_BLOB_FOLDER"] = settings.blobs.folder
+    problems: list[str] = []
+    for name, folder in folders.items():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            problems.append(f"{name}: the folder {folder} cannot be made: {error.strerror}")
+    if problems:
+        raise SettingsError(*problems)
+
+
 @asynccontextmanager
 async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resources]:
     """Open everything that the settings name; nothing is opened when one is missing.
 
     Raises:
-        SettingsError: A setting is missing or invalid.
+        SettingsError: A setting is missing or invalid, or a folder cannot be made.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     settings = CommonSettings.read(environment)
-    settings.scratch.folder.mkdir(parents=True, exist_ok=True)
+    _make_folders(settings)
     async with open_database(settings.database.url) as database:
         await require_current(database)
         yield Resources(

@@ -209,7 +209,8 @@ class Settings(BaseSettings):
             settings = cls(**values)
         except ValidationError as failure:
             # The cause is left out: it would hold the values.
-            lines = dict.fromkeys((*problems.values(), *_lines(cls, failure, problems)))
+            formers = {name: former for former, name in source.formers}
+            lines = dict.fromkeys((*problems.values(), *_lines(cls, failure, problems, formers)))
             raise SettingsError(*lines) from None
         return settings
 
@@ -274,7 +275,10 @@ def _setting(info: FieldInfo) -> Setting:
 
 
 def _lines(
-    settings: type[Settings], failure: ValidationError, known: Mapping[str, str]
+    settings: type[Settings],
+    failure: ValidationError,
+    known: Mapping[str, str],
+    formers: Mapping[str, str],
 ) -> Iterator[str]:
     # A default that is refused is reported by the name of its field.
     every = settings.every()
@@ -284,15 +288,16 @@ def _lines(
         found = next(declared[str(part)] for part in error["loc"] if part in declared)
         if found.name not in seen:
             seen.add(found.name)
-            yield _line(found, error)
+            yield _line(found, error, formers.get(found.name))
 
 
-def _line(declared: DeclaredSetting, error: ErrorDetails) -> str:
+def _line(declared: DeclaredSetting, error: ErrorDetails, former: str | None) -> str:
     reason = error.get("ctx", {}).get("error")
     if isinstance(reason, WholeMessage):
         return str(reason)
     if isinstance(reason, Missing) or error["type"] == "missing":
         return f"missing setting: {declared.name}; {reason or declared.setting.hint}"
+    name = declared.name if former is None else f"{former} (now {declared.name})"
     if isinstance(reason, ValueError):
-        return f"{declared.name} {reason}"
-    return f"{declared.name} {declared.setting.rule or 'is invalid'}"
+        return f"{name} {reason}"
+    return f"{name} {declared.setting.rule or 'is invalid'}"

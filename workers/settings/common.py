@@ -12,13 +12,31 @@ if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
 
 
+def _container(name: str) -> str:
+    if name in (".", "..") or any(character in name for character in "/\\\0"):
+        raise ValueError(f"must be the name of one container or folder, not {name!r}")
+    return name
+
+
+def _storage_account(connection_string: str | None) -> str | None:
+    # Loaded here so that no command pays for it that needs no storage account.
+    from adapters.azure.storage_account import StorageAccount
+
+    if connection_string is not None:
+        try:
+            StorageAccount.from_connection_string(connection_string)
+        except ValueError as error:
+            raise WholeMessage(f"AZURE_STORAGE_CONNECTION_STRING: {error}") from None
+    return connection_string
+
+
 class BlobSettings(Settings):
     """Where documents are: a container of Azure Storage, or a folder."""
 
     title: ClassVar[str] = "Documents"
     used_by: ClassVar[str] = "workers, bridges, gateway, commands that read or send documents"
 
-    container: str = Field(
+    container: Annotated[str, AfterValidator(_container)] = Field(
         "imports",
         validation_alias="AZURE_STORAGE_CONTAINER_NAME",
         description="the container, or the folder below `DOCFLOW_BLOB_FOLDER`",
@@ -30,6 +48,7 @@ class BlobSettings(Settings):
     )
     connection_string: Annotated[
         str | None,
+        AfterValidator(_storage_account),
         Setting(secret=True, kind="text", default="required without `DOCFLOW_BLOB_FOLDER`"),
     ] = Field(
         None,

@@ -25,16 +25,16 @@ variables that begin with `DOCFLOW_` and are read by nothing.
 
 **Secrets** can come from files, as Docker and Kubernetes mount them: for each setting that is
 marked secret, either `NAME_FILE=/path/to/file`, or a file called NAME (in upper or lower case) in
-the folder that `DOCFLOW_SECRETS_DIR` names, such as `/run/secrets`. Line ends at the end of a file
-are left out. A secret that is given more than once, or whose file is empty or cannot be read, is
-refused; messages name the setting and never repeat a secret. Azure Functions reads the connection
-string of its trigger by itself, from its own settings.
+the folder that `DOCFLOW_SECRETS_DIR` names, such as `/run/secrets`. Blanks and line ends around
+the secret are left out. A secret that is given more than once, or whose file is empty or cannot be
+read, is refused; messages name the setting and never repeat a secret. Azure Functions reads the
+connection string of its trigger by itself, from its own settings.
 """
 _TEMPORAL: Final = """\
 ## Temporal
 
-Read by Temporal's SDK, as the Temporal CLI reads them; `TEMPORAL_CONFIG_FILE` is their way to keep
-secrets in a file.
+Read by Temporal's SDK, as the Temporal CLI reads them; a file or profile that is missing is
+refused.
 
 | variable | type | default | secret | meaning |
 |---|---|---|---|---|

@@ -55,13 +55,13 @@ class SecretFiles:
 
 def _content(name: str, path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8").rstrip("\r\n")
+        text = path.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ValueError(
             f"{name} cannot be read from its file {str(path)!r}: {error.strerror}"
         ) from None
     except UnicodeDecodeError:
         raise ValueError(f"{name} cannot be read from its file {str(path)!r}: not UTF-8") from None
-    if not text.strip():
+    if not text:
         raise ValueError(f"{name} has an empty file: write the secret into {str(path)!r}")
     return text

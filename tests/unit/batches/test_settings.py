@@ -172,6 +172,15 @@ def test_a_case_events_queue_is_a_url() -> None:
         BatchSettings.read({**NEEDED, "DOCFLOW_CASE_EVENTS_QUEUE_URL": "case_events"})
 
 
+def test_a_wrong_value_is_reported_under_the_former_name_that_was_read() -> None:
+    with pytest.raises(SettingsError) as failure:
+        BatchSettings.read({**NEEDED, "DOCFLOW_JOBS_QUEUE_URL": "foo"})
+    assert failure.value.problems == (
+        "DOCFLOW_JOBS_QUEUE_URL (now DOCFLOW_CASE_EVENTS_QUEUE_URL) must be the URL of an SQS "
+        "queue, not 'foo'",
+    )
+
+
 TIMES = {
     "DOCFLOW_BATCH_SETTLE_SECONDS": "settle",
     "DOCFLOW_BATCH_POLL_SECONDS": "poll",

@@ -79,6 +79,19 @@ def test_a_token_without_a_role_is_an_importers(monkeypatch: pytest.MonkeyPatch)
         ({"DOCFLOW_JWT_JWKS_URL": "https://id.example.org/keys"}, [], "identity provider"),
         ({"DOCFLOW_JWT_KEY": "short"}, [], "at least 32 bytes"),
         ({"DOCFLOW_JWT_KEY": KEY}, ["--role", "king"], "unknown role 'king'"),
+        ({"DOCFLOW_JWT_KEY": KEY}, ["--subject", ""], "claim sub must have 1 to 200"),
+        ({"DOCFLOW_JWT_KEY": KEY}, ["--subject", "a\nb"], "printable characters"),
+        (
+            {"DOCFLOW_JWT_KEY": KEY},
+            ["--organisation", "9" * 20],
+            "claim organisations must be a list of up to 1000 whole numbers from 1 to "
+            "9007199254740992",
+        ),
+        (
+            {"DOCFLOW_JWT_KEY": KEY},
+            ["--email", "a" * 16_384],
+            "the gateway would refuse this token: the token is longer than 16384 characters",
+        ),
     ],
 )
 def test_a_token_that_cannot_be_made(

@@ -1,6 +1,7 @@
 """A person's answers to an import as a whole."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, print_json
 from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
+from workers.cli.text import one_line
 
 if TYPE_CHECKING:
     from workers.services.identity import Identity
@@ -148,12 +150,26 @@ async def _answer(cli: CliContext, text: str, action: Action, *, as_json: bool) 
     show_answer(uuid, answer, as_json=as_json)
 
 
-def show_answer(uuid: str, answer: MappingsAnswer, *, as_json: bool) -> None:
-    """Show what an answer changed."""
+@dataclass(frozen=True)
+class LostField:
+    """A column whose field was given to another one."""
+
+    id: int
+    header: str
+    field: str
+
+
+def show_answer(
+    uuid: str, answer: MappingsAnswer, *, as_json: bool, lost: Sequence[LostField] | None = None
+) -> None:
+    """Show what an answer changed; `lost` is of answers about columns."""
     if as_json:
-        print_json({"uuid": uuid, **answer.model_dump(mode="json")})
+        fields = {} if lost is None else {"lost_fields": [asdict(each) for each in lost]}
+        print_json({"uuid": uuid, **answer.model_dump(mode="json"), **fields})
         return
     typer.echo(f"accepted; {uuid} is {answer.state}")
+    for each in lost or ():
+        typer.echo(one_line(f"column {each.id} {each.header!r} is no longer {each.field}"))
     if answer.missing_fields:
         typer.echo(f"no column yet for {', '.join(answer.missing_fields)}")
     if answer.cells.open:

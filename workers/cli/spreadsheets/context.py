@@ -14,7 +14,7 @@ import typer
 
 from contracts.spreadsheets import workflow_id
 from workers.cli.context import CliContext
-from workers.cli.errors import CommandError, UsageError
+from workers.cli.errors import CommandError, ExitCode, UsageError
 from workers.pipelines.spreadsheets import SPREADSHEETS
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ OPTIONS: Mapping[str, str] = {
     "targetEntityId": "--set",
 }
 """Field of the API to the option that sets it."""
+
+_SAME_NAMES = re.compile(r"(^|; )(notify|reason|to):")
+"""Fields whose names are words of sentences too, where a problem with them begins."""
 
 _NAMES = re.compile(rf"\b({'|'.join(OPTIONS)})\b")
 
@@ -72,7 +75,7 @@ async def open_access(
         TemporalUnreachable: Temporal does not answer.
         CommandError: The service refused an operation inside the block.
     """
-    from workers.services.errors import ServiceError
+    from workers.services.errors import Refused, ServiceError
     from workers.services.spreadsheets import access
 
     settings = _settings(cli.environment)
@@ -82,12 +85,15 @@ async def open_access(
         ) as opened:
             yield opened
     except ServiceError as refusal:
-        raise CommandError(_in_options(str(refusal))) from refusal
+        misuse = isinstance(refusal, Refused)
+        exit_code = ExitCode.USAGE if misuse else ExitCode.FAILED
+        raise CommandError(_in_options(str(refusal)), exit_code) from refusal
 
 
 def _in_options(refusal: str) -> str:
     """A refusal that names options, where the API's names fields."""
-    return _NAMES.sub(lambda found: OPTIONS[found[0]], refusal)
+    named = _NAMES.sub(lambda found: OPTIONS[found[0]], refusal)
+    return _SAME_NAMES.sub(r"\1--\2:", named)
 
 
 def _settings(environment: Mapping[str, str]) -> "GatewaySettings":

@@ -10,7 +10,7 @@ from contracts.spreadsheets import CellDecision, ColumnDecision, MappingStatus
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, failures_in_one_line, run
 from workers.cli.output import JsonOption, console, print_json, table, text
-from workers.cli.spreadsheets.answers import show_answer
+from workers.cli.spreadsheets.answers import LostField, show_answer
 from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import match
@@ -70,15 +70,27 @@ async def _columns(
 ) -> None:
     uuid = parse_uuid(text)
     async with open_access(cli) as access:
+        view = await access.service.columns(access.who, uuid)
         if decisions:
             answer = await access.service.update_columns(access.who, uuid, decisions)
-            show_answer(uuid, answer, as_json=as_json)
+            lost = _lost(view, decisions)
+            show_answer(uuid, answer, as_json=as_json, lost=lost)
             return
-        view = await access.service.columns(access.who, uuid)
     if as_json:
         print_json(to_json(view))
     else:
         _show_columns(view)
+
+
+def _lost(before: "ColumnsView", decisions: Sequence[ColumnDecision]) -> Sequence[LostField]:
+    """Columns whose field, which they matched by themselves, a decision gave to another one."""
+    given = {decision.target for decision in decisions if decision.target}
+    decided = {decision.id for decision in decisions}
+    return [
+        LostField(column.id, column.header, column.target)
+        for column in before.columns
+        if column.target in given and column.id not in decided
+    ]
 
 
 def _show_columns(view: "ColumnsView") -> None:

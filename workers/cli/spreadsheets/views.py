@@ -8,8 +8,9 @@ import typer
 
 from contracts.spreadsheets import SpreadsheetState, workflow_id
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import CommandError, UsageError, run
+from workers.cli.errors import run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
+from workers.cli.output_files import output_file
 from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import row_counts, spreadsheet_state
@@ -165,13 +166,10 @@ def report(
 async def _report(cli: CliContext, uuid: str, out: Path | None, *, force: bool) -> None:
     async with open_access(cli) as access:
         found = await access.service.report(access.who, parse_uuid(uuid))
+    target = out or Path(Path(found.filename).name)
     try:
-        target = out or Path(Path(found.filename).name)
-        if target.exists() and not force:
-            raise UsageError(f"{target} exists; name another file with --out, or add --force")
-        shutil.copyfile(found.path, target)
-    except OSError as error:
-        raise CommandError(f"cannot write {out}: {error.strerror}") from error
+        with output_file(target, force=force) as partial:
+            shutil.copyfile(found.path, partial)
     finally:
         found.path.unlink(missing_ok=True)
     typer.echo(f"saved {target}; correct the rows and submit it as a new import")

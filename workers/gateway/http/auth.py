@@ -22,6 +22,8 @@ LONGEST_TOKEN: Final = 16_384
 """Characters."""
 _LONGEST_SUBJECT: Final = 200
 _MOST_ORGANISATIONS: Final = 1000
+_LARGEST_ID: Final = 2**53
+"""Of an organisation: the largest number that every reader of JSON keeps."""
 _LARGEST_KEY_SET: Final = 1 << 20
 """Bytes of an answer with public keys."""
 _FETCH_AGAIN_AFTER: Final = 30.0
@@ -85,8 +87,7 @@ class Tokens:
             Unauthorised: It is malformed, forged, expired, or not meant for docflow.
             KeysUnavailable: It cannot be checked, as no public keys can be had.
         """
-        if len(token) > LONGEST_TOKEN:
-            raise Unauthorised(f"the token is longer than {LONGEST_TOKEN} characters")
+        _refuse_long(token)
         if _header(token).get("alg") != self._settings.algorithm:
             raise Unauthorised(f"the token is not valid: it must be {self._settings.algorithm}")
         try:
@@ -181,7 +182,7 @@ def mint_token(
     """Make a token with the shared key: for development, tests and scripts.
 
     Raises:
-        SettingsError: There is no shared key, or a role is unknown.
+        SettingsError: There is no shared key, a role is unknown, or the token would be refused.
     """
     if settings.key is None:
         raise SettingsError(
@@ -201,7 +202,18 @@ def mint_token(
         "roles": list(roles),
     }
     claims |= {key: value for key, value in (("name", name), ("email", email)) if value}
-    return jwt.encode({"alg": SHARED_KEY}, claims, OctKey.import_key(settings.key))
+    minted = jwt.encode({"alg": SHARED_KEY}, claims, OctKey.import_key(settings.key))
+    try:
+        _refuse_long(minted)
+        _identity(claims)
+    except Unauthorised as error:
+        raise SettingsError(f"the gateway would refuse this token: {error}") from error
+    return minted
+
+
+def _refuse_long(token: str) -> None:
+    if len(token) > LONGEST_TOKEN:
+        raise Unauthorised(f"the token is longer than {LONGEST_TOKEN} characters")
 
 
 def _header(token: str) -> Mapping[str, Any]:
@@ -222,7 +234,10 @@ def _identity(claims: Mapping[str, Any]) -> Identity:
         raise Unauthorised(f"claim sub must have 1 to {_LONGEST_SUBJECT} printable characters")
     organisations: object = claims.get("organisations", [])
     if not _are_ids(organisations):
-        raise Unauthorised("claim organisations must be a list of whole numbers above 0")
+        raise Unauthorised(
+            f"claim organisations must be a list of up to {_MOST_ORGANISATIONS} whole numbers "
+            f"from 1 to {_LARGEST_ID}"
+        )
     roles: object = claims.get("roles", [])
     if not isinstance(roles, list) or not all(
         isinstance(role, str) for role in cast("list[object]", roles)
@@ -242,7 +257,7 @@ def _are_ids(value: object) -> bool:
         return False
     ids = cast("list[object]", value)
     return len(ids) <= _MOST_ORGANISATIONS and all(
-        isinstance(id, int) and not isinstance(id, bool) and 0 < id <= 2**53 for id in ids
+        isinstance(id, int) and not isinstance(id, bool) and 0 < id <= _LARGEST_ID for id in ids
     )
 
 

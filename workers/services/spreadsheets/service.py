@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+from pydantic import ValidationError
 from temporalio.client import Client
 
 from adapters.database.spreadsheets import SqlSpreadsheetStore
@@ -32,7 +33,7 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.types import SheetTypes
-from workers.services.errors import Conflict, Forbidden, WrongState
+from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
 from workers.services.spreadsheets.queries import (
@@ -42,7 +43,7 @@ from workers.services.spreadsheets.queries import (
 )
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 from workers.services.spreadsheets.settings import SpreadsheetSettings
-from workers.services.spreadsheets.upload_form import Upload
+from workers.services.spreadsheets.upload_form import Upload, problems_of
 from workers.services.spreadsheets.uploads import SpreadsheetUploads
 
 __all__ = ["LARGEST_PAGE", "Identity", "ReportFile", "SpreadsheetService"]
@@ -50,6 +51,8 @@ __all__ = ["LARGEST_PAGE", "Identity", "ReportFile", "SpreadsheetService"]
 _BEGUN_SECONDS: Final = 2
 """How long an answer waits for an undo to begin; without a worker it begins later."""
 _LOOK_SECONDS: Final = 0.05
+
+Order = TypeVar("Order", bound=Contract)
 
 
 class SpreadsheetService(SpreadsheetQueries):
@@ -198,10 +201,12 @@ class SpreadsheetService(SpreadsheetQueries):
         """End an import; rows that are in stay in, and can be undone.
 
         Raises:
+            Refused: The reason is too long.
             WrongState: It has ended already.
         """
         row = await self._decided_by(who, uuid)
-        return await self._answer(row, "cancel", Answer(by=who.subject, reason=reason))
+        order = _order(Answer, by=who.subject, reason=reason)
+        return await self._answer(row, "cancel", order)
 
     async def reassign(
         self, who: Identity, uuid: str, to: str, notify: str | None = None
@@ -209,10 +214,11 @@ class SpreadsheetService(SpreadsheetQueries):
         """Assign an import to another person.
 
         Raises:
+            Refused: Person or address is empty or too long.
             WrongState: It has ended already.
         """
         row = await self._decided_by(who, uuid)
-        order = Reassignment(to=to, notify=notify, by=who.subject)
+        order = _order(Reassignment, to=to, notify=notify, by=who.subject)
         return await self._answer(row, "reassign", order)
 
     async def retry(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
@@ -263,6 +269,14 @@ class SpreadsheetService(SpreadsheetQueries):
         if not who.may_write:
             raise _reads_only()
         return row
+
+
+def _order(kind: type[Order], **fields: object) -> Order:
+    """What a run is sent; what its contract does not allow is refused here."""
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        raise Refused(problems_of(error)) from None
 
 
 def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:

@@ -1,0 +1,38 @@
+"""Files that commands write for a person."""
+
+import os
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from workers.cli.errors import CommandError, UsageError
+
+
+@contextmanager
+def output_file(target: Path, *, force: bool) -> Generator[Path]:
+    """Yield a new file beside `target`, which takes its place when the block succeeds.
+
+    Args:
+        target: File to write.
+        force: Replace a file that exists.
+
+    Raises:
+        UsageError: There is something at `target` that is not to be replaced.
+        CommandError: The file cannot be written; nothing is left behind.
+    """
+    partial = target.parent / f".docflow-{uuid.uuid4().hex}.part"
+    try:
+        if target.exists() and not target.is_file():
+            raise UsageError(f"{target} is not a file; name another one with --out")
+        if target.exists() and not force:
+            raise UsageError(f"{target} exists; name another file with --out, or add --force")
+        partial.touch(exist_ok=False)
+        yield partial
+        os.replace(partial, target)
+    except OSError as error:
+        raise CommandError(f"cannot write {target}: {error.strerror}") from error
+    finally:
+        # In a folder that takes no files there is none to remove.
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
