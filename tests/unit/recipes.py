@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TREE = (
     *("contracts", "domain", "adapters", "activities", "workflows", "workers", "stack"),
-    *("benchmarks", "samples", "docs", "tests"),
+    *("benchmarks", "samples", "deploy", "docs", "tests"),
     *("pyproject.toml", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 )
 _BLOCK = re.compile(r"^```(diff|python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -71,12 +71,10 @@ class Tree:
         return cls(root)
 
     def write(self, path: str, text: str) -> None:
-        """Add a file, in a package where it is Python."""
+        """Add a file."""
         target = self.root / path
         assert not target.exists(), f"{path} is there already"
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.suffix == ".py" and not path.startswith("tests/"):
-            (target.parent / "__init__.py").touch()
         target.write_text(text)
 
     def apply(self, block: Block) -> None:
@@ -99,6 +97,12 @@ class Tree:
     def run(self, *command: str) -> str:
         """Run a module of the copy as a program; what it prints, and it must succeed."""
         return self._run(sys.executable, "-m", *command)
+
+    def follow(self, block: Block) -> None:
+        """Run the commands of a block in a shell; those of make are left to the caller."""
+        for command in block.text.splitlines():
+            if not command.startswith("make "):
+                self._run("sh", "-ec", command)
 
     def check(self, program: str, *arguments: str) -> str:
         """Run a program of the virtual environment on the copy."""
@@ -134,4 +138,5 @@ class Tree:
     def environment(self) -> Mapping[str, str]:
         """For programs of the copy: its modules come first."""
         kept = {name: environ[name] for name in ("PATH", "HOME") if name in environ}
+        kept["PATH"] = f"{Path(sys.executable).parent}:{kept['PATH']}"
         return {**kept, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -104,12 +104,15 @@ def at_its_place(text: str) -> str:
 def parcels(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     """A copy of the tree in which the recipe of a pipeline was followed."""
     tree = Tree.copy(tmp_path_factory.mktemp("parcels"))
+    packages, *further = blocks(PIPELINE, "sh")
+    tree.follow(packages)
     for place, example in EXAMPLES.items():
         if place != "workers/catalogue.py" and "/test_" not in place:
             tree.write(place, at_its_place((ROOT / example).read_text()))
     for block in blocks(PIPELINE, "diff"):
         tree.apply(block)
-    tree.run("tests.replay.test_contracts")
+    for block in further:
+        tree.follow(block)
     return tree
 
 
@@ -143,8 +146,8 @@ def test_a_pipeline_is_added_by_following_the_recipe(parcels: Tree) -> None:
     said = parcels.test(
         *("tests/unit/test_catalogue.py", "tests/unit/test_pipeline_names.py"),
         *("tests/unit/test_import_contracts.py", "tests/unit/test_contract_bounds.py"),
-        *("tests/replay/test_contracts.py", "-rA"),
-        *("-k", "parcels or Parcel or alone or lock or no_two"),
+        *("tests/replay/test_contracts.py", "tests/unit/test_deploy.py", "-rA"),
+        *("-k", "parcels or Parcel or alone or lock or no_two or kubernetes"),
     )
     for case in (
         "test_what_a_register_names_is_there[parcels]",
@@ -152,11 +155,13 @@ def test_a_pipeline_is_added_by_following_the_recipe(parcels: Tree) -> None:
         "test_a_pipeline_is_named_in_its_own_packages_alone",
         "test_independence_is_asked_of_every_pipeline_alone",
         "test_the_largest_result_is_small[ParcelWeight]",
+        "test_every_pipeline_has_a_worker_in_kubernetes",
     ):
         assert case in said
     parcels.check("lint-imports", "--no-cache")
-    # The order of imports follows from the names of modules, which differ from the example's.
-    parcels.check("ruff", "check", "--no-cache", "--ignore", "I001", ".")
+    parcels.check("ruff", "check", "--no-cache", ".")
+    parcels.check("ruff", "format", "--check", "--no-cache", ".")
+    assert (parcels.root / "tests/replay/histories/ParcelDelivery/plain.json").is_file()
     assert parcels.run("workers.cli", "parcels", "weigh", "box") == "3\n"
 
 
