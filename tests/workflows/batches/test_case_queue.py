@@ -34,7 +34,12 @@ from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    # A case and its batches are several runs at once, which no worker without a cache can serve.
+    # Recorded histories replay them.
+    pytest.mark.cached(alone=True),
+]
 
 Worlds = Callable[..., AbstractAsyncContextManager[BatchInstallation]]
 DONE = ["LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED"]
@@ -348,8 +353,6 @@ async def test_an_unavailable_database_delays_events_and_loses_none(
 
 
 @pytest.mark.chaos
-# Hundreds of runs at once are no work for a worker that does one task at a time.
-@pytest.mark.cached(alone=True)
 async def test_many_cases_in_any_order_load_every_batch_once(installations: Worlds) -> None:
     # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
     async with installations(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as installation:

@@ -12,7 +12,11 @@ from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.sweeper import BatchSweeper
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    # A sweep is several runs at once, which no worker without a cache can serve.
+    pytest.mark.cached(alone=True),
+]
 
 
 def _keys(number: int) -> tuple[BatchKey, ...]:
@@ -28,7 +32,6 @@ async def _sweep(server: Any, run_worker: Any, script: ScriptedSweep) -> Swept:
         )
 
 
-@pytest.mark.cached
 async def test_everything_of_every_orphan_is_removed(server: Any, run_worker: Any) -> None:
     script = ScriptedSweep(_keys(3))
     swept = await _sweep(server, run_worker, script)
