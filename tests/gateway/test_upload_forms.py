@@ -219,7 +219,12 @@ async def test_a_disconnected_sender_leaves_no_blob() -> None:
 
 
 async def test_memory_does_not_grow_with_the_file() -> None:
-    megabytes = 64
+    # Whatever else the process does is counted too: the quietest of some attempts counts.
+    assert min([await _peak_of_an_upload(megabytes=64) for _ in range(3)]) < 2 << 20
+
+
+async def _peak_of_an_upload(megabytes: int) -> int:
+    """The most memory, in bytes, that was in use while a file was read."""
 
     async def body() -> AsyncIterator[bytes]:
         start, _, end = form(file(b"CONTENT")).partition(b"CONTENT")
@@ -239,4 +244,4 @@ async def test_memory_does_not_grow_with_the_file() -> None:
     finally:
         tracemalloc.stop()
     assert size == megabytes << 20
-    assert peak < 2 << 20
+    return peak
