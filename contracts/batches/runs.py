@@ -11,6 +11,7 @@ from contracts.base import Contract
 from contracts.batches.events import CancelMode, CaseEvent
 from contracts.batches.names import BatchKey, Id
 from contracts.batches.plans import BatchPlan, QueueDepth, Timings
+from contracts.dependencies import Dependency
 
 OPEN_BATCHES: Final = 1_000
 """Batches of one case that wait at once."""
@@ -188,6 +189,8 @@ class CaseStatus(Contract):
     waiting: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
     events: int = 0
     finished: int = 0
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""
 
 
 class CaseResult(Contract):
@@ -360,6 +363,8 @@ class BatchStatus(Contract):
     cancelled: CancelMode | None = None
     waiting_since: datetime | None = None
     next_steps: Annotated[str, Field(max_length=100)] | None = None
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""
 
 
 class BatchAnswer(Answer):

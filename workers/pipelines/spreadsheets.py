@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from contracts.dependencies import WAITING
 from contracts.spreadsheets import (
     TASK_QUEUE,
     Answer,
@@ -111,6 +112,7 @@ SPREADSHEETS = Pipeline(
             answers=_ANSWERS,
             states=(
                 "parked",
+                WAITING,
                 SpreadsheetState.COLUMN_MAPPING,
                 SpreadsheetState.CELL_MAPPING,
                 SpreadsheetState.UPLOADED,

@@ -25,7 +25,7 @@ from contracts.imports import (
 )
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
-from workflows.failures import explain, failures_logged, retried, retried_despite_cancel
+from workflows.failures import explain, failures_logged
 from workflows.parkable import Parkable
 from workflows.parking import Decision
 
@@ -76,7 +76,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         return await self._close(ImportState.COMPLETED)
 
     async def _import(self) -> None:
-        await retried(self._prepare_and_handle, self._park)
+        await self._waiting.retried(self._prepare_and_handle, self._park)
 
     async def _prepare_and_handle(self) -> None:
         self._plan = await self._prepare()
@@ -151,7 +151,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     async def _close(self, state: ImportState, reason: str | None = None) -> ImportResult:
         self._step = _RECORD
-        outcome = await retried_despite_cancel(
+        outcome = await self._waiting.retried_despite_cancel(
             lambda: self._record(state, reason), self._park_unrecorded
         )
         self._state, self._step, self._outcome = state, _DONE, outcome
@@ -245,4 +245,5 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             waiting_since=since.isoformat() if since else None,
             plan=self._plan,
             outcome=self._outcome,
+            waiting_for=self._waiting.dependency,
         )

@@ -12,7 +12,7 @@ from contracts.spreadsheets import Notice, SpreadsheetState
 from domain.spreadsheets import decisions
 from domain.spreadsheets.decisions import Nudge
 from workflows import attributes, policies
-from workflows.failures import explain, failure_type, failures_logged, retried
+from workflows.failures import explain, failure_type, failures_logged
 from workflows.parking import Decision
 from workflows.spreadsheets.state import SpreadsheetRun
 
@@ -53,7 +53,7 @@ class SpreadsheetPauses:
                 raise Failed(explain(failure)) from failure
             await self._park(step, explain(failure))
 
-        return await retried(attempt, park)
+        return await self._run.waiting.retried(attempt, park)
 
     async def _park(self, step: str, reason: str) -> None:
         parking = self._run.parking
