@@ -48,7 +48,7 @@ class ValidationOutcome(StrEnum):
     SKIP_INCOMPLETE = "skip_incomplete"
     """Its function exists, but no run is loading the batch."""
     REQUEUE_DB_ERROR = "requeue_db_error"
-    """The database is unavailable: retried after a pause."""
+    """The database is busy: retried after a pause. An outage of it is waited for instead."""
     BLOCKED = "blocked"
     """Another batch of the case is loading, or may be: asked again when that may have ended."""
     CONTINUE = "continue"
