@@ -24,9 +24,14 @@ AT_ONCE: Final = timedelta(minutes=1)
 
 
 class Waiting:
-    """The waits of one run for what docflow itself needs, and how people see them."""
+    """The waits of one run for what docflow itself needs, and how people see them.
 
-    def __init__(self) -> None:
+    Args:
+        shown: A wait is the state of the run. False: the run is in another state meanwhile.
+    """
+
+    def __init__(self, *, shown: bool = True) -> None:
+        self._shown = shown
         self._awaited: list[Dependency] = []
         self._before = ("running", "")
 
@@ -87,14 +92,11 @@ class Waiting:
 
     async def until_answered(self, awaited: Awaited, problem: str) -> Recovery:
         """Wait, without limit, and show for what and why."""
+        if not self._shown:
+            return await _wait(awaited)
         self._show(awaited.dependency, problem)
         try:
-            return await workflow.execute_activity_method(
-                Dependencies.wait,
-                awaited,
-                summary=f"wait for the {awaited.dependency.label}",
-                **policies.DEPENDENCY,
-            )
+            return await _wait(awaited)
         finally:
             self._hide(awaited.dependency)
 
@@ -145,6 +147,15 @@ class StepOutages:
         self._contradictions = 0 if recovery.was_down else self._contradictions + 1
         self._answered = workflow.now()
         return True
+
+
+async def _wait(awaited: Awaited) -> Recovery:
+    return await workflow.execute_activity_method(
+        Dependencies.wait,
+        awaited,
+        summary=f"wait for the {awaited.dependency.label}",
+        **policies.DEPENDENCY,
+    )
 
 
 def _state() -> str:

@@ -183,6 +183,20 @@ def _waiting_for_ever() -> ScriptedImport:
     return script
 
 
+def _parked_in_an_outage() -> ScriptedImport:
+    script = ScriptedImport(failures=[permanent()], finish_failures=[unavailable()] * 2)
+    script.held.add("wait")
+    return script
+
+
+async def _retry_recorded(handle: Handle, script: ScriptedImport) -> None:
+    async def recorded() -> bool:
+        return bool(script.closed)
+
+    await eventually(recorded)
+    await _retry(handle, script)
+
+
 def _closing_through_an_outage() -> ScriptedImport:
     script = ScriptedImport(finish_failures=[unavailable()])
     script.held.add("wait")
@@ -257,6 +271,11 @@ CASES: dict[str, Case] = {
         ScriptedImport(failures=[unavailable(Dependency.BLOB_STORE)], path="remote")
     ),
     "outage-while-closing": Case(ScriptedImport(finish_failures=[unavailable()])),
+    "parked-in-an-outage": Case(
+        ScriptedImport(failures=[permanent()], finish_failures=[unavailable()] * 2),
+        act=_retry_recorded,
+    ),
+    "parked-in-an-outage-and-retried": Case(_parked_in_an_outage(), act=_retry),
     "outage-and-cancelled": Case(_waiting_for_ever(), act=_cancel),
     "outage-while-closing-and-cancelled-by-temporal": Case(
         _closing_through_an_outage(), act=_cancel_waiting_by_temporal

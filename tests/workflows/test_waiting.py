@@ -13,7 +13,7 @@ from temporalio.client import WorkflowFailureError, WorkflowHandle, WorkflowHist
 from contracts.dependencies import WAITING, Dependency, Recovery
 from contracts.imports import Answer, ImportOrder, ImportState, Retry
 from tests.replay.record import cases
-from tests.support.imports.scripted import ScriptedImport, import_message
+from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.support.scripted import still_down, unavailable
 from tests.support.waiting import eventually
 from workflows import attributes
@@ -200,6 +200,46 @@ async def test_a_dependency_that_comes_and_goes_parks_nothing(imports: Imports) 
     script = ScriptedImport(failures=[unavailable()] * (2 * CONTRADICTIONS))
     await imports.completed(script)
     assert script.made("wait") == 2 * CONTRADICTIONS
+
+
+async def test_the_row_of_a_run_that_parks_in_an_outage_is_written_afterwards(
+    imports: Imports,
+) -> None:
+    script = ScriptedImport(failures=[permanent()], finish_failures=[unavailable()] * 2)
+    script.held.add("wait")
+    async with imports.worker(script):
+        handle = await imports.start()
+        await script.working.wait()
+        assert await _state(handle) == "parked"
+        assert (await handle.query(DocumentImport.status)).waiting_for is None
+        assert script.closed == []
+        script.held.discard("wait")
+
+        async def is_recorded() -> bool:
+            return bool(script.closed)
+
+        await eventually(is_recorded)
+        assert script.closed[0].state is ImportState.PARKED
+        assert await _state(handle) == "parked"
+        await handle.execute_update(DocumentImport.retry, Retry(by="ann"))
+        assert (await handle.result()).state is ImportState.COMPLETED
+
+
+async def test_an_answer_in_an_outage_is_taken_and_ends_the_wait_for_the_row(
+    imports: Imports,
+) -> None:
+    script = ScriptedImport(failures=[permanent()], finish_failures=[unavailable()] * 2)
+    script.fails["wait"] = [still_down(timedelta(hours=1))]
+    async with imports.worker(script):
+        handle = await imports.start()
+
+        async def waits() -> bool:
+            return script.made("wait") == 1
+
+        await eventually(waits)
+        await handle.execute_update(DocumentImport.retry, Retry(by="ann"))
+        assert (await handle.result()).state is ImportState.COMPLETED
+    assert [closing.state for closing in script.closed] == [ImportState.COMPLETED]
 
 
 async def test_a_waiting_import_is_cancelled_at_once(imports: Imports) -> None:

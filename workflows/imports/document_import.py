@@ -25,7 +25,7 @@ from contracts.imports import (
 )
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
-from workflows.failures import explain, failures_logged
+from workflows.failures import explain
 from workflows.parkable import Parkable
 from workflows.parking import Decision
 
@@ -117,7 +117,9 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _park(self, failure: FailureError) -> None:
         reason = explain(failure)
         self._state = ImportState.PARKED
-        answered = await self._parking.wait(self._step, reason, lambda: self._record_parked(reason))
+        answered = await self._parking.wait(
+            self._step, reason, lambda: self._record(ImportState.PARKED, reason)
+        )
         decided = f"{answered.reason or reason}" + (f" ({answered.by})" if answered.by else "")
         if answered.decision is Decision.SKIP:
             raise _Skipped(decided)
@@ -130,11 +132,6 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._plan = self._outcome = None
         self._state = ImportState.RUNNING
         self._parking.resume()
-
-    async def _record_parked(self, reason: str) -> None:
-        # The run waits even when the status row cannot be written.
-        with failures_logged("status row of a parked run not written"):
-            await self._record(ImportState.PARKED, reason)
 
     async def _cancelled(self) -> ImportResult:
         stopped = self._cancellation.request

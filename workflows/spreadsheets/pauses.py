@@ -57,15 +57,10 @@ class SpreadsheetPauses:
 
     async def _park(self, step: str, reason: str) -> None:
         parking = self._run.parking
-        answered = await parking.wait(step, reason, self._record_parked)
+        answered = await parking.wait(step, reason, self._run.record)
         if answered.decision is not Decision.RETRY:
             raise Failed(answered.reason or reason)
         parking.resume(self._run.now.state)
-
-    async def _record_parked(self) -> None:
-        # The run waits even when the status row cannot be written.
-        with failures_logged("status row of a parked run not written"):
-            await self._run.record()
 
     async def move(self, state: SpreadsheetState) -> None:
         """Go to another state, and show it."""
