@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, FailureError
 
 from adapters.ports import BlobNotFound, Denied, NotYet, Throttled, Unavailable, UnreadableDocument
+from contracts.dependencies import Dependency
 from contracts.errors import (
     INVALID_DOCUMENT,
     MISSING_BLOB,
@@ -22,6 +23,7 @@ from contracts.errors import (
     PERMANENT,
     THROTTLING,
     TRANSIENT,
+    UNAVAILABLE,
     UNREADABLE_DOCUMENT,
 )
 from domain.errors import InvalidDocument, RuleViolation
@@ -29,6 +31,10 @@ from domain.errors import InvalidDocument, RuleViolation
 P = ParamSpec("P")
 R = TypeVar("R")
 
+UNAVAILABLE_ATTEMPTS: Final = 2
+"""The run waits for the dependency; one attempt more passes over a connection that broke."""
+UNAVAILABLE_SECONDS: Final = 0.5
+"""Until then. A local step's pause stays within its workflow task, and out of the history."""
 TRANSIENT_ATTEMPTS: Final = 3
 THROTTLING_ATTEMPTS: Final = 5
 NOT_YET_ATTEMPTS: Final = 200
@@ -43,6 +49,7 @@ class _Verdict:
     message: str
     attempts: int = 1
     retry_after: float | None = None
+    details: tuple[Any, ...] = ()
 
 
 def _judge(error: Exception) -> _Verdict:
@@ -60,6 +67,14 @@ def _judge(error: Exception) -> _Verdict:
             return _Verdict(NOT_YET, text, NOT_YET_ATTEMPTS, error.retry_after)
         case Throttled():
             return _Verdict(THROTTLING, text, THROTTLING_ATTEMPTS, error.retry_after)
+        case Unavailable(dependency=Dependency() as dependency, room=room):
+            return _Verdict(
+                UNAVAILABLE,
+                text,
+                UNAVAILABLE_ATTEMPTS,
+                UNAVAILABLE_SECONDS,
+                (dependency.value, room),
+            )
         case Unavailable():
             return _Verdict(TRANSIENT, text, TRANSIENT_ATTEMPTS)
         case OSError(strerror=str(reason)):
@@ -92,6 +107,7 @@ def as_application_error(error: Exception, attempt: int) -> ApplicationError:
     last = attempt >= verdict.attempts
     return ApplicationError(
         verdict.message[:MESSAGE_CHARACTERS],
+        *verdict.details,
         type=verdict.type,
         non_retryable=last,
         next_retry_delay=(

@@ -1,6 +1,8 @@
 """Blobs as files of this machine, for as long as an activity needs them."""
 
+import errno
 import shutil
+import sqlite3
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator
@@ -8,21 +10,55 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from adapters.ports import Blobs
+from adapters.ports import Blobs, Unavailable
 from contracts.blobs import BlobRef
+from contracts.dependencies import Dependency
 from domain.errors import RuleViolation
 
 PREFIX: Final = "docflow-"
 LEFTOVER_SECONDS: Final = 48 * 3600.0
 """No activity runs this long; an older folder belonged to a worker that was killed."""
+_MEGABYTE: Final = 1 << 20
 
 
 @contextmanager
 def scratch_folder(scratch: Path) -> Generator[Path]:
-    """A folder of one's own below `scratch`, removed with all it holds."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=scratch, ignore_cleanup_errors=True) as own:
-        yield Path(own)
+    """A folder of one's own below `scratch`, removed with all it holds.
+
+    Raises:
+        Unavailable: The disk is full, for whatever works inside the block.
+    """
+    try:
+        scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=PREFIX, dir=scratch, ignore_cleanup_errors=True
+        ) as own:
+            yield Path(own)
+    except (OSError, sqlite3.Error) as error:
+        if _is_disk_full(error):
+            raise disk_full() from error
+        raise
+
+
+def disk_full(room: int = 0) -> Unavailable:
+    """The failure of a step that finds no room on the scratch disk.
+
+    Args:
+        room: Bytes that it needs; 0: not known.
+    """
+    needed = f": {_size(room)} are needed" if room else ""
+    return Unavailable(f"the scratch disk is full{needed}", Dependency.SCRATCH_DISK, room=room)
+
+
+def _is_disk_full(error: OSError | sqlite3.Error) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _size(count: int) -> str:
+    return f"{count:,} bytes" if count < _MEGABYTE else f"{count / _MEGABYTE:,.0f} MB"
 
 
 @asynccontextmanager
@@ -42,17 +78,34 @@ async def fetched(
 
     Raises:
         BlobNotFound: There is no such blob.
-        RuleViolation: The blob is not the one that was expected.
+        RuleViolation: The blob is not the one that was expected, or larger than the disk.
+        Unavailable: The scratch disk is full.
     """
     with scratch_folder(scratch) as folder:
         path = folder / "document"
-        found = await blobs.download(name, path)
+        found = await _download(blobs, name, path)
         if expected is not None and expected.etag and found.etag and expected.etag != found.etag:
             raise RuleViolation(
                 f"{name} was replaced while its import was running; "
                 "send the new file with a new message"
             )
         yield path
+
+
+async def _download(blobs: Blobs, name: str, path: Path) -> BlobRef:
+    try:
+        return await blobs.download(name, path)
+    except OSError as error:
+        if not _is_disk_full(error):
+            raise
+        size = (await blobs.stat(name)).size
+        total = shutil.disk_usage(path.parent).total
+        if size > total:
+            raise RuleViolation(
+                f"{name} has {_size(size)}, and the whole scratch disk has {_size(total)}; "
+                "split the file, or have the disk enlarged"
+            ) from error
+        raise disk_full(size) from error
 
 
 def sweep(scratch: Path, older_than: float = LEFTOVER_SECONDS) -> int:

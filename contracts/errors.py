@@ -1,5 +1,6 @@
 """Names of failures as they stand in a workflow's history (`ApplicationError.type`).
 
+Unavailable          something that docflow itself needs does not answer: the run waits for it
 Transient            the service may recover in a moment
 Throttling           the service asked us to slow down, and often for how long
 NotYet               the service is still busy with an earlier request, and gives the delay
@@ -18,6 +19,8 @@ WrongState           the run does not wait for this answer
 
 from typing import Final
 
+UNAVAILABLE: Final = "Unavailable"
+"""Its details are those of `contracts.dependencies.Awaited`: dependency, and bytes of room."""
 TRANSIENT: Final = "Transient"
 THROTTLING: Final = "Throttling"
 NOT_YET: Final = "NotYet"

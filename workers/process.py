@@ -11,10 +11,12 @@ from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
+from activities.dependencies import Dependencies
 from workers import catalogue
 from workers.bridges.totals import BridgeTotals
 from workers.collector import tune_collector
 from workers.connect import connect
+from workers.dependencies import COMMON_WORKFLOWS, open_dependencies
 from workers.health import Health, serve_health
 from workers.listeners import authority, listener
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
@@ -31,7 +33,13 @@ Receive = Callable[[asyncio.Event], Awaitable[BridgeTotals]]
 """Receives messages until the event is set."""
 
 
-def build_worker(client: Client, pipeline: Pipeline, common: Resources, own: Any) -> Worker:
+def build_worker(
+    client: Client,
+    pipeline: Pipeline,
+    common: Resources,
+    own: Any,
+    dependencies: Dependencies | None = None,
+) -> Worker:
     """A worker for one pipeline.
 
     Args:
@@ -39,12 +47,14 @@ def build_worker(client: Client, pipeline: Pipeline, common: Resources, own: Any
         pipeline: Its register.
         common: What all pipelines share.
         own: What the pipeline opened for itself.
+        dependencies: Shared by the workers of a process; None: this worker is the only one.
     """
+    dependencies = dependencies or open_dependencies(client, common, [(pipeline, own)])
     return Worker(
         client,
         task_queue=pipeline.task_queue,
-        workflows=pipeline.workflows(),
-        activities=activities_of(*pipeline.activities(common, own)),
+        workflows=[*pipeline.workflows(), *COMMON_WORKFLOWS],
+        activities=activities_of(*pipeline.activities(common, own), dependencies),
         max_concurrent_activities=pipeline.activity_slots,
         max_concurrent_local_activities=pipeline.local_slots,
         max_cached_workflows=pipeline.cached_runs,
@@ -121,8 +131,10 @@ async def run_worker(
         health = Health()
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
+        dependencies = open_dependencies(context.client, common, opened)
         for pipeline, own in opened:
-            await stack.enter_async_context(build_worker(context.client, pipeline, common, own))
+            worker = build_worker(context.client, pipeline, common, own, dependencies)
+            await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
         await _reconcile_schedules(context.client, working)
         tune_collector()

@@ -1,8 +1,8 @@
 """Failures of steps as workflows see them: their message, their type, and whether they count."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Final
 
 from temporalio import workflow
 from temporalio.exceptions import (
@@ -12,7 +12,8 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-T = TypeVar("T")
+from contracts.dependencies import Awaited
+from contracts.errors import UNAVAILABLE
 
 EXPLANATION_CHARACTERS: Final = 1_500
 """Leaves room in a reason for who decided, and why."""
@@ -34,6 +35,15 @@ def failure_type(error: FailureError) -> str | None:
     return cause.type if isinstance(cause, ApplicationError) else None
 
 
+def awaited_by(error: FailureError) -> Awaited | None:
+    """What the step needs and could not use; None: its failure is of another kind."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    if not isinstance(cause, ApplicationError) or cause.type != UNAVAILABLE:
+        return None
+    dependency, room = cause.details
+    return Awaited(dependency=dependency, room=room)
+
+
 def reraise_cancellation(error: FailureError) -> None:
     """Raise the error again when it is the cancellation of the run, which is not a failure."""
     if is_cancelled_exception(error):
@@ -48,39 +58,3 @@ def failures_logged(what: str) -> Generator[None, None, None]:
     except FailureError as error:
         reraise_cancellation(error)
         workflow.logger.warning("%s: %s", what, explain(error))
-
-
-async def retried(
-    work: Callable[[], Awaitable[T]], on_failure: Callable[[FailureError], Awaitable[None]]
-) -> T:
-    """Do a step until it succeeds.
-
-    Args:
-        work: One attempt, whose own retries are used up when it raises.
-        on_failure: Returns when the step is to be tried again, raises when it is not.
-    """
-    while True:
-        try:
-            return await work()
-        except FailureError as error:
-            reraise_cancellation(error)
-            failure = error
-        await on_failure(failure)
-
-
-async def retried_despite_cancel(
-    work: Callable[[], Awaitable[T]], on_failure: Callable[[FailureError], Awaitable[None]]
-) -> T:
-    """Do the last step of a run until it succeeds.
-
-    It is too late to stop anything then, and without its record the end would be lost: a
-    cancelled attempt is made again.
-    """
-    while True:
-        try:
-            return await work()
-        except FailureError as error:
-            if is_cancelled_exception(error):
-                continue
-            failure = error
-        await on_failure(failure)

@@ -9,12 +9,13 @@ from temporalio.exceptions import ApplicationError
 
 from contracts.answers import AnyAnswer
 from workflows.parking import MEANINGS, Answered, Decision, Parking
+from workflows.waiting import Waiting
 
 AnswerType = type[AnyAnswer]
 
 
 class Parkable:
-    """Handlers of the answers to a parked run, and its parking; nothing else.
+    """Handlers of the answers to a parked run, its parking and its waiting; nothing else.
 
     A workflow states which answers it offers, and the contract of each:
 
@@ -78,6 +79,7 @@ class Parkable:
 
     def __init__(self, timeout: timedelta, meanings: Mapping[str, str] = MEANINGS) -> None:
         self._parking = Parking(timeout, meanings)
+        self._waiting = Waiting()
 
     def _answered(self) -> Any:
         """What an accepted update returns; workflows override it."""

@@ -1,5 +1,6 @@
 """Parking: a run whose step has used up its retries stays open until a person decides."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -7,10 +8,14 @@ from enum import StrEnum
 from typing import Final
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, FailureError
 
 from contracts.answers import AnyAnswer, Retry
 from workflows import attributes
+from workflows.failures import awaited_by, explain, failures_logged, reraise_cancellation
+from workflows.waiting import Waiting
+
+_UNANNOUNCED: Final = "status row of a parked run not written"
 
 
 class Decision(StrEnum):
@@ -61,6 +66,25 @@ async def _announce_nothing() -> None:
     """The default: only Temporal shows that a run is parked."""
 
 
+async def _announced_or_later(
+    announce: Callable[[], Awaitable[object]],
+) -> asyncio.Task[None] | None:
+    """Announce; what an outage prevents is done by the task that is returned."""
+    try:
+        await announce()
+    except FailureError as error:
+        reraise_cancellation(error)
+        workflow.logger.warning("%s: %s", _UNANNOUNCED, explain(error))
+        if awaited_by(error) is not None:
+            return asyncio.create_task(_announce_after_outage(announce))
+    return None
+
+
+async def _announce_after_outage(announce: Callable[[], Awaitable[object]]) -> None:
+    with failures_logged(_UNANNOUNCED):
+        await Waiting(shown=False).done(announce)
+
+
 @dataclass
 class Parking:
     """Holds a run whose step has failed permanently until a person decides.
@@ -101,22 +125,24 @@ class Parking:
         self,
         step: str,
         reason: str,
-        announce: Callable[[], Awaitable[None]] = _announce_nothing,
+        announce: Callable[[], Awaitable[object]] = _announce_nothing,
     ) -> Answered:
         """Park until an answer comes or the time is over, which counts as `fail`.
 
         Args:
             step: The step that has failed.
             reason: Why, in a sentence.
-            announce: Shows outside Temporal that the run is parked.
+            announce: Shows outside Temporal that the run is parked. The run waits for its answer
+                even when that fails; after an outage it is done again.
         """
         self.reason, self.since, self._answer = reason, workflow.now(), None
         workflow.upsert_search_attributes(
             attributes.waiting("parked", self.since, attributes.OPERATORS)
         )
         workflow.set_current_details(self._details(step))
+        later: asyncio.Task[None] | None = None
         try:
-            await announce()
+            later = await _announced_or_later(announce)
             await workflow.wait_condition(
                 lambda: self._answer is not None,
                 timeout=self.timeout,
@@ -132,6 +158,10 @@ class Parking:
         finally:
             # A run that is cancelled here awaits no answer any more either.
             self.reason = self.since = None
+            if later is not None:
+                # It must not overwrite what comes after.
+                later.cancel()
+                await asyncio.gather(later, return_exceptions=True)
         return answered
 
     def resume(self, state: str = "running") -> None:

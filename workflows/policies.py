@@ -66,6 +66,25 @@ ANSWER: Final = RemoteStep(
 )
 
 
+class Check(TypedDict):
+    """Options of a wait for a dependency."""
+
+    start_to_close_timeout: timedelta
+    retry_policy: RetryPolicy
+    cancellation_type: ActivityCancellationType
+
+
+DEPENDENCY: Final = Check(
+    # Of one look; the server repeats it for as long as it takes, and adds nothing to the history.
+    start_to_close_timeout=timedelta(minutes=1),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(seconds=5), maximum_interval=timedelta(minutes=1)
+    ),
+    # It changes nothing: a run that is cancelled need not wait for it.
+    cancellation_type=ActivityCancellationType.TRY_CANCEL,
+)
+
+
 class Notice(TypedDict):
     """Options of a notification."""
 

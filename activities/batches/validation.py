@@ -74,8 +74,8 @@ class BatchValidation:
         set them `in-complete`.
 
         Returns:
-            `CONTINUE`, and the batch is in `processing`; or why not, and when to ask again. An
-            unavailable database is an answer too: the run shows it and asks again.
+            `CONTINUE`, and the batch is in `processing`; or why not, and when to ask again. A
+            database that is busy is an answer too: the run shows it and asks again.
 
         Raises:
             ApplicationError: `Permanent` when there is no such batch; failures of the cloud and
@@ -136,6 +136,9 @@ class BatchValidation:
 
 
 def _database_error(error: Unavailable) -> Validation:
+    if error.dependency is not None:
+        # Not a matter of this batch: every run waits for the database.
+        raise error
     return Validation(
         outcome=ValidationOutcome.REQUEUE_DB_ERROR,
         reason=f"the database is unavailable: {error}"[:2000],

@@ -3,6 +3,7 @@
 By its codes, and never by its words, which change.
 """
 
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
@@ -10,13 +11,17 @@ from typing import Final
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     HTTPClientError,
     InvalidRegionError,
+    NoCredentialsError,
     NoRegionError,
     ParamValidationError,
+    PartialCredentialsError,
 )
 
 from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
+from contracts.dependencies import Dependency
 
 DELETED_RECENTLY: Final = 61.0
 """Seconds: SQS gives the name of a deleted queue, and its right to be purged, free after 60."""
@@ -82,6 +87,19 @@ SETTLED: Final = (
     "ReceiptHandleIsInvalid",
 )
 """A received message belongs to another receiver by now, or is gone."""
+CREDENTIALS: Final = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+"""It does not know who asks, whatever is asked: no step can work before that is put right."""
+_NO_CREDENTIALS: Final = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError)
 _OURS: Final = (ParamValidationError, NoRegionError, InvalidRegionError)
 """What botocore refuses to send: it would refuse again."""
 
@@ -120,7 +138,7 @@ def aws(doing: str) -> Generator[None]:
         Missing: There is no such thing; a `Denied`.
         Throttled: AWS asks to slow down, after the client's own attempts.
         NotYet: AWS is busy with what was asked before.
-        Unavailable: AWS cannot be reached, or is in trouble.
+        Unavailable: AWS cannot be reached, is in trouble, or does not know who asks.
         Denied: AWS refuses, or nothing was sent because it would refuse.
     """
     try:
@@ -130,7 +148,8 @@ def aws(doing: str) -> Generator[None]:
     except _OURS as error:
         raise Denied(f"{doing}: {error}") from error
     except (HTTPClientError, BotoCoreError) as error:
-        raise Unavailable(f"{doing}: {error}") from error
+        wrong = isinstance(error, _NO_CREDENTIALS) or _is_unresolved(error)
+        raise Unavailable(f"{doing}: {error}", Dependency.CLOUD, misconfigured=wrong) from error
 
 
 @contextmanager
@@ -142,6 +161,14 @@ def settling(doing: str) -> Generator[None]:
     except Denied as error:
         if not has_code(error, *SETTLED):
             raise
+
+
+def _is_unresolved(error: BaseException) -> bool:
+    """Whether the address of the service has no such name."""
+    causes = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    return any(isinstance(cause, socket.gaierror) for cause in causes)
 
 
 def _translated(doing: str, error: ClientError) -> PortError:
@@ -157,7 +184,9 @@ def _translated(doing: str, error: ClientError) -> PortError:
     if status == 429:
         return Throttled(text, _retry_after(error))
     if code in TROUBLE or status >= 500:
-        return Unavailable(text)
+        return Unavailable(text, Dependency.CLOUD)
+    if code in CREDENTIALS:
+        return Unavailable(text, Dependency.CLOUD, misconfigured=True)
     return Denied(text)
 
 

@@ -6,8 +6,9 @@ import hashlib
 import http.client
 import re
 import secrets
+import socket
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -25,6 +26,7 @@ from adapters.azure.storage_account import Answer, StorageAccount
 from adapters.blocks import in_blocks
 from adapters.ports import BlobNotFound, PortError, Throttled, Unavailable
 from contracts.blobs import BlobRef
+from contracts.dependencies import Dependency
 
 if TYPE_CHECKING:
     from obstore.store import AzureConfig
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 _BLOCK = 2 << 20
 _BLOCKS_IN_FLIGHT = 2  # a transfer holds some 12 MB
 _COPY_POLL_SECONDS = 0.5
+_PROBED = "docflow-probe"
 _STATUS = re.compile(r"status code: (\d{3})")
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
+_UNRESOLVED = "dns error"  # as hyper, which `obstore` sends with, says it
 _QUERY = re.compile(r"\?\S*")  # of a URL: it may hold a signature
 
 
@@ -91,6 +95,11 @@ class AzureBlobs:
         answer = await self._request("PUT", "", query={"restype": "container"})
         if answer.status != 201 and answer.error != "ContainerAlreadyExists":
             raise _failure(answer, f"container {self._container!r}")
+
+    async def probe(self) -> None:
+        """Ask for a blob that need not be there."""
+        with suppress(BlobNotFound):
+            await self.stat(_PROBED)
 
     async def stat(self, name: str) -> BlobRef:
         """Size and etag."""
@@ -237,7 +246,11 @@ class AzureBlobs:
                 self._account.request, method, path, query=query, headers=headers, body=body
             )
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(f"the storage account does not answer: {error}") from error
+            raise Unavailable(
+                f"the storage account does not answer: {error}",
+                Dependency.BLOB_STORE,
+                misconfigured=isinstance(error, socket.gaierror),
+            ) from error
 
     @contextmanager
     def _translated(self, name: str) -> Generator[None]:
@@ -250,7 +263,11 @@ class AzureBlobs:
         except AlreadyExistsError as error:
             raise FileExistsError(f"there is a blob {name!r} already") from error
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise PortError(f"the storage account refuses access to {name!r}") from error
+            raise Unavailable(
+                f"the storage account refuses access to {name!r}",
+                Dependency.BLOB_STORE,
+                misconfigured=True,
+            ) from error
         except (BaseError, TimeoutError, ConnectionError) as error:
             raise _failure_of_obstore(str(error), f"blob {name!r}") from error
 
@@ -261,7 +278,9 @@ def _failure(answer: Answer, what: str) -> PortError:
         seconds = answer.headers.get("retry-after", "")
         return Throttled(message, float(seconds) if seconds.isdecimal() else None)
     if answer.status >= 500 or answer.status == 408:
-        return Unavailable(message)
+        return Unavailable(message, Dependency.BLOB_STORE)
+    if answer.status in (401, 403):
+        return Unavailable(message, Dependency.BLOB_STORE, misconfigured=True)
     if answer.status == 404 and answer.error != "ContainerNotFound":
         return BlobNotFound(f"there is no {what}")
     return PortError(message)
@@ -274,7 +293,11 @@ def _failure_of_obstore(message: str, what: str) -> PortError:
         headers = {"x-ms-error-code": code[1]} if code else {}
         return _failure(Answer(int(status[1]), headers, ""), what)
     first_line = _QUERY.sub("", message.partition("\n")[0])
-    return Unavailable(f"{what}: the storage account does not answer: {first_line[:300]}")
+    return Unavailable(
+        f"{what}: the storage account does not answer: {first_line[:300]}",
+        Dependency.BLOB_STORE,
+        misconfigured=_UNRESOLVED in message,
+    )
 
 
 class _Arriving:

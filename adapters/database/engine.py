@@ -62,6 +62,15 @@ class Database:
         """Close every connection."""
         await self.engine.dispose()
 
+    async def probe(self) -> None:
+        """See at little cost whether the database can be used.
+
+        Raises:
+            Unavailable: It cannot.
+        """
+        async with self.reading() as connection:
+            await connection.exec_driver_sql("SELECT 1")
+
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[AsyncConnection]:
         """A transaction that commits when the block ends and rolls back when it fails.

@@ -1,21 +1,28 @@
 """Which database failures may pass when the same transaction runs again."""
 
+import socket
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 import asyncpg
 import sqlalchemy.exc
 
 from adapters.ports import Denied, Unavailable
+from contracts.dependencies import Dependency
 
-_PASSING_CLASSES = (
+_OUTAGES = (
     "08",  # connection exceptions
     "53",  # insufficient resources: connections, memory, disk
     "57P",  # operator intervention: shutdown, crash, still starting
 )
-_PASSING_STATES = frozenset(
+_REFUSALS = (
+    "28",  # authorisation: user or password
+    "3D",  # no such database
+)
+_CONFLICTS = frozenset(
     {
         "40001",  # serialization failure
         "40P01",  # deadlock
@@ -35,7 +42,7 @@ _REFUSED_SQLITE = frozenset(
         sqlite3.SQLITE_READONLY,
     }
 )
-_PASSING_SQLITE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL})
+_SQLITE_CONFLICTS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 @contextmanager
@@ -43,7 +50,8 @@ def translated() -> Generator[None]:
     """Raise `Unavailable` for what may pass; let everything else through as it is.
 
     Raises:
-        Unavailable: Connection lost or refused, deadlock, database busy or shutting down.
+        Unavailable: Of the dependency `DATABASE`: connection lost or refused, database full or
+            shutting down, address or password wrong. Of none: deadlock, database busy.
     """
     try:
         yield
@@ -55,9 +63,16 @@ def translated() -> Generator[None]:
         sqlite3.Error,
         OSError,
     ) as error:
-        if _may_pass(error):
-            raise Unavailable(f"the database is not available: {_first_line(error)}") from error
-        raise
+        text = f"the database is not available: {_first_line(error)}"
+        match _kind_of(error):
+            case _Kind.OUTAGE:
+                raise Unavailable(text, Dependency.DATABASE) from error
+            case _Kind.REFUSAL:
+                raise Unavailable(text, Dependency.DATABASE, misconfigured=True) from error
+            case _Kind.CONFLICT:
+                raise Unavailable(text) from error
+            case None:
+                raise
 
 
 @contextmanager
@@ -92,28 +107,56 @@ def _is_refused(error: BaseException) -> bool:
     return error.__cause__ is not None and _is_refused(error.__cause__)
 
 
-def _may_pass(error: BaseException) -> bool:
+class _Kind(Enum):
+    """What may pass when the same transaction runs again."""
+
+    OUTAGE = "the database cannot be used by anyone"
+    REFUSAL = "it cannot be used with these settings"
+    CONFLICT = "another transaction was in the way"
+
+
+def _kind_of(error: BaseException) -> _Kind | None:
+    if isinstance(error, socket.gaierror):
+        return _Kind.REFUSAL
     if isinstance(error, OSError | sqlalchemy.exc.TimeoutError):
-        return True
+        return _Kind.OUTAGE
     if isinstance(error, sqlalchemy.exc.DBAPIError):
         cause: Any = error.orig
-        return error.connection_invalidated or (cause is not None and _is_outage(cause))
-    return _is_outage(error)
+        found = None if cause is None else _reported(cause)
+        return found or (_Kind.OUTAGE if error.connection_invalidated else None)
+    return _reported(error)
 
 
-def _is_outage(error: BaseException) -> bool:
-    """Whether the driver's exception, or the one that it wraps, reports a passing failure."""
+def _reported(error: BaseException) -> _Kind | None:
+    """What the driver's exception, or the one that it wraps, reports."""
     if isinstance(error, sqlite3.Error):
-        code: int | None = getattr(error, "sqlite_errorcode", None)
-        return code is not None and code & 0xFF in _PASSING_SQLITE
+        return _reported_by_sqlite(error)
     state: str | None = getattr(error, "sqlstate", None)
     if state is not None:
-        return state.startswith(_PASSING_CLASSES) or state in _PASSING_STATES
+        return _reported_by_postgresql(state)
     cause = error.__cause__
     if cause is not None:
-        return _is_outage(cause)
+        return _reported(cause)
     # Without a state the error is the driver's own: its connection was closed under it.
-    return isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
+    is_closed = isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
+    return _Kind.OUTAGE if is_closed else None
+
+
+def _reported_by_sqlite(error: sqlite3.Error) -> _Kind | None:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return None
+    if code & 0xFF == sqlite3.SQLITE_FULL:
+        return _Kind.OUTAGE
+    return _Kind.CONFLICT if code & 0xFF in _SQLITE_CONFLICTS else None
+
+
+def _reported_by_postgresql(state: str) -> _Kind | None:
+    if state.startswith(_OUTAGES):
+        return _Kind.OUTAGE
+    if state.startswith(_REFUSALS):
+        return _Kind.REFUSAL
+    return _Kind.CONFLICT if state in _CONFLICTS else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.blocks import in_blocks
 from adapters.ports import BlobNotFound, PortError, Unavailable
 from contracts.blobs import BlobName, BlobRef
+from contracts.dependencies import Dependency
 
 _BLOCK = 1 << 20
 _PROGRESS_STEP = 8 << 20
@@ -81,6 +82,21 @@ class FolderBlobs:
         """Delete a blob."""
         return await asyncio.to_thread(self._delete, name, etag)
 
+    async def probe(self) -> None:
+        """Write and remove a file."""
+        try:
+            await asyncio.to_thread(self._write_and_remove)
+        except OSError as error:
+            raise _unavailable("the folder of blobs cannot be written to", error) from error
+
+    def _write_and_remove(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        part = self._part()
+        try:
+            part.write_bytes(bytes(_BLOCK))
+        finally:
+            part.unlink(missing_ok=True)
+
     def _path(self, name: str) -> Path:
         try:
             path = self._folder / _NAME.validate_python(name)
@@ -98,7 +114,7 @@ class FolderBlobs:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
             raise BlobNotFound(f"there is no blob {name!r}") from error
         except OSError as error:
-            raise Unavailable(f"blob {name!r} cannot be read: {error.strerror}") from error
+            raise _unavailable(f"blob {name!r} cannot be read", error) from error
 
     def _stat(self, name: str) -> BlobRef:
         with self._open(name) as file:
@@ -157,7 +173,7 @@ class FolderBlobs:
         except (NotADirectoryError, IsADirectoryError) as error:
             raise PortError(f"blob {name!r}: a part of its name is a blob already") from error
         except OSError as error:
-            raise Unavailable(f"blob {name!r} cannot be written: {error.strerror}") from error
+            raise _unavailable(f"blob {name!r} cannot be written", error) from error
 
     def _delete(self, name: str, etag: str | None) -> bool:
         path = self._path(name)
@@ -168,7 +184,7 @@ class FolderBlobs:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, BlobNotFound):
             return False
         except OSError as error:
-            raise Unavailable(f"blob {name!r} cannot be deleted: {error.strerror}") from error
+            raise _unavailable(f"blob {name!r} cannot be deleted", error) from error
         return True
 
 
@@ -182,7 +198,11 @@ def _blob_blocks(blob: BinaryIO, name: str) -> Iterator[bytes]:
     try:
         yield from _file_blocks(blob)
     except OSError as error:
-        raise Unavailable(f"blob {name!r} cannot be fetched: {error.strerror}") from error
+        raise _unavailable(f"blob {name!r} cannot be fetched", error) from error
+
+
+def _unavailable(what: str, error: OSError) -> Unavailable:
+    return Unavailable(f"{what}: {error.strerror}", Dependency.BLOB_STORE)
 
 
 def _pour(source: Iterable[bytes], sink: BinaryIO, report: Callable[[int], None]) -> str:

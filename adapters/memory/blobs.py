@@ -17,6 +17,9 @@ class MemoryBlobs:
         self._blobs: dict[str, tuple[bytes, str]] = {}
         self._versions = count(1)
 
+    async def probe(self) -> None:
+        """Memory always answers."""
+
     async def stat(self, name: str) -> BlobRef:
         """Size and etag."""
         content, etag = self._find(name)

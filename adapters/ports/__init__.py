@@ -7,7 +7,8 @@ Errors of the ports:
       UnreadableDocument    the file is not what its name claims, damaged, encrypted or hostile
       Denied                the service refuses permanently: rights, limits, names
       NotYet                the service is still busy with an earlier request
-      Unavailable           the service may recover in a moment
+      Unavailable           the service may recover in a moment; or one that docflow itself needs
+                            does not answer, and is waited for
         Throttled           the service asked us to slow down
 
 Adapters translate what their library raises into these, and nothing else is caught on them.
@@ -45,6 +46,7 @@ from adapters.ports.errors import (
 )
 from adapters.ports.imports import ImportStore
 from adapters.ports.notices import Notifications
+from adapters.ports.outages import Outages
 from adapters.ports.rejected import REJECTED_BODY_BYTES, RejectedMessage, RejectedMessages
 from adapters.ports.spreadsheets import SpreadsheetStore
 
@@ -71,6 +73,7 @@ __all__ = [
     "NotYet",
     "Notifications",
     "OpenRuns",
+    "Outages",
     "PortError",
     "RejectedMessage",
     "RejectedMessages",

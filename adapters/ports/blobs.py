@@ -10,6 +10,14 @@ from contracts.blobs import BlobRef
 class Blobs(Protocol):
     """One container of blobs."""
 
+    async def probe(self) -> None:
+        """See at little cost whether the store can be used.
+
+        Raises:
+            Unavailable: It cannot.
+        """
+        ...
+
     async def stat(self, name: str) -> BlobRef:
         """Size and etag, without the bytes.
 

@@ -3,11 +3,14 @@
 PortError
   BlobNotFound         no blob of that name
   UnreadableDocument   the file is damaged, encrypted, hostile or of another format
-  Unavailable          the service cannot be reached or is overloaded; worth another attempt
+  Unavailable          the service cannot be reached or is overloaded; worth another attempt, and
+                       one of docflow's own dependencies is waited for
     Throttled            the service asked for fewer requests
   Denied               the service refuses permanently
   NotYet               an earlier request is still in progress
 """
+
+from contracts.dependencies import Dependency
 
 
 class PortError(Exception):
@@ -23,7 +26,27 @@ class UnreadableDocument(PortError):
 
 
 class Unavailable(PortError):
-    """The service cannot be reached, or is overloaded; another attempt may succeed."""
+    """The service cannot be reached, or is overloaded; another attempt may succeed.
+
+    Attributes:
+        dependency: What docflow itself needs and does not answer: the run waits for it. None:
+            another attempt in a moment is all that helps.
+        room: Bytes that are missing on the scratch disk for this step to work; 0: not known.
+        misconfigured: It has no such address or refuses who asks: a setting is wrong.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        dependency: Dependency | None = None,
+        *,
+        room: int = 0,
+        misconfigured: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.dependency = dependency
+        self.room = room
+        self.misconfigured = misconfigured
 
 
 class Denied(PortError):

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints, TypeAdapter
 from contracts.base import Contract, WireContract
 from contracts.batches.names import BatchKey, DocumentId, Id
 from contracts.blobs import BlobName, BlobRef
+from contracts.dependencies import Dependency
 
 RELATIONS_PER_MESSAGE: Final = 500
 ATTACHMENTS_PER_MESSAGE: Final = 200
@@ -186,3 +187,5 @@ class LoadResult(Contract):
     """Those that this run did."""
     duplicate_of: DocumentId | None = None
     reason: Reason | None = None
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""

@@ -11,6 +11,7 @@ from contracts.base import Contract
 from contracts.batches.events import CancelMode, CaseEvent
 from contracts.batches.names import BatchKey, Id
 from contracts.batches.plans import BatchPlan, QueueDepth, Timings
+from contracts.dependencies import Dependency
 
 OPEN_BATCHES: Final = 1_000
 """Batches of one case that wait at once."""
@@ -47,7 +48,7 @@ class ValidationOutcome(StrEnum):
     SKIP_INCOMPLETE = "skip_incomplete"
     """Its function exists, but no run is loading the batch."""
     REQUEUE_DB_ERROR = "requeue_db_error"
-    """The database is unavailable: retried after a pause."""
+    """The database is busy: retried after a pause. An outage of it is waited for instead."""
     BLOCKED = "blocked"
     """Another batch of the case is loading, or may be: asked again when that may have ended."""
     CONTINUE = "continue"
@@ -188,6 +189,8 @@ class CaseStatus(Contract):
     waiting: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
     events: int = 0
     finished: int = 0
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""
 
 
 class CaseResult(Contract):
@@ -361,6 +364,8 @@ class BatchStatus(Contract):
     cancelled: CancelMode | None = None
     waiting_since: datetime | None = None
     next_steps: Annotated[str, Field(max_length=100)] | None = None
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""
 
 
 class BatchAnswer(Answer):

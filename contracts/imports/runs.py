@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 from contracts import answers
 from contracts.base import Contract
 from contracts.blobs import BlobRef
+from contracts.dependencies import Dependency
 from contracts.imports.messages import DocumentType, ImportMessage, Key, Strategy
 from contracts.problems import Problem
 
@@ -188,3 +189,5 @@ class ImportStatus(Contract):
     """ISO 8601, UTC."""
     plan: ImportPlan | None = None
     outcome: HandlerOutcome | None = None
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""

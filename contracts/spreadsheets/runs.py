@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 from contracts.answers import OperatorAnswer
 from contracts.base import Contract
 from contracts.blobs import BlobRef
+from contracts.dependencies import Dependency
 from contracts.spreadsheets.mappings import (
     COLUMNS,
     FIELDS,
@@ -330,3 +331,5 @@ class SpreadsheetStatus(Contract):
     cells: CellSummary = CellSummary()
     last_refusal: Reason | None = None
     """Why the last signal was not taken."""
+    waiting_for: Dependency | None = None
+    """What docflow itself needs and does not answer; the run continues when it does."""

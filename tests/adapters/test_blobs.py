@@ -18,10 +18,13 @@ from adapters.azure.storage_account import StorageAccount
 from adapters.files.blobs import FolderBlobs
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound, Blobs, PortError, Throttled, Unavailable
+from contracts.dependencies import Dependency
 from stack.azurite import azurite
 from stack.children import free_port
 
 SMALL = b"code,quantity\nA,1\n"
+WRONG = (Dependency.BLOB_STORE, True)
+"""Dependency of a failure, and that a setting is wrong."""
 LARGE = random.Random(7).randbytes((11 << 20) + 321)  # three blocks, the last one short
 
 
@@ -214,7 +217,24 @@ async def test_of_concurrent_writers_one_wins(blobs: Blobs) -> None:
     assert (await blobs.stat("contested")).size == len(LARGE)
 
 
+async def test_a_store_that_can_be_used_passes_its_probe(blobs: Blobs) -> None:
+    await blobs.probe()
+
+
 class TestFolder:
+    async def test_a_folder_that_cannot_be_written_to_fails_its_probe(self, tmp_path: Path) -> None:
+        (tmp_path / "container").write_text("no folder")
+        with pytest.raises(Unavailable) as down:
+            await FolderBlobs(tmp_path / "container").probe()
+        assert down.value.dependency is Dependency.BLOB_STORE
+
+    async def test_a_full_disk_of_the_reader_is_not_the_blob_store(self, tmp_path: Path) -> None:
+        blobs = FolderBlobs(tmp_path / "container")
+        await blobs.upload(make_file(tmp_path, SMALL), "a")
+        # Linux has a file that is always full.
+        with pytest.raises(OSError, match="No space left"):
+            await blobs.download("a", Path("/dev/full"))
+
     @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a\\b"])
     async def test_no_name_leaves_the_folder(self, tmp_path: Path, name: str) -> None:
         blobs = FolderBlobs(tmp_path / "container")
@@ -264,6 +284,10 @@ class TestAzure:
             await blobs.delete("a")
         with pytest.raises(Unavailable):
             await blobs.create_container()
+        with pytest.raises(Unavailable) as down:
+            await blobs.probe()
+        assert down.value.dependency is Dependency.BLOB_STORE
+        assert not down.value.misconfigured
 
     @pytest.mark.parametrize(
         ("status", "header", "expected", "retry_after"),
@@ -271,7 +295,7 @@ class TestAzure:
             ("503 Busy", "Retry-After: 7", Throttled, 7),
             ("429 Slow down", "x: y", Throttled, None),
             ("500 Oops", "x: y", Unavailable, None),
-            ("403 Forbidden", "x-ms-error-code: AuthenticationFailed", PortError, None),
+            ("403 Forbidden", "x-ms-error-code: AuthenticationFailed", Unavailable, None),
             ("404 Gone", "x-ms-error-code: ContainerNotFound", PortError, None),
         ],
     )
@@ -316,16 +340,29 @@ class TestAzure:
         await blobs.create_container()
         await blobs.upload(make_file(tmp_path, SMALL), "a")
 
-    async def test_a_wrong_key_is_no_passing_failure(self, storage: str, tmp_path: Path) -> None:
+    async def test_a_wrong_key_is_a_wrong_setting(self, storage: str, tmp_path: Path) -> None:
         account = StorageAccount.from_connection_string(storage)
         wrong = f"AccountName={account.name};AccountKey=a2V5;BlobEndpoint={account.endpoint}"
-        blobs = AzureBlobs(wrong, "c")
-        with pytest.raises(PortError) as refused:
+        blobs = AzureBlobs(wrong, "container")
+        with pytest.raises(Unavailable) as refused:
             await blobs.upload(make_file(tmp_path, SMALL), "a")
-        assert not isinstance(refused.value, Unavailable | BlobNotFound)
-        with pytest.raises(PortError) as refused:
+        assert (refused.value.dependency, refused.value.misconfigured) == WRONG
+        with pytest.raises(Unavailable) as refused:
             await blobs.delete("a")
-        assert not isinstance(refused.value, Unavailable | BlobNotFound)
+        assert (refused.value.dependency, refused.value.misconfigured) == WRONG
+        with pytest.raises(Unavailable) as refused:
+            await blobs.probe()
+        assert (refused.value.dependency, refused.value.misconfigured) == WRONG
+
+    async def test_an_address_that_does_not_exist_is_a_wrong_setting(self) -> None:
+        endpoint = "http://no-such-host.invalid/a"
+        blobs = AzureBlobs(f"AccountName=a;AccountKey=a2V5;BlobEndpoint={endpoint}", "c")
+        with pytest.raises(Unavailable) as refused:
+            await blobs.delete("a")
+        assert (refused.value.dependency, refused.value.misconfigured) == WRONG
+        with pytest.raises(Unavailable) as refused:
+            await blobs.stat("a")
+        assert (refused.value.dependency, refused.value.misconfigured) == WRONG
 
 
 @pytest.mark.parametrize(

@@ -7,27 +7,26 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client, WorkflowUpdateFailedError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client
 
-from contracts.imports import Retry
 from stack.children import free_port
 from stack.postgres import postgres_server
-from tests.crash.documents import LARGE, MIDDLE, SMALL, Document, earlier
-from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
+from tests.crash.documents import LARGE, MIDDLE, SMALL, earlier
+from tests.crash.harness import WORKER_WITH_BRIDGE, running_system, until
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
 from tests.support.chaos import kills
 from workers.resources.common import Resources
-from workflows.imports.document_import import DocumentImport
 
 pytestmark = pytest.mark.chaos
 
 RESTARTS = kills(5, 20)
+WAITING = "State = 'waiting' AND ExecutionStatus = 'Running'"
+OUTAGE = "WorkflowType = 'Outage' AND ExecutionStatus = 'Running'"
 
 
 class Postgres:
@@ -67,7 +66,7 @@ def postgres() -> Iterator[Postgres]:
         shutil.rmtree(folder)
 
 
-async def test_a_database_that_crashes_loses_and_doubles_no_row(
+async def test_a_database_that_crashes_parks_loses_and_doubles_nothing(
     tmp_path: Path, postgres: Postgres, calm: Resources, chance: random.Random
 ) -> None:
     documents = [*LARGE, *MIDDLE, *SMALL[:12]]
@@ -83,52 +82,39 @@ async def test_a_database_that_crashes_loses_and_doubles_no_row(
             await asyncio.sleep(chance.uniform(0, 0.4))
             await asyncio.to_thread(postgres.crash)
             if number == RESTARTS - 1:
-                # Longer than a step tries for: what is under way parks.
-                await until(lambda: _is_any_parked(client), "a run parks", every=0.5)
+                # Longer than a step tries for: what is under way waits.
+                await until(lambda: _is_any(client, WAITING), "a run waits", every=0.5)
+                await until(lambda: _is_any(client, OUTAGE), "the outage is shown", every=0.5)
             await asyncio.to_thread(postgres.start)
-        answers = await _retry_until_done(system, client, documents)
+        await system.ended(documents, within=240)
+        await until(lambda: _is_none(client, OUTAGE), "the outage is over", within=120, every=0.5)
 
         await assert_as_undisturbed(documents, system.resources, calm, tmp_path)
         await assert_nothing_left(system)
+        waits = await _assert_none_parked(client)
     print(
         f"{RESTARTS} restarts, {len(documents)} documents, {time.monotonic() - began:.0f} s; "
-        f"answers: {answers}"
+        f"waits: {waits}"
     )
-    assert answers
+    assert waits
 
 
-async def _is_any_parked(client: Client) -> bool:
-    return bool(await _parked(client))
+async def _is_any(client: Client, query: str) -> bool:
+    return bool((await client.count_workflows(query)).count)
 
 
-async def _parked(client: Client) -> list[str]:
-    query = "NeedsAttention = true AND ExecutionStatus = 'Running'"
-    return [run.id async for run in client.list_workflows(query)]
+async def _is_none(client: Client, query: str) -> bool:
+    return not await _is_any(client, query)
 
 
-async def _retry_until_done(system: System, client: Client, documents: Sequence[Document]) -> int:
-    """Answer every run that parks with `retry`, as a person would; how many answers it took."""
-    tasks, answers = {document.task_id for document in documents}, 0
-
-    async def done() -> bool:
-        nonlocal answers
-        for workflow_id in await _parked(client):
-            answers += await _retry(client, workflow_id)
-        return tasks <= await system.finished_tasks()
-
-    await until(done, "every document is done", within=120, every=0.5)
-    return answers
-
-
-async def _retry(client: Client, workflow_id: str) -> bool:
-    handle = client.get_workflow_handle_for(DocumentImport.run, workflow_id)
-    try:
-        await handle.execute_update(DocumentImport.retry, Retry(by="an operator"))
-    except WorkflowUpdateFailedError:
-        # The list of parked runs lags behind: this one has gone on already, or has even ended.
-        return False
-    except RPCError as error:
-        if error.status is not RPCStatusCode.NOT_FOUND:
-            raise
-        return False
-    return True
+async def _assert_none_parked(client: Client) -> int:
+    """No import needed a person at any time; how often one waited."""
+    waits = 0
+    async for run in client.list_workflows("WorkflowType = 'DocumentImport'"):
+        history = await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
+        for event in history.events:
+            changed = event.upsert_workflow_search_attributes_event_attributes
+            fields = changed.search_attributes.indexed_fields
+            assert fields["State"].data != b'"parked"', run.id
+            waits += fields["State"].data == b'"waiting"'
+    return waits

@@ -22,6 +22,7 @@ from contracts.batches import (
     Validation,
     ValidationOutcome,
 )
+from contracts.dependencies import Dependency
 from tests.support.batches.scripted import (
     ScriptedBatch,
     ScriptedCase,
@@ -33,6 +34,7 @@ from tests.support.batches.scripted import (
     finished,
     started,
 )
+from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
@@ -179,6 +181,12 @@ def _unavailable_table() -> ScriptedCase:
     return script
 
 
+def _interrupted_case() -> ScriptedCase:
+    script = ScriptedCase()
+    script.fails["note"] = [unavailable()]
+    return script
+
+
 @dataclass
 class SweeperCase:
     """One way the sweeper can go."""
@@ -226,6 +234,12 @@ def failing(step: str) -> ScriptedBatch:
     return script
 
 
+def outage(step: str, dependency: Dependency = Dependency.DATABASE) -> ScriptedBatch:
+    script = ScriptedBatch()
+    script.fails[step] = [unavailable(dependency)]
+    return script
+
+
 def answering(*outcomes: Validation) -> ScriptedBatch:
     return ScriptedBatch(validations=list(outcomes))
 
@@ -249,6 +263,10 @@ CASES: dict[str, Case] = {
         nothing,
     ),
     "parked-then-retried": Case(failing("subscribe"), _retry_then_whole_way),
+    "outage-in-a-step": Case(outage("validate")),
+    "outage-while-building": Case(outage("subscribe", Dependency.CLOUD)),
+    "outage-while-closing": Case(outage("close")),
+    "outage-while-removing": Case(outage("delete_queue", Dependency.CLOUD)),
     "given-up": Case(failing("attach_mapping"), _give_up),
     "redrive-of-kept": Case(
         ScriptedBatch(depths=[depth(dead=1), depth(dead=1), depth()]),
@@ -263,13 +281,22 @@ CASE_CASES: dict[str, CaseCase] = {
     "cancelled-batch": CaseCase(ScriptedCase(), _cancelled_case),
     "cancelled-by-temporal": CaseCase(ScriptedCase(), _case_cancelled_by_temporal),
     "event-of-another-case": CaseCase(ScriptedCase(), _refused_then_two_batches),
+    "outage-in-a-step": CaseCase(_interrupted_case(), _two_batches),
     "table-unavailable": CaseCase(_unavailable_table(), _two_batches),
 }
+
+
+def _interrupted_sweep() -> ScriptedSweep:
+    sweep = ScriptedSweep((BatchKey(case_id=1, batch_id=1),))
+    sweep.orphans.fails["orphans"] = [unavailable(Dependency.CLOUD)]
+    return sweep
+
 
 SWEEPER_CASES: dict[str, SweeperCase] = {
     "two-swept": SweeperCase(
         ScriptedSweep((BatchKey(case_id=1, batch_id=1), BatchKey(case_id=2, batch_id=1)))
     ),
+    "outage-in-a-step": SweeperCase(_interrupted_sweep()),
     "nothing-to-sweep": SweeperCase(ScriptedSweep(())),
     "not-swept": SweeperCase(ScriptedSweep((BatchKey(case_id=1, batch_id=1),), failing("plan"))),
     "cancelled": SweeperCase(

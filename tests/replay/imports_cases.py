@@ -11,8 +11,10 @@ from typing import Any
 from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
+from contracts.dependencies import Dependency
 from contracts.imports import Answer, ImportOrder, Retry
 from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
+from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
@@ -175,6 +177,38 @@ def _unrecorded() -> ScriptedImport:
     return ScriptedImport(finish_failures=[permanent("no database")])
 
 
+def _waiting_for_ever() -> ScriptedImport:
+    script = ScriptedImport(failures=[unavailable()])
+    script.held.add("wait")
+    return script
+
+
+def _parked_in_an_outage() -> ScriptedImport:
+    script = ScriptedImport(failures=[permanent()], finish_failures=[unavailable()] * 2)
+    script.held.add("wait")
+    return script
+
+
+async def _retry_recorded(handle: Handle, script: ScriptedImport) -> None:
+    async def recorded() -> bool:
+        return bool(script.closed)
+
+    await eventually(recorded)
+    await _retry(handle, script)
+
+
+def _closing_through_an_outage() -> ScriptedImport:
+    script = ScriptedImport(finish_failures=[unavailable()])
+    script.held.add("wait")
+    return script
+
+
+async def _cancel_waiting_by_temporal(handle: Handle, script: ScriptedImport) -> None:
+    await script.working.wait()
+    script.held.discard("wait")
+    await handle.cancel()
+
+
 CASES: dict[str, Case] = {
     "plain": Case(ScriptedImport()),
     "plain-remote": Case(ScriptedImport(path="remote")),
@@ -232,5 +266,19 @@ CASES: dict[str, Case] = {
     "not-recorded-and-skipped": Case(_unrecorded(), act=_signal("skip")),
     "not-recorded-and-failed": Case(_unrecorded(), act=_update("fail", Answer(by="ann"))),
     "not-recorded-for-too-long": Case(_unrecorded(), park=timedelta(seconds=1)),
+    "outage-in-a-step": Case(ScriptedImport(failures=[unavailable()])),
+    "outage-in-a-remote-step": Case(
+        ScriptedImport(failures=[unavailable(Dependency.BLOB_STORE)], path="remote")
+    ),
+    "outage-while-closing": Case(ScriptedImport(finish_failures=[unavailable()])),
+    "parked-in-an-outage": Case(
+        ScriptedImport(failures=[permanent()], finish_failures=[unavailable()] * 2),
+        act=_retry_recorded,
+    ),
+    "parked-in-an-outage-and-retried": Case(_parked_in_an_outage(), act=_retry),
+    "outage-and-cancelled": Case(_waiting_for_ever(), act=_cancel),
+    "outage-while-closing-and-cancelled-by-temporal": Case(
+        _closing_through_an_outage(), act=_cancel_waiting_by_temporal
+    ),
     "not-recorded-and-cancelled-by-temporal": Case(_unrecorded(), act=_cancel_parked_by_temporal),
 }

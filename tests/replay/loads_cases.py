@@ -14,6 +14,7 @@ from tests.support.batches.scripted_load import (
     ScriptedLoad,
     unreadable,
 )
+from tests.support.scripted import unavailable
 from workflows import attributes
 from workflows.batches.document_load import DocumentLoad
 
@@ -69,6 +70,12 @@ def _held_while_given_up() -> ScriptedLoad:
     return script
 
 
+def _unavailable(step: str, script: ScriptedLoad | None = None) -> ScriptedLoad:
+    script = script or ScriptedLoad()
+    script.fails[step] = [unavailable()]
+    return script
+
+
 CASES: dict[str, Case] = {
     "loaded": Case(),
     "resumed": Case(ScriptedLoad(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
@@ -84,6 +91,8 @@ CASES: dict[str, Case] = {
     ),
     "given-up-twice": Case(_not_given_up()),
     "cancelled-while-given-up": Case(_held_while_given_up(), cancel=True),
+    "outage-in-a-step": Case(_unavailable(LoadStep.EXTRACT)),
+    "outage-while-given-up": Case(_unavailable("give_up", _failing(LoadStep.EXTRACT))),
     "relations": Case(event=RELATIONS),
     "attachments": Case(event=ATTACHMENTS),
 }

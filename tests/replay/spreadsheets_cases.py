@@ -10,6 +10,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
+from contracts.dependencies import Dependency
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import (
     Answer,
@@ -29,7 +30,7 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
-from tests.support.scripted import ScriptedActivities
+from tests.support.scripted import ScriptedActivities, unavailable
 from tests.support.spreadsheets.scripted import (
     UNMATCHED,
     ScriptedRetention,
@@ -198,6 +199,11 @@ CASES: dict[str, Case] = {
         ScriptedSpreadsheet(fails={"process": [transient()]}, errors=1), STRAIGHT, retry
     ),
     "end-not-recorded": Case(ScriptedSpreadsheet(fails={"finish": [transient()]}), STRAIGHT, retry),
+    "outage-in-a-step": Case(ScriptedSpreadsheet(fails={"process": [unavailable()]}), STRAIGHT),
+    "outage-while-staging": Case(
+        ScriptedSpreadsheet(fails={"stage": [unavailable(Dependency.SCRATCH_DISK)]}), STRAIGHT
+    ),
+    "outage-while-closing": Case(ScriptedSpreadsheet(fails={"finish": [unavailable()]}), STRAIGHT),
     "reminded-and-abandoned": Case(ScriptedSpreadsheet(), {"patience": IN_NO_TIME}),
     "dry-run": Case(ScriptedSpreadsheet(), {"auto_start": True, "dry_run": True}),
 }
@@ -258,6 +264,7 @@ async def _nothing_more(handle: Handle) -> None:
 
 
 UNDO_CASES: dict[str, UndoCase] = {
+    "outage-in-a-step": UndoCase(scripted_undo(unavailable())),
     "plain": UndoCase(scripted_undo()),
     "parked-and-retried": UndoCase(scripted_undo(transient()), retry=True),
     "parked-and-retried-by-update": UndoCase(
@@ -309,7 +316,14 @@ class RetentionCase:
             await handle.cancel()
 
 
+def _interrupted_retention() -> ScriptedRetention:
+    script = ScriptedRetention([_uuid("1")])
+    script.fails["purge"] = [unavailable()]
+    return script
+
+
 RETENTION_CASES: dict[str, RetentionCase] = {
+    "outage-in-a-step": RetentionCase(_interrupted_retention()),
     "cancelled": RetentionCase(ScriptedRetention([_uuid("1")], held={"purge"}), cancel=True),
     "nothing-due": RetentionCase(ScriptedRetention([])),
     "three-pages": RetentionCase(

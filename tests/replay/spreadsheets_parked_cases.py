@@ -34,6 +34,7 @@ from tests.replay.spreadsheets_cases import (
     when_called,
     when_parked,
 )
+from tests.support.scripted import unavailable
 from tests.support.spreadsheets.scripted import (
     FIELDS,
     MATCHED,
@@ -197,6 +198,9 @@ CASES: dict[str, Case] = {
     "parked-at-the-rows": Case(_stuck("stage"), STRAIGHT, retry),
     "parked-at-the-report": Case(
         ScriptedSpreadsheet(fails={"write_report": [transient()]}, errors=1), STRAIGHT, retry
+    ),
+    "parked-in-an-outage": Case(
+        _Late("record", unavailable(), after=4, fails={"process": [transient()]}), STRAIGHT, retry
     ),
     "parked-without-status-row": Case(
         _Late("record", transient(), after=4, fails={"process": [transient()]}),

@@ -15,11 +15,15 @@ from temporalio.worker import Replayer
 from contracts.imports import ImportOrder, ImportResult
 from tests.replay.record import cases
 from workers import catalogue
+from workers.dependencies import COMMON_WORKFLOWS
 from workers.plugin import docflow_plugin
 
 FOLDER = Path(__file__).parent / "histories"
 HISTORIES = sorted(FOLDER.glob("*/*.json"))
-WORKFLOWS = [workflow for pipeline in catalogue.PIPELINES for workflow in pipeline.workflows()]
+WORKFLOWS = [
+    *COMMON_WORKFLOWS,
+    *(workflow for pipeline in catalogue.PIPELINES for workflow in pipeline.workflows()),
+]
 
 
 def _history(path: Path) -> WorkflowHistory:

@@ -4,10 +4,14 @@ import asyncio
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any, get_type_hints
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
+
+from contracts.dependencies import Dependency, Recovery
+from contracts.errors import UNAVAILABLE
 
 _Attempt = tuple[str | None, str, int, str, str]
 
@@ -22,9 +26,9 @@ class ScriptedActivities:
 
     Args:
         classes: Classes whose methods are the activities.
-        results: Result by name. A function is called with the activity's input, and may be a
-            coroutine function. A name without a result returns None if the activity does; any
-            other fails the run, and says which result is missing.
+        results: Result by name; a wait for a dependency has one. A function is called with the
+            activity's input, and may be a coroutine function. A name without a result returns None
+            if the activity does; any other fails the run, and says which result is missing.
         fails: What the next calls raise, by name, in order.
         held: Names whose calls do not end before they are cancelled, or the name is taken away.
     """
@@ -37,7 +41,7 @@ class ScriptedActivities:
         held: Iterable[str] = (),
     ) -> None:
         self.classes = classes
-        self.results: dict[str, Any] = dict(results or {})
+        self.results: dict[str, Any] = {"wait": Recovery(was_down=True), **(results or {})}
         self.fails: dict[str, list[BaseException]] = defaultdict(list)
         for name, failures in (fails or {}).items():
             self.fails[name] = list(failures)
@@ -120,6 +124,19 @@ class ScriptedActivities:
         (parameter,) = list(inspect.signature(real).parameters)[1:]
         answer.__annotations__ = {"work": hints[parameter], "return": self._expected[name]}
         return activity.defn(name=full_name)(answer)
+
+
+def unavailable(dependency: Dependency = Dependency.DATABASE) -> ApplicationError:
+    """The failure of a step that cannot use what docflow itself needs."""
+    text = f"the {dependency.label} is not available: connection refused"
+    return ApplicationError(text, dependency.value, 0, type=UNAVAILABLE, non_retryable=True)
+
+
+def still_down(asked_again_after: timedelta) -> ApplicationError:
+    """The failure of a wait for a dependency, which the server repeats."""
+    return ApplicationError(
+        "connection refused", type=UNAVAILABLE, next_retry_delay=asked_again_after
+    )
 
 
 def scripted(

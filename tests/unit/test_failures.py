@@ -11,26 +11,32 @@ from activities.failures import (
     MESSAGE_CHARACTERS,
     THROTTLING_ATTEMPTS,
     TRANSIENT_ATTEMPTS,
+    UNAVAILABLE_ATTEMPTS,
     as_application_error,
     translate_failures,
 )
 from adapters.ports import BlobNotFound, Throttled, Unavailable, UnreadableDocument
+from contracts.dependencies import Awaited, Dependency
 from contracts.errors import (
     INVALID_DOCUMENT,
     MISSING_BLOB,
     PERMANENT,
     THROTTLING,
     TRANSIENT,
+    UNAVAILABLE,
     UNREADABLE_DOCUMENT,
 )
 from domain.errors import InvalidDocument, RuleViolation
 from tests.support.imports.activities import environment
+from workflows import policies
+from workflows.failures import awaited_by
 
 
 @pytest.mark.parametrize(
     ("error", "type_", "attempts"),
     [
         (Unavailable("down"), TRANSIENT, TRANSIENT_ATTEMPTS),
+        (Unavailable("down", Dependency.DATABASE), UNAVAILABLE, UNAVAILABLE_ATTEMPTS),
         (KeyError("a fault of ours"), TRANSIENT, TRANSIENT_ATTEMPTS),
         (Throttled("slower"), THROTTLING, THROTTLING_ATTEMPTS),
         (BlobNotFound("gone"), MISSING_BLOB, 1),
@@ -50,6 +56,22 @@ def test_a_server_says_when_to_come_back() -> None:
     failure = as_application_error(Throttled("slower", retry_after=7.5), 1)
     assert failure.next_retry_delay == timedelta(seconds=7.5)
     assert as_application_error(Throttled("slower"), 1).next_retry_delay is None
+
+
+def test_the_run_learns_what_is_unavailable_after_one_quick_attempt_more() -> None:
+    error = Unavailable("full", Dependency.SCRATCH_DISK, room=7)
+    first, second = (as_application_error(error, attempt) for attempt in (1, 2))
+    # A longer pause of a local step would be a timer in the history.
+    assert first.next_retry_delay is not None
+    assert first.next_retry_delay <= policies.SHORT["local_retry_threshold"]
+    assert second.non_retryable
+    assert tuple(second.details) == ("scratch-disk", 7)
+    assert awaited_by(second) == Awaited(dependency=Dependency.SCRATCH_DISK, room=7)
+
+
+def test_other_failures_are_no_outages() -> None:
+    for error in (Unavailable("busy"), Throttled("slower"), RuleViolation("no")):
+        assert awaited_by(as_application_error(error, 9)) is None
 
 
 def test_only_the_first_line_of_an_unexpected_error_is_reported() -> None:

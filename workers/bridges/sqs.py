@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from adapters.aws.errors import Missing
+from adapters.aws.errors import CREDENTIALS, Missing, has_code
 from adapters.ports import Denied, PortError
 from workers.bridges.consumer import Consumer, Limits
 from workers.bridges.retry import Accept, Retry
@@ -69,14 +69,14 @@ class SqsTransport:
             return await self._queue.receive(
                 min(most, polling.batch), max(1, int(wait)), polling.visibility_timeout
             )
-        except Denied as error:
+        except PortError as error:
+            if not (isinstance(error, Denied) or has_code(error, *CREDENTIALS)):
+                raise TransportError(str(error)) from error
             refused = QueueMissing if isinstance(error, Missing) else QueueRefused
             raise refused(
                 f"cannot receive from {self._queue.url}: {error}; "
                 "check the queue's URL, the region and the rights"
             ) from error
-        except PortError as error:
-            raise TransportError(str(error)) from error
 
     def lease_seconds(self, message: Received) -> float:
         """The visibility timeout that every receive and extension sets."""

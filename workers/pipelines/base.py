@@ -15,10 +15,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.base import Contract
+from contracts.dependencies import Dependency
 
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from activities.dependencies import Probe
     from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
@@ -171,6 +173,8 @@ class Pipeline:
     """Objects whose methods are its activities, over common and own resources."""
     worker_help: str
     """Of `docflow worker NAME`: one sentence."""
+    probes: Callable[[Any], Mapping[Dependency, "Probe"]] = lambda own: {}
+    """Checks of what its own resources depend on, beside what all pipelines share."""
     activity_slots: int = 4
     """Heartbeating activities at once: each may hold a file and a database connection."""
     local_slots: int = 16

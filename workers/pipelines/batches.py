@@ -19,9 +19,11 @@ from contracts.batches import (
     Phase,
     SweepOrder,
 )
+from contracts.dependencies import WAITING, Dependency
 from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind, scheduled
 
 if TYPE_CHECKING:
+    from activities.dependencies import Probe
     from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.batches import BatchResources
@@ -86,6 +88,18 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
         BatchOrphans(*cloud, own.runs, own.plan),
         DocumentLoads(*documents),
     )
+
+
+def _probes(own: "BatchResources") -> Mapping[Dependency, "Probe"]:
+    from contracts.batches import names_of
+
+    queue = names_of(own.plan.prefix, BatchKey(case_id=1, batch_id=1)).queue
+
+    async def cloud() -> None:
+        # The queue need not be there: any answer will do.
+        await own.queues.depth(queue)
+
+    return {Dependency.CLOUD: cloud}
 
 
 def _case_event_settings(environment: Mapping[str, str]) -> "BatchSettings":
@@ -190,6 +204,7 @@ BATCHES = Pipeline(
             events={"cancel": ImportCancelled},
             states=(
                 Phase.PARKED,
+                WAITING,
                 *(phase for phase in Phase if phase not in (Phase.PARKED, Phase.DONE)),
                 LoaderStatus.FAILED,
                 LoaderStatus.INCOMPLETE,
@@ -218,6 +233,7 @@ BATCHES = Pipeline(
     settings=_settings,
     open=_open,
     activities=activities,
+    probes=_probes,
     worker_help="Work on batches and their documents, and maintain their schedules.",
     # Most of them wait for AWS.
     activity_slots=16,

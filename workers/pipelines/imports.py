@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from contracts.dependencies import WAITING
 from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
 from domain.imports.chunks import TaskKey
 from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind
@@ -119,6 +120,7 @@ IMPORTS = Pipeline(
             report=True,
             states=(
                 ImportState.PARKED,
+                WAITING,
                 ImportState.RUNNING,
                 ImportState.FAILED,
                 ImportState.CANCELLED,

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from contracts.dependencies import WAITING
 from contracts.spreadsheets import (
     TASK_QUEUE,
     Answer,
@@ -112,6 +113,7 @@ SPREADSHEETS = Pipeline(
             report=True,
             states=(
                 "parked",
+                WAITING,
                 SpreadsheetState.COLUMN_MAPPING,
                 SpreadsheetState.CELL_MAPPING,
                 SpreadsheetState.UPLOADED,

@@ -64,9 +64,11 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
         self._cancellation = Cancellation[bool]()
-        self._view = BatchDisplay(order)
+        self._view = BatchDisplay(order, self._waiting)
         self._building = self._view.building
-        self._pauses = BatchPauses(order, self._view, self._parking, self._cancellation)
+        self._pauses = BatchPauses(
+            order, self._view, self._parking, self._waiting, self._cancellation
+        )
         self._steps = BatchSteps(order.key)
         self._validation: ValidationOutcome | None = None
         self._plan: BatchPlan | None = before and before.plan
@@ -391,6 +393,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             cancelled=self._cancelled,
             waiting_since=self._parking.since if waits else None,
             next_steps="retry, skip or fail" if waits else None,
+            waiting_for=self._waiting.dependency,
         )
 
 

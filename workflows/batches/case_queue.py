@@ -28,6 +28,7 @@ from contracts.batches import (
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.failures import explain, reraise_cancellation
+from workflows.waiting import StepOutages, Waiting
 
 __all__ = ["BatchLifecycle", "CaseQueue"]
 
@@ -62,6 +63,8 @@ class CaseQueue:
         """Events that the running batch has been sent."""
         self._line = WaitingBatches()
         self._wake: datetime | None = None
+        self._waiting = Waiting()
+        self._outages = StepOutages(self._waiting)
 
     @workflow.run
     async def run(self, order: CaseOrder) -> CaseResult:
@@ -81,10 +84,12 @@ class CaseQueue:
                 await self._start_next()
             except FailureError as error:
                 reraise_cancellation(error)
-                self._show(
-                    f"**The table of batches is unavailable**, trying again: {explain(error)}\n\n"
-                )
-                await workflow.sleep(DATABASE_PAUSE)
+                if not await self._outages.waited_for(error):
+                    self._show(
+                        "**The table of batches cannot be used**, trying again: "
+                        f"{explain(error)}\n\n"
+                    )
+                    await workflow.sleep(DATABASE_PAUSE)
                 continue
             self._show()
             if self._is_long:
@@ -299,4 +304,5 @@ class CaseQueue:
             waiting=tuple(batch.batch_id for batch in self._line.batches),
             events=self._taken,
             finished=self._finished,
+            waiting_for=self._waiting.dependency,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from temporalio import workflow
@@ -24,7 +25,8 @@ from contracts.blobs import BlobRef
 from contracts.errors import DOCUMENT_FAILED
 from workflows import attributes, policies
 from workflows.cancellation import stop_if
-from workflows.failures import explain, reraise_cancellation, retried
+from workflows.failures import explain, reraise_cancellation
+from workflows.waiting import Waiting
 
 Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
 
@@ -61,6 +63,7 @@ class DocumentLoad:
         self._done: list[LoadStep] = []
         self._duplicate_of: DocumentId | None = None
         self._reason: str | None = None
+        self._waiting = Waiting()
 
     @workflow.run
     async def run(self, order: LoadOrder) -> LoadResult:
@@ -85,7 +88,7 @@ class DocumentLoad:
             self._stop_when_cancelled()
             self._step = step
             self._show()
-            outcome = await self._do(step)
+            outcome = await self._waiting.done(partial(self._do, step))
             if not outcome.resumed:
                 self._done.append(step)
             self._source = outcome.source or self._source
@@ -119,7 +122,7 @@ class DocumentLoad:
                 DocumentLoads.give_up, lost, summary="give up", **policies.SHORT
             )
 
-        given_up = await retried(record, self._pause)
+        given_up = await self._waiting.retried(record, self._pause)
         self._state = DocumentState.FAILED
         if not given_up.final:
             raise ApplicationError(reason, self.status(), type=DOCUMENT_FAILED, non_retryable=True)
@@ -145,4 +148,5 @@ class DocumentLoad:
             steps=tuple(self._done),
             duplicate_of=self._duplicate_of,
             reason=self._reason,
+            waiting_for=self._waiting.dependency,
         )

@@ -21,7 +21,8 @@ from contracts.batches import (
     Timings,
 )
 from workflows import policies
-from workflows.failures import explain, reraise_cancellation
+from workflows.failures import awaited_by, explain, reraise_cancellation
+from workflows.waiting import StepOutages, Waiting
 
 Step = Callable[[Any, StepInput], Awaitable[StepDone]]
 OnFailure = Callable[[str], Awaitable[None]]
@@ -89,11 +90,13 @@ class Building:
         self,
         key: BatchKey,
         timings: Timings,
+        waiting: Waiting,
         rows: Sequence[ResourceRow] = (),
         show: Callable[[], None] = lambda: None,
     ) -> None:
         self._key = key
         self._timings = timings
+        self._waiting = waiting
         self._show = show
         self._states = {row.resource: row.state for row in rows}
 
@@ -128,14 +131,19 @@ class Building:
             for resource in PROVISIONING
             if plan.with_function or resource not in OF_FUNCTION
         ]
+        outages = StepOutages(self._waiting)
         while missing:
             failed = await self._make(plan, missing)
+            away = next(filter(awaited_by, failed.values()), None)
+            if away is not None and await outages.waited_for(away):
+                continue
             if failed:
-                await on_failure("; ".join(f"{name}: {why}" for name, why in failed.items()))
+                reasons = (f"{name}: {explain(error)}" for name, error in failed.items())
+                await on_failure("; ".join(reasons))
 
-    async def _make(self, plan: BatchPlan, missing: list[Resource]) -> dict[Resource, str]:
+    async def _make(self, plan: BatchPlan, missing: list[Resource]) -> dict[Resource, FailureError]:
         """Make what can be made, and take it off the list; what failed permanently, and why."""
-        work, failed = self._input(plan), dict[Resource, str]()
+        work, failed = self._input(plan), dict[Resource, FailureError]()
         tried = set[Resource]()
 
         async def make(resource: Resource) -> None:
@@ -155,7 +163,7 @@ class Building:
                 self._note(resource, done.state)
             except FailureError as error:
                 reraise_cancellation(error)
-                failed[resource] = explain(error)
+                failed[resource] = error
             finally:
                 tried.add(resource)
 
@@ -185,20 +193,20 @@ class Building:
         for resource, step in TEARDOWN.items():
             if not plan.with_function and resource in OF_FUNCTION:
                 continue
-            while True:
-                try:
-                    await self._remove(resource, step, work)
-                    break
-                except FailureError as error:
-                    reraise_cancellation(error)
-                    if on_failure is None:
-                        self._note(resource, ResourceState.LEFT)
-                        break
-                    try:
-                        await on_failure(f"{resource}: {explain(error)}")
-                    except LeaveIt:
-                        self._note(resource, ResourceState.LEFT)
-                        break
+            try:
+                await self._remove_or_ask(resource, step, work, on_failure)
+            except LeaveIt:
+                self._note(resource, ResourceState.LEFT)
+
+    async def _remove_or_ask(
+        self, resource: Resource, step: Step, work: StepInput, on_failure: OnFailure | None
+    ) -> None:
+        async def ask(failure: FailureError) -> None:
+            if on_failure is None:
+                raise LeaveIt
+            await on_failure(f"{resource}: {explain(failure)}")
+
+        await self._waiting.retried(lambda: self._remove(resource, step, work), ask)
 
     async def _remove(self, resource: Resource, step: Step, work: StepInput) -> None:
         self._note(resource, ResourceState.DELETING)

@@ -11,8 +11,9 @@ from contracts.batches.runs import DEPTHS_KEPT
 from workflows import attributes
 from workflows.batches.infrastructure import Building, LeaveIt, table_of
 from workflows.cancellation import Cancellation
-from workflows.failures import explain, retried
+from workflows.failures import explain
 from workflows.parking import Answered, Decision, Parking
+from workflows.waiting import StepOutages, Waiting
 
 T = TypeVar("T")
 
@@ -28,13 +29,13 @@ class BatchOver(Exception):
 class BatchDisplay:
     """Where a batch stands, as people see it: phase and reason, resources, queues."""
 
-    def __init__(self, order: BatchOrder) -> None:
+    def __init__(self, order: BatchOrder, waiting: Waiting) -> None:
         before = order.progress
         self.phase = before.phase if before else Phase.VALIDATING
         self.reason: str | None = None
         self.depths = list(before.depths) if before else []
         resources = before.resources if before else ()
-        self.building = Building(order.key, order.timings, resources, self.show)
+        self.building = Building(order.key, order.timings, waiting, resources, self.show)
 
     def enter(self, phase: Phase, reason: str | None = None) -> None:
         """Go to another phase."""
@@ -91,10 +92,12 @@ class BatchPauses:
         order: BatchOrder,
         view: BatchDisplay,
         parking: Parking,
+        waiting: Waiting,
         cancellation: Cancellation[bool],
     ) -> None:
         self._asks = order.purpose is not Purpose.SWEEP
-        self._view, self._parking, self._cancellation = view, parking, cancellation
+        self._view, self._parking, self._waiting = view, parking, waiting
+        self._cancellation = cancellation
 
     async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do a step; a person decides whether one that failed permanently is tried again.
@@ -109,16 +112,19 @@ class BatchPauses:
             self._cancellation.check()
             return done
 
-        return await retried(attempt, lambda error: self.park(step, explain(error)))
+        return await self._waiting.retried(attempt, lambda error: self.park(step, explain(error)))
 
     async def do_or_leave(self, step: str, work: Callable[[], Awaitable[T]]) -> T | None:
         """Do a step of the end, which a person may leave out."""
+        outages = StepOutages(self._waiting)
         while True:
             try:
                 return await work()
             except FailureError as error:
-                reason = explain(error)
-            if not await self._is_to_be_retried(step, reason):
+                failure = error
+            if await outages.waited_for(failure):
+                continue
+            if not await self._is_to_be_retried(step, explain(failure)):
                 return None
 
     async def park(self, step: str, reason: str) -> None:

@@ -8,10 +8,11 @@ from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
 from activities.batches.orphans import BatchOrphans
-from contracts.batches import BatchKey, BatchOrder, Purpose, SweepOrder, Swept
+from contracts.batches import BatchKey, BatchOrder, Orphans, Purpose, SweepOrder, Swept
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.failures import explain, reraise_cancellation
+from workflows.waiting import Waiting
 
 AT_ONCE: Final = 5
 """Batches swept side by side: the cloud's control planes throttle early."""
@@ -28,9 +29,7 @@ class BatchSweeper:
     @workflow.run
     async def run(self, order: SweepOrder) -> Swept:
         """Sweep up to `order.most` batches."""
-        orphans = await workflow.execute_activity_method(
-            BatchOrphans.orphans, order, summary="find orphaned resources", **policies.LONG
-        )
+        orphans = await Waiting().done(lambda: _orphans(order))
         workflow.set_current_details(
             "Sweeping\n\n" + "\n".join(f"- {key}" for key in orphans.keys) if orphans.keys else ""
         )
@@ -63,3 +62,9 @@ class BatchSweeper:
                 workflow.logger.warning("%s not swept: %s", key, explain(error))
                 return False
             return not result.left
+
+
+async def _orphans(order: SweepOrder) -> Orphans:
+    return await workflow.execute_activity_method(
+        BatchOrphans.orphans, order, summary="find orphaned resources", **policies.LONG
+    )

@@ -25,7 +25,7 @@ from contracts.imports import (
 )
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
-from workflows.failures import explain, failures_logged, retried, retried_despite_cancel
+from workflows.failures import explain
 from workflows.parkable import Parkable
 from workflows.parking import Decision
 
@@ -76,7 +76,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         return await self._close(ImportState.COMPLETED)
 
     async def _import(self) -> None:
-        await retried(self._prepare_and_handle, self._park)
+        await self._waiting.retried(self._prepare_and_handle, self._park)
 
     async def _prepare_and_handle(self) -> None:
         self._plan = await self._prepare()
@@ -117,7 +117,9 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     async def _park(self, failure: FailureError) -> None:
         reason = explain(failure)
         self._state = ImportState.PARKED
-        answered = await self._parking.wait(self._step, reason, lambda: self._record_parked(reason))
+        answered = await self._parking.wait(
+            self._step, reason, lambda: self._record(ImportState.PARKED, reason)
+        )
         decided = f"{answered.reason or reason}" + (f" ({answered.by})" if answered.by else "")
         if answered.decision is Decision.SKIP:
             raise _Skipped(decided)
@@ -130,11 +132,6 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._plan = self._outcome = None
         self._state = ImportState.RUNNING
         self._parking.resume()
-
-    async def _record_parked(self, reason: str) -> None:
-        # The run waits even when the status row cannot be written.
-        with failures_logged("status row of a parked run not written"):
-            await self._record(ImportState.PARKED, reason)
 
     async def _cancelled(self) -> ImportResult:
         stopped = self._cancellation.request
@@ -151,7 +148,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     async def _close(self, state: ImportState, reason: str | None = None) -> ImportResult:
         self._step = _RECORD
-        outcome = await retried_despite_cancel(
+        outcome = await self._waiting.retried_despite_cancel(
             lambda: self._record(state, reason), self._park_unrecorded
         )
         self._state, self._step, self._outcome = state, _DONE, outcome
@@ -245,4 +242,5 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             waiting_since=since.isoformat() if since else None,
             plan=self._plan,
             outcome=self._outcome,
+            waiting_for=self._waiting.dependency,
         )

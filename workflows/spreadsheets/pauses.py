@@ -12,7 +12,7 @@ from contracts.spreadsheets import Notice, SpreadsheetState
 from domain.spreadsheets import decisions
 from domain.spreadsheets.decisions import Nudge
 from workflows import attributes, policies
-from workflows.failures import explain, failure_type, failures_logged, retried
+from workflows.failures import explain, failure_type, failures_logged
 from workflows.parking import Decision
 from workflows.spreadsheets.state import SpreadsheetRun
 
@@ -53,19 +53,14 @@ class SpreadsheetPauses:
                 raise Failed(explain(failure)) from failure
             await self._park(step, explain(failure))
 
-        return await retried(attempt, park)
+        return await self._run.waiting.retried(attempt, park)
 
     async def _park(self, step: str, reason: str) -> None:
         parking = self._run.parking
-        answered = await parking.wait(step, reason, self._record_parked)
+        answered = await parking.wait(step, reason, self._run.record)
         if answered.decision is not Decision.RETRY:
             raise Failed(answered.reason or reason)
         parking.resume(self._run.now.state)
-
-    async def _record_parked(self) -> None:
-        # The run waits even when the status row cannot be written.
-        with failures_logged("status row of a parked run not written"):
-            await self._run.record()
 
     async def move(self, state: SpreadsheetState) -> None:
         """Go to another state, and show it."""

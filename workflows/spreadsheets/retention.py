@@ -1,5 +1,7 @@
 """Removes what is no longer kept: files, row results and values of old imports."""
 
+from functools import partial
+
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
@@ -7,6 +9,7 @@ from activities.spreadsheets.retention import SpreadsheetRetentionSteps
 from contracts.spreadsheets import (
     Answer,
     ExpiredInput,
+    ExpiredPage,
     PurgeInput,
     PurgeResult,
     RetentionOrder,
@@ -14,6 +17,7 @@ from contracts.spreadsheets import (
 )
 from workflows import policies
 from workflows.failures import explain, reraise_cancellation
+from workflows.waiting import Waiting
 
 
 @workflow.defn(name="SpreadsheetRetention")
@@ -23,28 +27,21 @@ class SpreadsheetRetention:
     @workflow.run
     async def run(self, order: RetentionOrder) -> PurgeResult:
         """Purge what is due; safe to run twice and at any time."""
+        waiting = Waiting()
         due = ExpiredInput(order=order, now=workflow.now())
         purged = 0
         while purged < order.most:
-            page = await workflow.execute_activity_method(
-                SpreadsheetRetentionSteps.expired, due, summary="what is due", **policies.LONG
-            )
+            page = await waiting.done(lambda: _expired(due))
             if not page.uuids:
                 break
             for uuid in page.waiting:
                 await self._cancel_waiting(uuid)
-            done = await workflow.execute_activity_method(
-                SpreadsheetRetentionSteps.purge,
-                PurgeInput(uuids=page.uuids, now=due.now),
-                summary=f"purge {len(page.uuids)} imports",
-                **policies.LONG,
-            )
+            work = PurgeInput(uuids=page.uuids, now=due.now)
+            done = await waiting.done(partial(_purge, work))
             purged += done.purged
             if not done.purged:
                 break
-        leftovers = await workflow.execute_activity_method(
-            SpreadsheetRetentionSteps.purge_leftovers, due, summary="leftovers", **policies.LONG
-        )
+        leftovers = await waiting.done(lambda: _purge_leftovers(due))
         return leftovers.model_copy(update={"purged": purged})
 
     async def _cancel_waiting(self, uuid: str) -> None:
@@ -56,3 +53,24 @@ class SpreadsheetRetention:
             reraise_cancellation(error)
             # A run that has ended already awaits no answer.
             workflow.logger.info("%s: %s", uuid, explain(error))
+
+
+async def _expired(due: ExpiredInput) -> ExpiredPage:
+    return await workflow.execute_activity_method(
+        SpreadsheetRetentionSteps.expired, due, summary="what is due", **policies.LONG
+    )
+
+
+async def _purge(work: PurgeInput) -> PurgeResult:
+    return await workflow.execute_activity_method(
+        SpreadsheetRetentionSteps.purge,
+        work,
+        summary=f"purge {len(work.uuids)} imports",
+        **policies.LONG,
+    )
+
+
+async def _purge_leftovers(due: ExpiredInput) -> PurgeResult:
+    return await workflow.execute_activity_method(
+        SpreadsheetRetentionSteps.purge_leftovers, due, summary="leftovers", **policies.LONG
+    )

@@ -31,7 +31,7 @@ from contracts.spreadsheets import (
     SpreadsheetStatus,
 )
 from workflows import attributes, policies
-from workflows.failures import explain, reraise_cancellation, retried_despite_cancel
+from workflows.failures import explain, reraise_cancellation
 from workflows.parkable import Parkable
 from workflows.spreadsheets.answers import SpreadsheetAnswers
 from workflows.spreadsheets.pauses import Abandoned, Failed, SpreadsheetPauses
@@ -58,7 +58,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
             timedelta(seconds=order.patience.abandon_after),
             {"retry": "try again", "cancel": "give it up"},
         )
-        self._run = SpreadsheetRun(order, progress, self._parking)
+        self._run = SpreadsheetRun(order, progress, self._parking, self._waiting)
         self._steps = SpreadsheetSteps(self._run)
         self._staging = Staging(self._run)
         self._pauses = SpreadsheetPauses(self._run)
@@ -187,7 +187,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
             report=self._report,
             reason=reason,
         )
-        result = await retried_despite_cancel(
+        result = await self._waiting.retried_despite_cancel(
             lambda: self._finish(result, trail), self._park_unrecorded
         )
         run.step = "done"

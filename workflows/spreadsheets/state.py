@@ -21,6 +21,7 @@ from domain.spreadsheets import decisions
 from workflows import policies
 from workflows.cancellation import Cancellation
 from workflows.parking import Parking
+from workflows.waiting import Waiting
 
 
 class SpreadsheetRun:
@@ -32,10 +33,15 @@ class SpreadsheetRun:
         step: What it is doing.
         last_refusal: Why the last signal was refused.
         cancellation: The request to stop.
+        waiting: Its waits for what docflow itself needs.
     """
 
     def __init__(
-        self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None, parking: Parking
+        self,
+        order: SpreadsheetOrder,
+        progress: SpreadsheetProgress | None,
+        parking: Parking,
+        waiting: Waiting,
     ) -> None:
         self.order = order
         self.now = progress or SpreadsheetProgress(
@@ -44,7 +50,7 @@ class SpreadsheetRun:
         self.step = "waiting for a worker"
         self.last_refusal: str | None = None
         self.cancellation = Cancellation[Answer]()
-        self.parking = parking
+        self.parking, self.waiting = parking, waiting
 
     def set(self, **changes: Any) -> None:
         """Change some fields of `now`."""
@@ -121,6 +127,7 @@ class SpreadsheetRun:
             missing_fields=self.missing_fields,
             cells=self.now.cells,
             last_refusal=self.last_refusal,
+            waiting_for=self.waiting.dependency,
         )
 
     def column_mappings(self) -> ColumnMappings:

@@ -10,7 +10,7 @@ from activities.spreadsheets.undo import SpreadsheetUndoSteps
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import Answer, UndoOrder, UndoResult
 from workflows import attributes, policies
-from workflows.failures import explain, failure_type, retried
+from workflows.failures import explain, failure_type
 from workflows.parkable import Parkable
 from workflows.parking import Decision
 
@@ -32,7 +32,7 @@ class SpreadsheetUndo(Parkable, retry=Answer):
     @workflow.run
     async def run(self, order: UndoOrder) -> UndoResult:
         """Undo the import; one that cannot be undone fails with the reason."""
-        result = await retried(self._undo, self._park)
+        result = await self._waiting.retried(self._undo, self._park)
         workflow.upsert_search_attributes(attributes.not_waiting(result.state))
         return result
 

@@ -1,5 +1,6 @@
 """What is found in a document while it is read; every part of it has a bound."""
 
+import errno
 import hashlib
 import re
 import time
@@ -11,9 +12,11 @@ from typing import Final
 from adapters.files import limits
 from adapters.files.texts.html import as_utc, clean_line, clean_text, safe_filename
 from adapters.ports import Extracted, ExtractedFile, Unavailable
+from contracts.dependencies import Dependency
 
 _NOTE_CHARACTERS = 300
 _NAME_CHARACTERS = 100
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _MESSAGE_ID: Final = re.compile(r"<([^<>\s]+)>")
 
 
@@ -102,7 +105,10 @@ class Findings:
         try:
             path.write_bytes(content)
         except OSError as error:
-            raise Unavailable(f"an attached file cannot be written: {error.strerror}") from error
+            full = Dependency.SCRATCH_DISK if error.errno in _FULL else None
+            raise Unavailable(
+                f"an attached file cannot be written: {error.strerror}", full
+            ) from error
         self._files_room -= len(content)
         name = safe_filename(filename, f"file {number}")
         digest = hashlib.sha256(content).hexdigest()

@@ -129,7 +129,7 @@ def _understood(code: int, body: bytes, bounds: Bounds) -> Extracted:
             " save it again and send the new file"
         ) from error
     if answer.unavailable is not None:
-        raise Unavailable(answer.unavailable)
+        raise Unavailable(answer.unavailable, answer.dependency)
     if answer.extracted is None:
         raise UnreadableDocument(answer.unreadable or "the document cannot be read")
     return answer.extracted

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from adapters.files import limits
 from adapters.ports import Extracted
+from contracts.dependencies import Dependency
 
 ANSWER_BYTES: Final = 3 * limits.TEXT_BYTES
 """The text in JSON, where every line break takes two bytes, and everything else."""
@@ -36,8 +37,10 @@ class ReadOrder(BaseModel):
 
 
 class Answer(BaseModel):
-    """Its outcome; one of the fields is set."""
+    """Its outcome: what was found, or why nothing was."""
 
     extracted: Extracted | None = None
     unreadable: str | None = None
     unavailable: str | None = None
+    dependency: Dependency | None = None
+    """What was unavailable, when docflow itself needs it."""

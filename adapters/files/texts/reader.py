@@ -37,7 +37,7 @@ def answer_to(order: ReadOrder) -> Answer:
     except UnreadableDocument as error:
         return Answer(unreadable=str(error))
     except Unavailable as error:
-        return Answer(unavailable=str(error))
+        return Answer(unavailable=str(error), dependency=error.dependency)
     except MemoryError:
         return Answer(
             unreadable="reading the document needs more than"

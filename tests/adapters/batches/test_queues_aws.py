@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+)
 
 from adapters.aws.errors import Missing, aws
 from adapters.aws.queues import AwsQueues
@@ -14,6 +19,7 @@ from adapters.aws.session import AwsClients, AwsSettings, open_aws
 from adapters.aws.topic import AwsTopic, filter_policy
 from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
 from contracts.batches import BatchKey, BatchPlan, Redriven, names_of
+from contracts.dependencies import Dependency
 from tests.support.aws_answers import Answers, answers
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -316,7 +322,8 @@ def translated(error: Exception) -> PortError:
         (refusal("Unknown", 502), Unavailable),
         (refusal("RequestTimeout", 400), Unavailable),
         (refusal("NoSuchEntity", 404), Missing),
-        (refusal("ExpiredToken", 403), Denied),
+        (refusal("ExpiredToken", 403), Unavailable),
+        (refusal("AccessDenied", 403), Denied),
         (refusal("", 400), Denied),
         (NoCredentialsError(), Unavailable),
         (ParamValidationError(report="no"), Denied),
@@ -327,6 +334,24 @@ async def test_every_refusal_is_one_of_a_few_kinds(error: Exception, kind: type[
     told = translated(error)
     assert type(told) is kind
     assert str(told).startswith("do something: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "misconfigured"),
+    [
+        (refusal("InternalError", 500), False),
+        (EndpointConnectionError(endpoint_url="http://aws"), False),
+        (refusal("InvalidClientTokenId", 403), True),
+        (NoCredentialsError(), True),
+    ],
+    ids=str,
+)
+async def test_what_is_wrong_with_the_cloud_or_with_its_settings_is_waited_for(
+    error: Exception, misconfigured: bool
+) -> None:
+    failure = translated(error)
+    assert isinstance(failure, Unavailable)
+    assert (failure.dependency, failure.misconfigured) == (Dependency.CLOUD, misconfigured)
 
 
 async def test_waits_are_as_long_as_aws_wants_them() -> None:

@@ -15,6 +15,7 @@ from activities.batches.plans import BatchPlans
 from activities.batches.provisioning import BatchProvisioning
 from activities.batches.teardown import BatchTeardown
 from activities.batches.validation import BatchValidation
+from activities.dependencies import Dependencies
 from contracts.batches import (
     Announce,
     BatchEndFinished,
@@ -55,6 +56,7 @@ CLASSES = (
     BatchDrain,
     BatchCompletion,
     BatchTeardown,
+    Dependencies,
 )
 """Their activities make up a batch and its case; those of sweeps and loads stand apart."""
 
@@ -218,11 +220,11 @@ class ScriptedSweep:
 
     def __init__(self, keys: Sequence[BatchKey], batch: ScriptedBatch | None = None) -> None:
         self.batch = batch or ScriptedBatch()
-        self._sweep = scripted(BatchOrphans, results={"orphans": Orphans(keys=tuple(keys))})
+        self.orphans = scripted(BatchOrphans, results={"orphans": Orphans(keys=tuple(keys))})
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        return [*self._sweep.activities(), *self.batch.activities()]
+        return [*self.orphans.activities(), *self.batch.activities()]
 
 
 class ScriptedCase(ScriptedBatch):

@@ -8,6 +8,7 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.document_load import DocumentLoads
+from activities.dependencies import Dependencies
 from contracts.batches import (
     DocumentAttachments,
     DocumentProcessed,
@@ -70,6 +71,7 @@ class ScriptedLoad(ScriptedActivities):
         self._done = set(done)
         super().__init__(
             DocumentLoads,
+            Dependencies,
             results={
                 "give_up": lambda lost: GivenUp(final=is_final),
                 **{step: partial(self._take, step) for step in LoadStep},
@@ -84,7 +86,7 @@ class ScriptedLoad(ScriptedActivities):
 
     def record(self, name: str, work: Any) -> None:
         """Record the orders of all steps in one list."""
-        if name != "give_up":
+        if name not in ("give_up", "wait"):
             self.orders.append(work)
         super().record(name, work)
 

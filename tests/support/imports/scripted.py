@@ -6,6 +6,7 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
+from activities.dependencies import Dependencies
 from activities.imports.deletes import DeleteImports
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
@@ -29,7 +30,14 @@ from contracts.imports import (
 from domain.imports.registry import REGISTRY
 from tests.support.scripted import ScriptedActivities
 
-CLASSES = (ImportLifecycle, RowImports, ScheduleImports, DeleteImports, UploadImports)
+CLASSES = (
+    ImportLifecycle,
+    RowImports,
+    ScheduleImports,
+    DeleteImports,
+    UploadImports,
+    Dependencies,
+)
 _HANDLERS = tuple(handler.value.rpartition(".")[2] for handler in Handler)
 
 OUTCOME = HandlerOutcome(

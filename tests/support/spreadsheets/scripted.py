@@ -7,6 +7,7 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
+from activities.dependencies import Dependencies
 from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.notices import SpreadsheetNotices
@@ -59,6 +60,7 @@ CLASSES = (
     SpreadsheetRows,
     SpreadsheetReports,
     SpreadsheetNotices,
+    Dependencies,
 )
 FIELDS = (
     FieldFacts(name="LAST_NAME", required=True),
@@ -247,7 +249,9 @@ class ScriptedSpreadsheet(ScriptedActivities):
 
 def scripted_undo(*failures: BaseException) -> ScriptedActivities:
     """The undo of an import, which raises these failures first."""
-    return scripted(SpreadsheetUndoSteps, results={"undo": _undone}, fails={"undo": failures})
+    return scripted(
+        SpreadsheetUndoSteps, Dependencies, results={"undo": _undone}, fails={"undo": failures}
+    )
 
 
 def _undone(order: UndoOrder) -> UndoResult:
@@ -278,6 +282,7 @@ class ScriptedRetention(ScriptedActivities):
         self._stuck = stuck
         super().__init__(
             SpreadsheetRetentionSteps,
+            Dependencies,
             results={
                 "expired": self._expired,
                 "purge": self._purge,

@@ -18,7 +18,8 @@ from contracts.batches import (
     ValidationOutcome,
     names_of,
 )
-from contracts.errors import PERMANENT, THROTTLING, TRANSIENT
+from contracts.dependencies import Dependency
+from contracts.errors import PERMANENT, THROTTLING, TRANSIENT, UNAVAILABLE
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
 
@@ -177,6 +178,15 @@ async def test_an_unavailable_temporal_blocks_every_claim(error: Exception, kind
         await setup.validate()
     assert (caught.value.type, caught.value.non_retryable) == (kind, False)
     assert setup.claims == []
+
+
+@pytest.mark.parametrize("call", ["facts", "claim"])
+async def test_a_database_that_is_down_is_no_answer_but_an_outage(call: str) -> None:
+    setup = ValidationSetup()
+    setup.store.answer(call, Unavailable("refused", Dependency.DATABASE))
+    with pytest.raises(ApplicationError) as caught:
+        await setup.validate()
+    assert caught.value.type == UNAVAILABLE
 
 
 async def test_the_lock_is_the_function_or_without_one_the_queue() -> None:

@@ -8,6 +8,7 @@ import pytest
 from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 
+from activities.spreadsheets.retention import SpreadsheetRetentionSteps
 from contracts.errors import PERMANENT
 from contracts.spreadsheets import (
     Answer,
@@ -136,6 +137,8 @@ async def test_a_run_that_still_waits_is_given_up_first(server: Any, run_worker:
     order, sheet, queue = spreadsheet_order(), ScriptedSpreadsheet(), uuid.uuid4().hex
     gone = str(uuid.uuid4())
     script = ScriptedRetention([order.uuid, gone], waiting={order.uuid, gone})
+    # Both would serve the wait for a dependency.
+    script.classes = (SpreadsheetRetentionSteps,)
     activities = [*script.activities(), *sheet.activities()]
     async with run_worker(queue, [SpreadsheetRetention, SpreadsheetImport], activities):
         waiting = await server.client.start_workflow(

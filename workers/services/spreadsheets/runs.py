@@ -240,7 +240,7 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceEr
             return Conflict(cause.message)
         case failures.WRONG_STATE | "NotParked":
             return WrongState(cause.message)
-        case failures.TRANSIENT | failures.THROTTLING:
+        case failures.UNAVAILABLE | failures.TRANSIENT | failures.THROTTLING:
             return TemporalUnavailable("the answer could not be stored at the moment; try again")
         case kind if kind == _GONE_MEANWHILE:
             return _ended(row)

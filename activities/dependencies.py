@@ -1,0 +1,153 @@
+"""Waiting for what docflow itself needs, with one check for all that wait."""
+
+import asyncio
+import random
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.scratch import disk_full, scratch_folder
+from adapters.ports import Outages, PortError, Unavailable
+from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery
+from contracts.errors import UNAVAILABLE
+
+Probe = Callable[[], Awaitable[None]]
+"""Sees at little cost whether a dependency can be used; raises `Unavailable` when it cannot."""
+
+PROBE_SECONDS: Final = 10.0
+FAILURE_COUNTS_SECONDS: Final = 4.0
+"""So long a failed check answers whoever asks next."""
+SHORTEST_SECONDS: Final = 5.0
+LONGEST_SECONDS: Final = 60.0
+_PROBED_BYTES: Final = 1 << 20
+
+
+class Dependencies:
+    """Answers runs that wait for a dependency; one object for everything in a process.
+
+    Args:
+        probes: How to check each dependency that this process uses.
+        settings: Names of the settings that say where it is and who asks.
+        outages: Shows operators that something is down.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(
+        self,
+        probes: Mapping[Dependency, Probe],
+        settings: Mapping[Dependency, Sequence[str]],
+        outages: Outages,
+        scratch: Path,
+    ) -> None:
+        self._scratch = scratch
+        self._checks = {
+            dependency: _Check(dependency, probe, settings.get(dependency, ()), outages)
+            for dependency, probe in probes.items()
+        }
+
+    @activity.defn(name="dependencies.wait")
+    async def wait(self, awaited: Awaited) -> Recovery:
+        """See whether a dependency answers; the server asks again, for as long as it takes.
+
+        Raises:
+            ApplicationError: `Unavailable`, with the delay until the next attempt.
+        """
+        info = activity.info()
+        failure = await self._checks[awaited.dependency].failure(info.task_queue)
+        failure = failure or self._missing_room(awaited.room)
+        if failure is not None:
+            raise ApplicationError(
+                str(failure), type=UNAVAILABLE, next_retry_delay=delay(info.attempt)
+            )
+        return Recovery(was_down=info.attempt > 1)
+
+    def _missing_room(self, room: int) -> Unavailable | None:
+        is_free = not room or shutil.disk_usage(self._scratch).free >= room
+        return None if is_free else disk_full(room)
+
+
+def delay(attempt: int) -> timedelta:
+    """Until the next attempt: 5 s, later up to 60 s; spread, so that not all come back at once."""
+    longest = min(SHORTEST_SECONDS * 2.0 ** min(attempt, 10), LONGEST_SECONDS)
+    return timedelta(seconds=random.uniform(max(SHORTEST_SECONDS, longest / 2), longest))
+
+
+def scratch_probe(scratch: Path) -> Probe:
+    """Writes to the scratch disk."""
+
+    def write() -> None:
+        with scratch_folder(scratch) as folder:
+            (folder / "probe").write_bytes(bytes(_PROBED_BYTES))
+
+    async def probe() -> None:
+        await asyncio.to_thread(write)
+
+    return probe
+
+
+class _Check:
+    """Checks one dependency, once for all that ask at a time.
+
+    A success counts for those who asked before the check began: whoever asks later may have seen a
+    failure that the check has not. A failure counts for some seconds.
+    """
+
+    def __init__(
+        self, dependency: Dependency, probe: Probe, settings: Sequence[str], outages: Outages
+    ) -> None:
+        self._dependency, self._probe = dependency, probe
+        self._settings, self._outages = tuple(settings), outages
+        self._turn = asyncio.Lock()
+        self._next: asyncio.Task[Unavailable | None] | None = None
+        self._failure: Unavailable | None = None
+        self._failed_at = 0.0
+
+    async def failure(self, task_queue: str) -> Unavailable | None:
+        """Check, or share a check that has not begun; why the dependency cannot be used."""
+        if (failure := self._recent_failure()) is not None:
+            return failure
+        if self._next is None:
+            self._next = asyncio.create_task(self._run(task_queue))
+        # One who no longer waits does not end the check of the others.
+        return await asyncio.shield(self._next)
+
+    def _recent_failure(self) -> Unavailable | None:
+        is_recent = time.monotonic() - self._failed_at < FAILURE_COUNTS_SECONDS
+        return self._failure if is_recent else None
+
+    async def _run(self, task_queue: str) -> Unavailable | None:
+        async with self._turn:
+            self._next = None
+            self._failure = await self._probed()
+            if self._failure is not None:
+                self._failed_at = time.monotonic()
+                await self._outages.begin(self._outage(self._failure), task_queue)
+            return self._failure
+
+    async def _probed(self) -> Unavailable | None:
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await self._probe()
+        except TimeoutError:
+            title = self._dependency.label
+            return Unavailable(f"the {title} does not answer within {PROBE_SECONDS:.0f} s")
+        except Unavailable as error:
+            return error
+        except PortError as error:
+            # It refuses something, so it answers.
+            activity.logger.info("the %s answers: %s", self._dependency.label, error)
+        return None
+
+    def _outage(self, failure: Unavailable) -> OutageOrder:
+        return OutageOrder(
+            dependency=self._dependency,
+            since=datetime.now(UTC),
+            problem=str(failure)[:1_500],
+            settings=self._settings if failure.misconfigured else (),
+        )

@@ -1,0 +1,74 @@
+"""What docflow itself needs, and how a run waits for it."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from contracts.base import Contract
+
+Problem = Annotated[str, Field(max_length=1_500)]
+Setting = Annotated[str, Field(max_length=100)]
+
+
+class Dependency(StrEnum):
+    """What no run can do without."""
+
+    DATABASE = "database"
+    BLOB_STORE = "blob-store"
+    SCRATCH_DISK = "scratch-disk"
+    CLOUD = "cloud"
+    """The queues, topics and control planes of AWS."""
+
+    @property
+    def label(self) -> str:
+        """As it is called in a sentence."""
+        return self.value.replace("-", " ")
+
+
+class Awaited(Contract):
+    """Input of a wait."""
+
+    dependency: Dependency
+    room: int = Field(default=0, ge=0)
+    """Bytes that the step needs on the scratch disk; 0: not known."""
+
+
+class Recovery(Contract):
+    """Result of a wait: the dependency answers."""
+
+    was_down: bool
+    """False: it answered when it was first asked, so that the failure may be the document's own."""
+
+
+class OutageOrder(Contract):
+    """Input of the run that stands for one outage."""
+
+    dependency: Dependency
+    since: datetime
+    problem: Problem
+    """What it answered, or why it did not."""
+    settings: tuple[Setting, ...] = Field(default=(), max_length=10)
+    """Settings that are wrong: the dependency is there and refuses us, or has no such address."""
+
+
+class OutageStatus(Contract):
+    """Result of the `status` query of an outage, and of its run."""
+
+    dependency: Dependency
+    since: datetime
+    problem: Problem
+    settings: tuple[Setting, ...] = Field(default=(), max_length=10)
+    ended: datetime | None = None
+
+
+def outage_id(dependency: Dependency) -> str:
+    """The workflow id of an outage: there is one at a time."""
+    return f"outage/{dependency}"
+
+
+WAITING: Final = "waiting"
+"""Search attribute `State` of a run that waits for a dependency, and of no person."""
+OUTAGE: Final = "Outage"
+"""Name of the workflow type."""

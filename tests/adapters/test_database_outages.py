@@ -1,0 +1,80 @@
+"""Which failures of a database a run waits for, which are tried again, and which are settings."""
+
+from pathlib import Path
+
+import asyncpg
+import pytest
+from sqlalchemy import make_url, text
+
+from adapters.database import Database, open_database
+from adapters.database.errors import translated
+from adapters.ports import Unavailable
+from contracts.dependencies import Dependency
+from stack.children import free_port
+
+
+async def _failure(url: str) -> Unavailable:
+    async with open_database(url) as database:
+        with pytest.raises(Unavailable) as raised:
+            await database.probe()
+    return raised.value
+
+
+async def test_a_database_that_can_be_used_passes_its_probe(database: Database) -> None:
+    await database.probe()
+
+
+async def test_a_server_that_does_not_listen_is_an_outage() -> None:
+    failure = await _failure(f"postgresql://docflow:x@127.0.0.1:{free_port()}/docflow")
+    assert (failure.dependency, failure.misconfigured) == (Dependency.DATABASE, False)
+
+
+async def test_a_host_that_does_not_exist_is_a_wrong_setting() -> None:
+    failure = await _failure("postgresql://docflow:x@no-such-host.invalid/docflow")
+    assert (failure.dependency, failure.misconfigured) == (Dependency.DATABASE, True)
+
+
+async def test_a_database_that_does_not_exist_is_a_wrong_setting(
+    postgres_database_url: str,
+) -> None:
+    url = make_url(postgres_database_url).set(database="no_such_database")
+    failure = await _failure(url.render_as_string(hide_password=False))
+    assert (failure.dependency, failure.misconfigured) == (Dependency.DATABASE, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "dependency", "misconfigured"),
+    [
+        (asyncpg.InvalidPasswordError("no"), Dependency.DATABASE, True),
+        (asyncpg.InvalidAuthorizationSpecificationError("no"), Dependency.DATABASE, True),
+        (asyncpg.CannotConnectNowError("starting"), Dependency.DATABASE, False),
+        (asyncpg.AdminShutdownError("stopping"), Dependency.DATABASE, False),
+        (asyncpg.TooManyConnectionsError("full"), Dependency.DATABASE, False),
+        (asyncpg.DiskFullError("full"), Dependency.DATABASE, False),
+        (asyncpg.DeadlockDetectedError("again"), None, False),
+        (asyncpg.SerializationError("again"), None, False),
+        (ConnectionResetError("gone"), Dependency.DATABASE, False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_outages_are_told_from_conflicts_and_settings(
+    error: Exception, dependency: Dependency | None, misconfigured: bool
+) -> None:
+    with pytest.raises(Unavailable) as raised, translated():
+        raise error
+    assert (raised.value.dependency, raised.value.misconfigured) == (dependency, misconfigured)
+
+
+def test_a_fault_of_a_statement_stays_as_it_is() -> None:
+    with pytest.raises(asyncpg.PostgresSyntaxError), translated():
+        raise asyncpg.PostgresSyntaxError("typo")
+
+
+async def test_a_full_file_is_an_outage(tmp_path: Path) -> None:
+    async with open_database(f"sqlite:///{tmp_path / 'full.db'}") as database:
+        with pytest.raises(Unavailable) as raised:
+            async with database.transaction() as connection:
+                await connection.execute(text("PRAGMA max_page_count = 2"))
+                await connection.execute(text("CREATE TABLE t (a BLOB)"))
+                await connection.execute(text("INSERT INTO t VALUES (zeroblob(1000000))"))
+    assert raised.value.dependency is Dependency.DATABASE

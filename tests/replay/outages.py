@@ -1,0 +1,53 @@
+"""The ways an outage can go."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+from activities.dependencies import Dependencies
+from contracts.dependencies import Dependency, OutageOrder, outage_id
+from tests.support.scripted import ScriptedActivities, scripted, still_down
+from workflows.outage import Outage
+
+Handle = WorkflowHandle[Any, Any]
+
+
+@dataclass
+class Case:
+    """One outage."""
+
+    script: ScriptedActivities
+    passes: timedelta | None = None
+
+    workflow = Outage
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.script.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        order = OutageOrder(
+            dependency=Dependency.DATABASE, since=datetime.now(UTC), problem="connection refused"
+        )
+        return await client.start_workflow(
+            Outage.run, order, id=outage_id(order.dependency), task_queue=task_queue
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Nobody has to do anything."""
+
+
+def _outage(*, checks: int, every: timedelta) -> ScriptedActivities:
+    return scripted(Dependencies, fails={"wait": [still_down(every)] * checks})
+
+
+CASES_OF: dict[str, dict[str, Case]] = {
+    "Outage": {
+        "short": Case(_outage(checks=2, every=timedelta(milliseconds=100))),
+        "long": Case(_outage(checks=1, every=timedelta(minutes=20)), timedelta(minutes=21)),
+    }
+}

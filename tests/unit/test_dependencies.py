@@ -1,0 +1,170 @@
+"""Waiting for what docflow itself needs: one check for all, and an outage that is shown."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities import dependencies
+from activities.dependencies import Dependencies, delay, scratch_probe
+from adapters.ports import Denied, Unavailable
+from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery
+from contracts.errors import UNAVAILABLE
+from tests.support.imports.activities import environment
+
+DATABASE = Awaited(dependency=Dependency.DATABASE)
+RUNS = 320
+
+
+@dataclass
+class Setup:
+    """A database that is probed, and the outages that are shown."""
+
+    scratch: Path
+    failure: Exception | None = None
+    probes: int = 0
+    outages: list[OutageOrder] = field(default_factory=list[OutageOrder])
+    proceed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.proceed.set()
+        self.dependencies = Dependencies(
+            {Dependency.DATABASE: self.probe, Dependency.SCRATCH_DISK: scratch_probe(self.scratch)},
+            {Dependency.DATABASE: ["DATABASE_URL"]},
+            self,
+            self.scratch,
+        )
+
+    async def probe(self) -> None:
+        self.probes += 1
+        failure = self.failure
+        await self.proceed.wait()
+        if failure is not None:
+            raise failure
+
+    async def begin(self, outage: OutageOrder, task_queue: str) -> None:
+        self.outages.append(outage)
+
+    async def wait(self, attempt: int = 1, awaited: Awaited = DATABASE) -> Recovery:
+        return await environment(attempt=attempt).run(self.dependencies.wait, awaited)
+
+    async def fails(self, attempt: int = 1, awaited: Awaited = DATABASE) -> ApplicationError:
+        with pytest.raises(ApplicationError) as raised:
+            await self.wait(attempt, awaited)
+        assert (raised.value.type, raised.value.non_retryable) == (UNAVAILABLE, False)
+        return raised.value
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    return Setup(tmp_path)
+
+
+async def test_a_dependency_that_answers_is_waited_for_no_longer(setup: Setup) -> None:
+    assert await setup.wait() == Recovery(was_down=False)
+    assert await setup.wait(attempt=2) == Recovery(was_down=True)
+    assert setup.outages == []
+
+
+async def test_all_runs_that_wait_share_one_probe(setup: Setup) -> None:
+    answers = await asyncio.gather(*(setup.wait() for _ in range(RUNS)))
+    assert (len(answers), setup.probes) == (RUNS, 1)
+
+
+async def test_a_failure_counts_for_some_seconds(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup.failure = Unavailable("refused", Dependency.DATABASE)
+    for _ in range(3):
+        assert (await setup.fails()).message == "refused"
+    assert (setup.probes, len(setup.outages)) == (1, 1)
+    monkeypatch.setattr(dependencies, "FAILURE_COUNTS_SECONDS", 0.0)
+    setup.failure = None
+    assert await setup.wait(attempt=2) == Recovery(was_down=True)
+
+
+async def test_a_success_does_not_count_for_who_asks_after_it_began(setup: Setup) -> None:
+    setup.proceed.clear()
+    first = asyncio.create_task(setup.wait())
+    await asyncio.sleep(0)
+    while not setup.probes:
+        await asyncio.sleep(0)
+    setup.failure = Unavailable("refused", Dependency.DATABASE)
+    later = [asyncio.create_task(setup.wait()) for _ in range(2)]
+    await asyncio.sleep(0)
+    setup.proceed.set()
+    assert await first == Recovery(was_down=False)
+    outcomes = await asyncio.gather(*later, return_exceptions=True)
+    assert all(isinstance(outcome, ApplicationError) for outcome in outcomes)
+    assert setup.probes == 2
+
+
+async def test_one_that_is_cancelled_does_not_end_the_check_of_another(setup: Setup) -> None:
+    setup.proceed.clear()
+    cancelled, waiting = (asyncio.create_task(setup.wait()) for _ in range(2))
+    while not setup.probes:
+        await asyncio.sleep(0)
+    cancelled.cancel()
+    setup.proceed.set()
+    assert await waiting == Recovery(was_down=False)
+    assert setup.probes == 1
+
+
+async def test_an_outage_is_shown_with_its_reason(setup: Setup) -> None:
+    setup.failure = Unavailable("connection refused", Dependency.DATABASE)
+    await setup.fails()
+    [outage] = setup.outages
+    assert (outage.dependency, outage.problem) == (Dependency.DATABASE, "connection refused")
+    assert outage.settings == ()
+
+
+async def test_a_wrong_setting_is_named(setup: Setup) -> None:
+    setup.failure = Unavailable("password refused", Dependency.DATABASE, misconfigured=True)
+    await setup.fails()
+    [outage] = setup.outages
+    assert outage.settings == ("DATABASE_URL",)
+
+
+async def test_no_answer_in_time_is_an_outage(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependencies, "PROBE_SECONDS", 0.01)
+    setup.proceed.clear()
+    assert "does not answer within" in (await setup.fails()).message
+
+
+async def test_a_refusal_is_an_answer(setup: Setup) -> None:
+    setup.failure = Denied("no rights on this queue")
+    assert await setup.wait() == Recovery(was_down=False)
+    assert setup.outages == []
+
+
+async def test_the_server_asks_again_in_5_to_60_seconds() -> None:
+    delays = [delay(attempt).total_seconds() for attempt in range(1, 200)]
+    assert min(delays) >= 5
+    assert max(delays) <= 60
+    assert max(delays) > 30
+    assert len(set(delays[10:])) > 100, "not all at once"
+
+
+async def test_a_wait_for_room_ends_when_there_is_room(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = Awaited(dependency=Dependency.SCRATCH_DISK, room=5 << 20)
+    assert await setup.wait(awaited=needed) == Recovery(was_down=False)
+    monkeypatch.setattr(dependencies.shutil, "disk_usage", _disk(free=(5 << 20) - 1))
+    assert (
+        await setup.fails(awaited=needed)
+    ).message == "the scratch disk is full: 5 MB are needed"
+
+
+def _disk(free: int) -> Callable[[Path], Any]:
+    @dataclass
+    class Usage:
+        free: int
+
+    return lambda path: Usage(free)

@@ -1,0 +1,90 @@
+"""Files while they are read: what a full disk means."""
+
+import errno
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from activities.scratch import fetched, scratch_folder
+from adapters.memory.blobs import MemoryBlobs
+from adapters.ports import Unavailable
+from contracts.blobs import BlobRef
+from contracts.dependencies import Dependency
+from domain.errors import Refused
+
+MEGABYTE = 1 << 20
+
+
+class FullDisk(MemoryBlobs):
+    """Blobs whose bytes do not fit on the scratch disk."""
+
+    async def download(
+        self, name: str, target: Path, progress: Callable[[int], None] | None = None
+    ) -> BlobRef:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def _stored(blobs: MemoryBlobs, tmp_path: Path) -> MemoryBlobs:
+    file = tmp_path / "upload"
+    file.write_bytes(bytes(3 * MEGABYTE))
+    await blobs.upload(file, "uploads/a.csv")
+    return blobs
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_waited_for(tmp_path: Path, number: int) -> None:
+    with pytest.raises(Unavailable) as full, scratch_folder(tmp_path):
+        raise OSError(number, os.strerror(number))
+    assert full.value.dependency is Dependency.SCRATCH_DISK
+
+
+def test_a_file_that_is_always_full_is_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable), scratch_folder(tmp_path), open("/dev/full", "wb") as file:
+        file.write(bytes(MEGABYTE))
+
+
+def test_a_temporary_database_that_does_not_fit_is_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable) as full, scratch_folder(tmp_path) as folder:
+        database = sqlite3.connect(folder / "keys")
+        try:
+            database.execute("PRAGMA max_page_count = 2")
+            database.execute("CREATE TABLE keys (key BLOB)")
+            database.execute("INSERT INTO keys VALUES (zeroblob(1000000))")
+        finally:
+            database.close()
+    assert full.value.dependency is Dependency.SCRATCH_DISK
+
+
+def test_other_failures_stay_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(PermissionError), scratch_folder(tmp_path):
+        raise PermissionError(errno.EACCES, "no")
+    with pytest.raises(sqlite3.OperationalError), scratch_folder(tmp_path):
+        sqlite3.connect(":memory:").execute("SELECT nothing FROM nowhere")
+
+
+async def test_the_wait_is_for_as_much_room_as_the_file_needs(tmp_path: Path) -> None:
+    blobs = await _stored(FullDisk(), tmp_path)
+    with pytest.raises(Unavailable) as full:
+        async with fetched(blobs, "uploads/a.csv", tmp_path / "scratch"):
+            pass
+    assert (full.value.dependency, full.value.room) == (Dependency.SCRATCH_DISK, 3 * MEGABYTE)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+async def test_a_file_larger_than_the_disk_is_refused_with_both_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = await _stored(FullDisk(), tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=2 * MEGABYTE))
+    with pytest.raises(Refused) as refused:
+        async with fetched(blobs, "uploads/a.csv", tmp_path / "scratch"):
+            pass
+    assert str(refused.value) == (
+        "uploads/a.csv has 3 MB, and the whole scratch disk has 2 MB; "
+        "split the file, or have the disk enlarged"
+    )

@@ -1,0 +1,146 @@
+"""The run of an outage, from the first failed check to its end."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
+
+from activities.dependencies import Dependencies
+from adapters.temporal.outages import TemporalOutages
+from contracts.dependencies import Dependency, OutageOrder, OutageStatus, outage_id
+from tests.support.scripted import ScriptedActivities, scripted, still_down
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.outage import Outage
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+Handle = WorkflowHandle[Any, OutageStatus]
+
+
+def _outage(**fields: Any) -> OutageOrder:
+    return OutageOrder(
+        dependency=Dependency.DATABASE,
+        since=datetime.now(UTC),
+        problem="connection refused",
+        **fields,
+    )
+
+
+@dataclass
+class Outages:
+    """Outages on a worker of the test's own."""
+
+    server: Any
+    run_worker: Any
+
+    @asynccontextmanager
+    async def running(
+        self, script: ScriptedActivities, order: OutageOrder
+    ) -> AsyncIterator[Handle]:
+        queue = f"outage-{uuid.uuid4().hex}"
+        client: Client = self.server.client
+        async with self.run_worker(queue, [Outage], script.activities()):
+            await TemporalOutages(client).begin(order, queue)
+            yield client.get_workflow_handle(outage_id(order.dependency), result_type=OutageStatus)
+
+
+@pytest.fixture
+def outages(server: Any, run_worker: Any) -> Outages:
+    return Outages(server, run_worker)
+
+
+async def _needs_attention(handle: Handle) -> bool:
+    found = (await handle.describe()).typed_search_attributes
+    return found.get(attributes.NEEDS_ATTENTION) or False
+
+
+async def _details(handle: Handle) -> str:
+    found = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return found.current_details
+
+
+def _down_for(time: timedelta, checks: int = 1) -> ScriptedActivities:
+    return scripted(Dependencies, fails={"wait": [still_down(time)] * checks})
+
+
+async def test_an_outage_needs_attention_after_15_minutes(
+    outages: Outages, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The server asks again whenever time passes for the run.
+    script = _down_for(timedelta(minutes=60), checks=4)
+    async with outages.running(script, _outage()) as handle:
+
+        async def is_shown() -> bool:
+            return "connection refused" in await _details(handle)
+
+        await eventually(is_shown)
+        await outages.server.skip(handle, by=timedelta(minutes=1))
+        assert "cannot be used" not in caplog.text
+        await outages.server.skip(handle, by=timedelta(minutes=2))
+
+        async def is_announced() -> bool:
+            return "the database cannot be used since" in caplog.text
+
+        await eventually(is_announced)
+        assert not await _needs_attention(handle)
+        await outages.server.skip(handle, by=timedelta(minutes=13))
+        await eventually(lambda: _needs_attention(handle))
+        found = (await handle.describe()).typed_search_attributes
+        assert found.get(attributes.PIPELINE) == "outages"
+        assert found.get(attributes.WAITING_SINCE) is not None
+        await outages.server.skip(handle, by=timedelta(minutes=45))
+        result = await handle.result()
+        assert not await _needs_attention(handle)
+    assert result.ended is not None
+    assert "the database answers again, after 1:0" in caplog.text
+
+
+async def test_a_short_outage_bothers_nobody(
+    outages: Outages, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = _down_for(timedelta(milliseconds=10))
+    async with outages.running(script, _outage()) as handle:
+        await handle.result()
+        assert not await _needs_attention(handle)
+    assert "the database" not in caplog.text
+
+
+async def test_a_wrong_setting_is_named(outages: Outages) -> None:
+    script = _down_for(timedelta(hours=1))
+    async with outages.running(script, _outage(settings=("DATABASE_URL",))) as handle:
+
+        async def is_named() -> bool:
+            return "this is no outage but a setting: check DATABASE_URL" in await _details(handle)
+
+        await eventually(is_named)
+        status = await handle.query(Outage.status)
+        assert (status.settings, status.ended) == (("DATABASE_URL",), None)
+        await handle.terminate()
+
+
+async def test_there_is_one_run_of_an_outage(outages: Outages) -> None:
+    script = _down_for(timedelta(hours=1))
+    async with outages.running(script, _outage()) as handle:
+        first = (await handle.describe()).run_id
+        await TemporalOutages(outages.server.client).begin(_outage(), "another-queue")
+        assert (await handle.describe()).run_id == first
+        await handle.terminate()
+
+
+async def test_an_outage_that_cannot_be_shown_is_no_failure(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, server: Any
+) -> None:
+    async def refuse(*args: Any, **options: Any) -> None:
+        raise RPCError("unavailable", None, b"")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(server.client, "start_workflow", refuse)
+    await TemporalOutages(server.client).begin(_outage(), "queue")
+    assert "the outage of the database is not shown: unavailable" in caplog.text

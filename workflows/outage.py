@@ -1,0 +1,106 @@
+"""One outage of something that docflow itself needs, from the first failed check to its end."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Final
+
+from temporalio import workflow
+
+from activities.dependencies import Dependencies
+from contracts.dependencies import OUTAGE, Awaited, OutageOrder, OutageStatus
+from workflows import attributes, policies
+
+ANNOUNCED_AFTER: Final = timedelta(minutes=2)
+"""Shorter outages are no news."""
+NEEDS_ATTENTION_AFTER: Final = timedelta(minutes=15)
+
+
+@workflow.defn(name=OUTAGE)
+class Outage:
+    """Says what is down, since when and why; ends when it answers.
+
+    Runs that wait need nobody. This one does, when the outage lasts.
+    """
+
+    @workflow.init
+    def __init__(self, order: OutageOrder) -> None:
+        self._order = order
+        self._ended: datetime | None = None
+
+    @workflow.run
+    async def run(self, order: OutageOrder) -> OutageStatus:
+        """Wait for the end of the outage."""
+        self._show("open")
+        checking = asyncio.create_task(self._wait())
+        is_short = await _ends_within(checking, ANNOUNCED_AFTER)
+        if not is_short:
+            workflow.logger.warning("%s", self._sentence)
+            if not await _ends_within(checking, NEEDS_ATTENTION_AFTER - ANNOUNCED_AFTER):
+                self._ask_operators()
+        await checking
+        self._ended = workflow.now()
+        if not is_short:
+            lasted = self._ended - order.since
+            workflow.logger.warning(
+                "the %s answers again, after %s", order.dependency.label, lasted
+            )
+        workflow.upsert_search_attributes(attributes.not_waiting("over"))
+        workflow.set_current_details("")
+        return self.status()
+
+    async def _wait(self) -> None:
+        await workflow.execute_activity_method(
+            Dependencies.wait,
+            Awaited(dependency=self._order.dependency),
+            summary=f"wait for the {self._order.dependency.label}",
+            **policies.DEPENDENCY,
+        )
+
+    def _show(self, state: str) -> None:
+        workflow.upsert_search_attributes(
+            [
+                attributes.PIPELINE.value_set("outages"),
+                attributes.DOCUMENT_TYPE.value_set(self._order.dependency),
+                *attributes.not_waiting(state),
+            ]
+        )
+        workflow.set_current_details(
+            f"**Outage**: {self._sentence}\n\n"
+            "Runs that need it have the state `waiting` and continue by themselves."
+        )
+
+    def _ask_operators(self) -> None:
+        workflow.logger.error("%s", self._sentence)
+        workflow.upsert_search_attributes(
+            attributes.waiting("open", self._order.since, attributes.OPERATORS)
+        )
+
+    @property
+    def _sentence(self) -> str:
+        order = self._order
+        text = (
+            f"the {order.dependency.label} cannot be used since {order.since:%Y-%m-%d %H:%M} UTC: "
+            f"{order.problem}"
+        )
+        if not order.settings:
+            return text
+        return f"{text}; this is no outage but a setting: check {' and '.join(order.settings)}"
+
+    @workflow.query(name="status")
+    def status(self) -> OutageStatus:
+        """What is down, since when and why."""
+        return OutageStatus(
+            dependency=self._order.dependency,
+            since=self._order.since,
+            problem=self._order.problem,
+            settings=self._order.settings,
+            ended=self._ended,
+        )
+
+
+async def _ends_within(checking: asyncio.Task[None], time: timedelta) -> bool:
+    try:
+        await workflow.wait_condition(checking.done, timeout=time, timeout_summary="outage lasts")
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""Waiting: a step that cannot use what docflow itself needs is repeated when that answers again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError, is_cancelled_exception
+
+from activities.dependencies import Dependencies
+from contracts.dependencies import WAITING, Awaited, Dependency, Recovery, outage_id
+from workflows import attributes, policies
+from workflows.failures import awaited_by, explain, reraise_cancellation
+
+T = TypeVar("T")
+OnFailure = Callable[[FailureError], Awaitable[None]]
+"""Returns when the step is to be tried again, raises when it is not."""
+
+CONTRADICTIONS: Final = 3
+"""So often in a row a step may fail for a dependency that answers."""
+AT_ONCE: Final = timedelta(minutes=1)
+"""A step that fails later than this after the dependency has answered begins a new row."""
+
+
+class Waiting:
+    """The waits of one run for what docflow itself needs, and how people see them.
+
+    Args:
+        shown: A wait is the state of the run. False: the run is in another state meanwhile.
+    """
+
+    def __init__(self, *, shown: bool = True) -> None:
+        self._shown = shown
+        self._awaited: list[Dependency] = []
+        self._before = ("running", "")
+
+    @property
+    def dependency(self) -> Dependency | None:
+        """What is awaited now."""
+        return self._awaited[0] if self._awaited else None
+
+    async def retried(self, work: Callable[[], Awaitable[T]], on_failure: OnFailure) -> T:
+        """Do a step until it succeeds; outages are waited for.
+
+        Args:
+            work: One attempt, whose own retries are used up when it raises.
+            on_failure: Decides about any other failure.
+        """
+        outages = StepOutages(self)
+        while True:
+            try:
+                return await work()
+            except FailureError as error:
+                reraise_cancellation(error)
+                failure = error
+            if not await outages.waited_for(failure):
+                await on_failure(failure)
+
+    async def retried_despite_cancel(
+        self, work: Callable[[], Awaitable[T]], on_failure: OnFailure
+    ) -> T:
+        """Do the last step of a run until it succeeds.
+
+        It is too late to stop anything then, and without its record the end would be lost: a
+        cancelled attempt is made again, and so is one whose wait for a dependency is cancelled.
+        """
+        outages = StepOutages(self)
+        while True:
+            try:
+                return await work()
+            except FailureError as error:
+                if is_cancelled_exception(error):
+                    continue
+                failure = error
+            try:
+                waited = await outages.waited_for(failure)
+            except (FailureError, asyncio.CancelledError) as error:
+                if not is_cancelled_exception(error):
+                    raise
+                continue
+            if not waited:
+                await on_failure(failure)
+
+    async def done(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do a step whose failure ends the run, or is the caller's business.
+
+        Raises:
+            FailureError: It failed for another reason than an outage.
+        """
+        return await self.retried(work, _raise)
+
+    async def until_answered(self, awaited: Awaited, problem: str) -> Recovery:
+        """Wait, without limit, and show for what and why."""
+        if not self._shown:
+            return await _wait(awaited)
+        self._show(awaited.dependency, problem)
+        try:
+            return await _wait(awaited)
+        finally:
+            self._hide(awaited.dependency)
+
+    def _show(self, dependency: Dependency, problem: str) -> None:
+        if not self._awaited:
+            self._before = (_state(), workflow.get_current_details())
+            workflow.upsert_search_attributes([attributes.STATE.value_set(WAITING)])
+            workflow.set_current_details(
+                f"**Waiting** for the {dependency.label} since {workflow.now():%Y-%m-%d %H:%M} "
+                f"UTC; it continues by itself\n\n{problem}\n\n"
+                f"The outage: `{outage_id(dependency)}`"
+            )
+        self._awaited.append(dependency)
+
+    def _hide(self, dependency: Dependency) -> None:
+        self._awaited.remove(dependency)
+        if self._awaited or _state() != WAITING:
+            return
+        state, details = self._before
+        workflow.upsert_search_attributes([attributes.STATE.value_set(state)])
+        workflow.set_current_details(details)
+
+
+class StepOutages:
+    """The outages that one step meets, and when it fails by its own fault."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+        self._contradictions = 0
+        self._answered = workflow.now()
+
+    async def waited_for(self, failure: FailureError) -> bool:
+        """Wait for the dependency that a step could not use.
+
+        Returns:
+            Whether the step is to be done again. False: its failure is not an outage, or the
+            dependency has answered every time while the step went on failing.
+        """
+        awaited = awaited_by(failure)
+        if awaited is None:
+            return False
+        if workflow.now() - self._answered > AT_ONCE:
+            self._contradictions = 0
+        if self._contradictions >= CONTRADICTIONS:
+            self._contradictions = 0
+            return False
+        recovery = await self._waiting.until_answered(awaited, explain(failure))
+        self._contradictions = 0 if recovery.was_down else self._contradictions + 1
+        self._answered = workflow.now()
+        return True
+
+
+async def _wait(awaited: Awaited) -> Recovery:
+    return await workflow.execute_activity_method(
+        Dependencies.wait,
+        awaited,
+        summary=f"wait for the {awaited.dependency.label}",
+        **policies.DEPENDENCY,
+    )
+
+
+def _state() -> str:
+    return workflow.info().typed_search_attributes.get(attributes.STATE) or "running"
+
+
+async def _raise(failure: FailureError) -> None:
+    raise failure
