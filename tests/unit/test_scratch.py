@@ -15,7 +15,7 @@ from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
-from domain.errors import Refused
+from domain.errors import RuleViolation
 
 MEGABYTE = 1 << 20
 
@@ -81,7 +81,7 @@ async def test_a_file_larger_than_the_disk_is_refused_with_both_sizes(
 ) -> None:
     blobs = await _stored(FullDisk(), tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=2 * MEGABYTE))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RuleViolation) as refused:
         async with fetched(blobs, "uploads/a.csv", tmp_path / "scratch"):
             pass
     assert str(refused.value) == (
