@@ -8,8 +8,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 NODE_STAMP := node_modules/.package-lock.json
 NPM := $(BIN)/python -m stack.node
 PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
-# Test processes side by side, each with whole files; 0 runs everything in one, for a debugger.
-PROCESSES ?= 2
+# Test processes side by side, each with whole files, more than cores: they wait a lot. 0 runs
+# everything in one, for a debugger.
+PROCESSES ?= 3
 
 .PHONY: install tools demo dev test chaos smoke lint bench lock clean
 
