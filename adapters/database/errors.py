@@ -89,9 +89,16 @@ def refused_at(place: str) -> Generator[None]:
     """
     try:
         yield
-    except (sqlalchemy.exc.DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        if _is_refused(getattr(error, "orig", None) or error):
-            raise Denied(f"DATABASE_URL: {place} cannot be used: {_first_line(error)}") from error
+    except (
+        Unavailable,
+        sqlalchemy.exc.DBAPIError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+    ) as error:
+        # Open runs wait for the same refusal: it comes as `Unavailable`.
+        cause = error.__cause__ or error if isinstance(error, Unavailable) else error
+        if _is_refused(getattr(cause, "orig", None) or cause):
+            raise Denied(f"DATABASE_URL: {place} cannot be used: {_first_line(cause)}") from error
         raise
 
 
