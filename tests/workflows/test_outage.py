@@ -96,11 +96,18 @@ async def test_an_outage_needs_attention_after_15_minutes(
         found = (await handle.describe()).typed_search_attributes
         assert found.get(attributes.PIPELINE) == "outages"
         assert found.get(attributes.WAITING_SINCE) is not None
-        await outages.server.skip(handle, by=timedelta(minutes=45))
+
+        async def is_over() -> bool:
+            if (await handle.describe()).close_time is not None:
+                return True
+            await outages.server.skip(handle, by=timedelta(hours=1))
+            return False
+
+        await eventually(is_over, pause=0.5)
         result = await handle.result()
         assert not await _needs_attention(handle)
     assert result.ended is not None
-    assert "the database answers again, after 1:0" in caplog.text
+    assert "the database answers again, after " in caplog.text
 
 
 async def test_a_short_outage_bothers_nobody(
