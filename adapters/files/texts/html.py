@@ -56,7 +56,8 @@ def safe_filename(name: str | None, fallback: str) -> str:
         # Marks that turn the direction of writing make `exe.pdf` of `fdp.exe`.
         if unicodedata.category(character) not in ("Cc", "Cf", "Co", "Cn", "Cs")
     )
-    safe = "".join(visible).strip(" .")
+    # What was left out may have stood between two blanks.
+    safe = " ".join("".join(visible).split()).strip(" .")
     stem, dot, extension = safe.rpartition(".")
     if not dot or len(extension) > _LONGEST_EXTENSION:
         stem, dot, extension = safe, "", ""

@@ -34,6 +34,7 @@ from contracts.blobs import BlobRef
             "no extension at all but. a sentence follows",
             "no extension at all but. a sentence follows",
         ),
+        ("a \u202e b.pdf", "a b.pdf"),
     ],
 )
 def test_names_that_are_known_to_do_harm(given_name: str | None, safe: str) -> None:
