@@ -22,7 +22,7 @@ Probe = Callable[[], Awaitable[None]]
 
 PROBE_SECONDS: Final = 10.0
 FAILURE_COUNTS_SECONDS: Final = 4.0
-"""So long a failed check answers whoever asks next."""
+"""How long a failed check answers later questions as well."""
 SHORTEST_SECONDS: Final = 5.0
 LONGEST_SECONDS: Final = 60.0
 _PROBED_BYTES: Final = 1 << 20
@@ -94,7 +94,7 @@ def scratch_probe(scratch: Path) -> Probe:
 class _Check:
     """Checks one dependency, once for all that ask at a time.
 
-    A success counts for those who asked before the check began: whoever asks later may have seen a
+    A success counts for those who asked before the check began: a later caller may have seen a
     failure that the check has not. A failure counts for some seconds.
     """
 

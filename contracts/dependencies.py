@@ -63,9 +63,13 @@ class OutageStatus(Contract):
     ended: datetime | None = None
 
 
+OUTAGE_PREFIX: Final = "outage"
+"""What the workflow ids of outages begin with, up to the slash."""
+
+
 def outage_id(dependency: Dependency) -> str:
     """The workflow id of an outage: there is one at a time."""
-    return f"outage/{dependency}"
+    return f"{OUTAGE_PREFIX}/{dependency}"
 
 
 WAITING: Final = "waiting"

@@ -19,7 +19,7 @@ NEEDS_ATTENTION_AFTER: Final = timedelta(minutes=15)
 class Outage:
     """Says what is down, since when and why; ends when it answers.
 
-    Runs that wait need nobody. This one does, when the outage lasts.
+    Runs that wait need no answer. This run asks for attention when the outage lasts.
     """
 
     @workflow.init

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ScriptedPort:
-    """Answers what it is told to, in order, the last one for ever; remembers what it was asked.
+    """Gives the answers of a test, in order, the last one for ever; remembers what it was asked.
 
     An answer that is an exception is raised. A call without an answer returns None. Methods whose
     answer was given by `lists` are async iterators.

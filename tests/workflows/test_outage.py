@@ -110,7 +110,7 @@ async def test_an_outage_needs_attention_after_15_minutes(
     assert "the database answers again, after " in caplog.text
 
 
-async def test_a_short_outage_bothers_nobody(
+async def test_a_short_outage_asks_for_no_attention(
     outages: Outages, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = _down_for(timedelta(milliseconds=10))

@@ -250,7 +250,7 @@ BATCHES = Pipeline(
                 setting="DOCFLOW_CASE_EVENTS_QUEUE_URL",
                 queue=_case_events_queue,
                 instead="send the event with `docflow batches start | finish | end | cancel | "
-                "redrive CASE BATCH`, or the corrected message by whoever publishes to the queue",
+                "redrive CASE BATCH`, or have its publisher send the corrected message",
             ),
         ),
         Bridge(

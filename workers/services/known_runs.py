@@ -6,6 +6,7 @@ Whatever handles runs of all pipelines asks this module, and names none of them.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from contracts.dependencies import OUTAGE_PREFIX
 from workers import catalogue
 from workers.pipelines.base import Pipeline, Run, load, recognise
 from workers.services.errors import InvalidRequest, NotFound
@@ -44,7 +45,8 @@ async def list_runs(
 
 def prefixes() -> frozenset[str]:
     """What workflow ids begin with, up to the first slash."""
-    return frozenset(kind.prefix for pipeline in catalogue.PIPELINES for kind in pipeline.runs)
+    kinds = (kind for pipeline in catalogue.PIPELINES for kind in pipeline.runs)
+    return frozenset((OUTAGE_PREFIX, *(kind.prefix for kind in kinds)))
 
 
 async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run]:

@@ -50,7 +50,15 @@ async def test_an_id_of_no_pipeline_is_refused_with_every_form(text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["batch/7", "case/x", "load/7", "schedule/nightly", f"spreadsheet/{UUID[:-1]}"]
+    "text",
+    [
+        "batch/7",
+        "case/x",
+        "load/7",
+        "outage/database",
+        "schedule/nightly",
+        f"spreadsheet/{UUID[:-1]}",
+    ],
 )
 def test_what_begins_as_the_id_of_another_run_is_no_short_form(text: str) -> None:
     installation = FakeInstallation()

@@ -1,4 +1,4 @@
-"""What a person is told when a run could not take an answer."""
+"""Messages to a person whose answer a run could not take."""
 
 from typing import Any, cast
 
