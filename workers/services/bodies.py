@@ -123,16 +123,17 @@ def _bounded(text: str) -> int:
 def invalid(error: ValidationError) -> RefusedMessage:
     """Errors of a union of contracts in a body, by the names of its fields, without values."""
     problems: list[str] = []
-    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    for problem in found[:PROBLEMS_LIMIT]:
         if problem["type"] == "json_invalid":
             return RefusedMessage(MALFORMED_BODY, f"the body is not JSON: {problem['msg']}")
         # The first part of the location is the type that chose the model.
         field = ".".join(str(part) for part in problem["loc"][1:]) or "message"
         reason = problem["msg"].removeprefix("Value error, ")
         problems.append(f"{printable(field)[:80]}: {printable(reason)[:PROBLEM_LIMIT]}")
-    more = len(problems) - PROBLEMS_LIMIT
+    more = len(found) - PROBLEMS_LIMIT
     if more > 0:
-        problems[PROBLEMS_LIMIT:] = [f"and {more} more"]
+        problems.append(f"and {more} more")
     return RefusedMessage(INVALID_MESSAGE, "; ".join(problems))
 
 

@@ -266,11 +266,13 @@ def test_a_thousand_problems_fit_the_limit(run: Callable[..., Any]) -> None:
     ],
     ids=["backslashes", "fields", "digits", "problems"],
 )
-def test_the_largest_bodies_do_not_block_the_loop(run: Callable[..., Any], raw: bytes) -> None:
+def test_the_largest_bodies_do_not_take_for_ever(run: Callable[..., Any], raw: bytes) -> None:
+    # Each takes well under a second; an expression or a loop that goes back over what it has
+    # read takes minutes.
     assert len(raw) <= MESSAGE_BYTES
     began = time.process_time()
     refused(run, raw)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 10
 
 
 def test_an_unavailable_database_gives_the_message_back(run: Callable[..., Any]) -> None:
