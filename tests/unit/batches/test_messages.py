@@ -264,8 +264,10 @@ def test_a_refusal_repeats_no_values() -> None:
     ],
     ids=["backslashes", "fields", "digits", "problems"],
 )
-def test_the_largest_bodies_do_not_block_the_loop(raw: bytes) -> None:
+def test_the_largest_bodies_do_not_take_for_ever(raw: bytes) -> None:
+    # Each takes well under a second; an expression or a loop that goes back over what it has
+    # read takes minutes.
     assert len(raw) <= MESSAGE_BYTES
     began = time.process_time()
     refused(read_document_event, raw)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 10
