@@ -79,7 +79,7 @@ def too_heavy(error: TooHeavy) -> Problem:
     return problem_of(error, {}, grams=9000)
 
 
-def open_part(context: Context, settings: GatewaySettings) -> GatewayPart:
+def open_part(context: Context, settings: None) -> GatewayPart:
     def routes(site: Site) -> Sequence[PageRoute]:
         async def show(request: Request) -> Response:
             return site.page(request, await site.visitor(request), "parcels.html")
@@ -114,7 +114,7 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
     monkeypatch.setattr(catalogue, "PIPELINES", (*others, parcels))
     settings = GatewaySettings(tokens=TOKENS)
     client: Any = None
-    parts = open_parts(Context({"TEMPLATES": str(tmp_path)}, client), settings)
+    parts = open_parts(Context({"TEMPLATES": str(tmp_path)}, client), {})
     return create_app(
         parts, OneParcelWaits(client), Readiness(client, client), Tokens(TOKENS), settings
     )

@@ -20,6 +20,7 @@ from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised, mint_token
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings, TokenSettings
+from workers.settings.spreadsheets import SpreadsheetSettings
 
 SHARED = TokenSettings(key="k" * 32)
 URL = "https://login.example.org/keys"
@@ -272,12 +273,13 @@ KEY = {"DOCFLOW_JWT_KEY": "k" * 32}
 
 def test_settings_have_sensible_defaults() -> None:
     settings = GatewaySettings.read(KEY)
-    assert settings.upload_limit == 500_000_000
-    assert settings.create_per_minute == 30
     assert settings.cors_origins == ()
     assert settings.tokens.algorithm == "HS256"
-    assert settings.patience.remind_after == 3 * 86_400
     assert "k" * 32 not in repr(settings)
+    uploads = SpreadsheetSettings.read({})
+    assert uploads.upload_limit == 500_000_000
+    assert uploads.create_per_minute == 30
+    assert uploads.patience.remind_after == 3 * 86_400
 
 
 @pytest.mark.parametrize(
@@ -289,8 +291,6 @@ def test_settings_have_sensible_defaults() -> None:
         ({"DOCFLOW_JWT_JWKS_URL": "keys"}, "DOCFLOW_JWT_JWKS_URL must be an address"),
         ({**KEY, "DOCFLOW_JWT_ALGORITHM": "RS256"}, "HS256, not 'RS256'"),
         ({"DOCFLOW_JWT_JWKS_URL": URL, "DOCFLOW_JWT_ALGORITHM": "HS256"}, "not 'HS256'"),
-        ({**KEY, "DOCFLOW_UPLOAD_LIMIT_MB": "many"}, "DOCFLOW_UPLOAD_LIMIT_MB"),
-        ({**KEY, "DOCFLOW_UPLOAD_LIMIT_MB": "0"}, "between 1 and"),
         ({**KEY, "DOCFLOW_CORS_ORIGINS": "*"}, "is not an origin"),
         ({**KEY, "DOCFLOW_CORS_ORIGINS": "https://a.org/path"}, "is not an origin"),
         ({**KEY, "DOCFLOW_PUBLIC_URL": "docflow"}, "DOCFLOW_PUBLIC_URL must be an address"),
@@ -299,6 +299,12 @@ def test_settings_have_sensible_defaults() -> None:
 def test_invalid_settings(environment: dict[str, str], reason: str) -> None:
     with pytest.raises(SettingsError, match=reason):
         GatewaySettings.read(environment)
+
+
+@pytest.mark.parametrize(("limit", "reason"), [("many", "a whole number"), ("0", "between 1 and")])
+def test_invalid_limits_of_uploads(limit: str, reason: str) -> None:
+    with pytest.raises(SettingsError, match=f"DOCFLOW_UPLOAD_LIMIT_MB must be {reason}"):
+        SpreadsheetSettings.read({"DOCFLOW_UPLOAD_LIMIT_MB": limit})
 
 
 def test_origins_are_separated_by_commas() -> None:

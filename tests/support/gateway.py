@@ -31,6 +31,7 @@ from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
 from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.gateway import GatewaySettings, TokenSettings
+from workers.settings.spreadsheets import SpreadsheetSettings
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"
@@ -140,8 +141,12 @@ def build_app(
     **changes: Any,
 ) -> tuple[FastAPI, SpreadsheetService]:
     """A gateway over some resources."""
-    settings = GatewaySettings(tokens=TOKENS, **{"create_per_minute": 100_000, **changes})
-    parts = open_parts(Context({}, client, resources), settings)
+    own = SpreadsheetSettings.model_fields
+    of_uploads = {name: value for name, value in changes.items() if name in own}
+    uploads = SpreadsheetSettings(**{"create_per_minute": 100_000, **of_uploads})
+    of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
+    settings = GatewaySettings(tokens=TOKENS, **of_gateway)
+    parts = open_parts(Context({}, client, resources), {SPREADSHEETS.name: uploads})
     app = create_app(
         parts,
         Inbox(client),

@@ -66,7 +66,6 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/spreadsheets.py", "contracts.imports"): _DEMO,
     ("workers/cli/message_files.py", "contracts.imports"): _MESSAGE_FILES,
     ("workers/cli/output.py", "contracts.imports"): "states of imports have colours",
-    ("workers/settings/gateway.py", "contracts.spreadsheets"): "limits of its contracts",
 }
 """File and imported package to the reason for which it may import that."""
 
@@ -89,13 +88,12 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/cli/app.py", "docflow submit imports"): _EXAMPLE,
     ("workers/cli/runs.py", "batch/"): _EXAMPLE,
     ("workers/cli/runs.py", "docflow list --pipeline batches"): _EXAMPLE,
-    ("workers/cli/runs.py", "docflow submit imports"): "not yet looped: what an empty list offers",
     ("workers/cli/runs.py", "import/"): _EXAMPLE,
     ("workers/gateway/spreadsheets/api.py", "imports"): "a tag of the published HTTP API",
     ("workers/gateway/spreadsheets/pages/import_list.py", "imports.html"): "a template",
     ("workers/services/verdicts.py", "docflow imports"): "a verb",
     ("workers/settings/common.py", "imports"): _CONTAINER,
-    ("workers/settings/gateway.py", "docflow spreadsheets"): "the reference says who reads what",
+    ("workers/settings/common.py", "docflow spreadsheets"): "the reference says who reads what",
 }
 """File and text to the reason for which a pipeline may be named in it."""
 

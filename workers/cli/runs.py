@@ -1,6 +1,6 @@
 """`docflow list`, `show`, `report`: runs of every pipeline, by id."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -85,11 +85,17 @@ async def _list(
         print_json([_as_json(entry) for entry in entries])
         return
     if not entries:
-        typer.echo("no runs; `docflow submit imports FILE --type ... --project ...` starts one")
+        typer.echo(_no_runs(pipeline, state, more))
         return
     _show_list(entries, of_one=len(chosen) == 1)
     if len(entries) == limit:
         typer.echo(f"the newest {limit}; --limit shows more", err=True)
+
+
+def _no_runs(pipeline: str | None, state: str | None, more: Mapping[str, str]) -> str:
+    given = {"pipeline": pipeline, "state": state, **more}
+    named = " ".join(f"--{name} {value}" for name, value in given.items() if value is not None)
+    return f"no runs with {named}" if named else "no runs yet; `docflow submit --help` starts one"
 
 
 def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Sequence[Pipeline]:

@@ -11,7 +11,7 @@ from workers import catalogue
 from workers.gateway.http.problems import MakeProblem
 from workers.pipelines.base import Context, load
 from workers.services.errors import ServiceError
-from workers.settings.gateway import GatewaySettings
+from workers.settings.base import Settings
 
 if TYPE_CHECKING:
     from workers.gateway.pages.site import Site
@@ -69,15 +69,24 @@ class GatewayPart:
     pages: PipelinePages | None = None
 
 
-def open_parts(context: Context, settings: GatewaySettings) -> Mapping[str, GatewayPart]:
+def part_settings() -> Mapping[str, type[Settings]]:
+    """The settings that parts have of their own, by name of the pipeline."""
+    return {
+        pipeline.name: load(pipeline.gateway_settings)
+        for pipeline in catalogue.PIPELINES
+        if pipeline.gateway_settings is not None
+    }
+
+
+def open_parts(context: Context, settings: Mapping[str, Settings]) -> Mapping[str, GatewayPart]:
     """The parts of all pipelines that have one, by name of the pipeline.
 
     Args:
         context: What the process has opened.
-        settings: Of the gateway.
+        settings: Of the parts that have some, by name of the pipeline.
     """
     return {
-        pipeline.name: load(pipeline.gateway)(context, settings)
+        pipeline.name: load(pipeline.gateway)(context, settings.get(pipeline.name))
         for pipeline in catalogue.PIPELINES
         if pipeline.gateway is not None
     }

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from workers.connect import connect
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
-from workers.gateway.parts import open_parts
+from workers.gateway.parts import open_parts, part_settings
 from workers.listeners import HOST_SETTING, authority, listener
 from workers.pipelines.base import Context
 from workers.resources.common import RESOURCE_SETTINGS, open_resources
@@ -78,14 +78,16 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer at the start.
     """
-    check_at_start(environment, GatewaySettings, *RESOURCE_SETTINGS)
+    own = part_settings()
+    check_at_start(environment, GatewaySettings, *own.values(), *RESOURCE_SETTINGS)
     settings = GatewaySettings.read(environment)
+    of_parts = {name: group.read(environment) for name, group in own.items()}
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
         client = await connect()
         app = create_app(
-            open_parts(Context(environment, client, resources), settings),
+            open_parts(Context(environment, client, resources), of_parts),
             Inbox(client),
             Readiness(client, resources.database),
             Tokens(settings.tokens),

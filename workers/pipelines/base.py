@@ -210,6 +210,8 @@ class Pipeline:
 
     None: the gateway shows its runs in the inbox only.
     """
+    gateway_settings: str | None = None
+    """Entry point of the `Settings` that the function is given; None: it has none."""
     passthrough: Sequence[str] = ()
     """Modules without state of their own that the workflow sandbox need not import again."""
     replay_cases: str | None = None

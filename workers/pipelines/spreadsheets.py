@@ -146,6 +146,7 @@ SPREADSHEETS = Pipeline(
     show="workers.cli.spreadsheets.views:show_run",
     commands={NAME: "workers.cli.spreadsheets:app"},
     gateway="workers.gateway.spreadsheets.part:open_part",
+    gateway_settings="workers.settings.spreadsheets:SpreadsheetSettings",
     passthrough=(
         "workflows.spreadsheets.answers",
         "workflows.spreadsheets.pauses",

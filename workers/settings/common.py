@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
@@ -10,6 +11,21 @@ from workers.settings.base import HINT, Missing, Setting, Settings, WholeMessage
 
 if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
+
+
+def web_address(value: str | None) -> str | None:
+    """An address of the web, without a slash at its end.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if value is None:
+        return None
+    value = value.rstrip("/")
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError(f"must be an address like https://example.org, not {value!r}")
+    return value
 
 
 def _container(name: str) -> str:
@@ -160,6 +176,25 @@ def _addresses(value: object) -> object:
     if not isinstance(value, str):
         return value
     return tuple(_address(part.strip()) for part in value.split(","))
+
+
+class AddressSettings(Settings):
+    """Where people find docflow and Temporal."""
+
+    title: ClassVar[str] = "Addresses"
+    used_by: ClassVar[str] = "`docflow gateway`, `docflow spreadsheets`"
+
+    public_url: Annotated[str | None, AfterValidator(web_address), Setting(kind="URL")] = Field(
+        None,
+        validation_alias="DOCFLOW_PUBLIC_URL",
+        description="address of the gateway for its users, for links in notices",
+    )
+    """Without a slash at the end."""
+    temporal_ui: Annotated[str | None, AfterValidator(web_address), Setting(kind="URL")] = Field(
+        None,
+        validation_alias="TEMPORAL_UI_ADDRESS",
+        description="Temporal's Web UI, for links that pages and commands show",
+    )
 
 
 class NoticeSettings(Settings):

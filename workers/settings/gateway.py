@@ -5,25 +5,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
-from contracts.spreadsheets import Patience
-from workers.settings.base import Setting, Settings, Whole, WholeMessage, parse_list
+from workers.settings.base import Setting, Settings, WholeMessage, parse_list
+from workers.settings.common import AddressSettings, web_address
 
 SHARED_KEY: Final = "HS256"
 PUBLIC_KEYS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")
 _SHORTEST_KEY: Final = 32
-_DAY: Final = 24 * 3600
-
-Days = Annotated[int, Whole(1, 3650)]
-
-
-def _url(value: str | None) -> str | None:
-    if value is None:
-        return None
-    value = value.rstrip("/")
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError(f"must be an address like https://example.org, not {value!r}")
-    return value
 
 
 def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -63,7 +50,7 @@ class TokenSettings(Settings):
         validation_alias="DOCFLOW_JWT_KEY",
         description=f"shared key of tokens ({SHARED_KEY})",
     )
-    jwks_url: Annotated[str | None, AfterValidator(_url), Setting(kind="URL")] = Field(
+    jwks_url: Annotated[str | None, AfterValidator(web_address), Setting(kind="URL")] = Field(
         None,
         validation_alias="DOCFLOW_JWT_JWKS_URL",
         description="where your identity provider publishes its keys; takes the place of "
@@ -115,24 +102,13 @@ class TokenSettings(Settings):
         return value or allowed[0]
 
 
-class GatewaySettings(Settings):
+class GatewaySettings(AddressSettings):
     """How the gateway behaves."""
 
     title: ClassVar[str] = "API and pages"
-    used_by: ClassVar[str] = "`docflow gateway`, `docflow spreadsheets`"
+    used_by: ClassVar[str] = "`docflow gateway`"
 
     tokens: TokenSettings
-    upload_limit: Annotated[int, Whole(1, 100_000, unit=1_000_000)] = Field(
-        500_000_000,
-        validation_alias="DOCFLOW_UPLOAD_LIMIT_MB",
-        description="megabytes of one upload",
-    )
-    """Bytes of one file."""
-    create_per_minute: Annotated[int, Whole(1, 100_000)] = Field(
-        30,
-        validation_alias="DOCFLOW_CREATE_PER_MINUTE",
-        description="uploads of one user in a minute",
-    )
     cors_origins: Annotated[
         tuple[str, ...],
         BeforeValidator(parse_list),
@@ -143,49 +119,3 @@ class GatewaySettings(Settings):
         validation_alias="DOCFLOW_CORS_ORIGINS",
         description="other web sites whose scripts may call the API",
     )
-    public_url: Annotated[str | None, AfterValidator(_url), Setting(kind="URL")] = Field(
-        None,
-        validation_alias="DOCFLOW_PUBLIC_URL",
-        description="address of the gateway for its users, for links in notices",
-    )
-    """Without a slash at the end."""
-    temporal_ui: Annotated[str | None, AfterValidator(_url), Setting(kind="URL")] = Field(
-        None,
-        validation_alias="TEMPORAL_UI_ADDRESS",
-        description="Temporal's Web UI, for links that pages and commands show",
-    )
-    remind_after_days: Days = Field(
-        3,
-        validation_alias="DOCFLOW_REMIND_AFTER_DAYS",
-        description="days until the first reminder of an import that waits for an answer, as set "
-        "where it was uploaded",
-    )
-    remind_every_days: Days = Field(
-        7, validation_alias="DOCFLOW_REMIND_EVERY_DAYS", description="days between reminders"
-    )
-    escalate_after_days: Days = Field(
-        14,
-        validation_alias="DOCFLOW_ESCALATE_AFTER_DAYS",
-        description="days until `DOCFLOW_ESCALATE_TO` is notified as well",
-    )
-    abandon_after_days: Days = Field(
-        90,
-        validation_alias="DOCFLOW_ABANDON_AFTER_DAYS",
-        description="days until the import is cancelled",
-    )
-    undo_within_days: Days = Field(
-        30,
-        validation_alias="DOCFLOW_UNDO_WITHIN_DAYS",
-        description="days after its end in which an import can be undone",
-    )
-
-    @property
-    def patience(self) -> Patience:
-        """How long runs wait for answers, as they take it."""
-        return Patience(
-            remind_after=self.remind_after_days * _DAY,
-            remind_every=self.remind_every_days * _DAY,
-            escalate_after=self.escalate_after_days * _DAY,
-            abandon_after=self.abandon_after_days * _DAY,
-            undo_within=self.undo_within_days * _DAY,
-        )

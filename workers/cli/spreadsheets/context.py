@@ -5,7 +5,6 @@ may answer for every organisation.
 """
 
 import re
-import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,6 @@ from workers.pipelines.spreadsheets import SPREADSHEETS
 
 if TYPE_CHECKING:
     from workers.services.spreadsheets.access import Access
-    from workers.settings.gateway import GatewaySettings
 
 UuidArgument = Annotated[
     str, typer.Argument(metavar="UUID", help="As `spreadsheets list` shows it.")
@@ -77,8 +75,9 @@ async def open_access(
     """
     from workers.services.errors import Refused, ServiceError
     from workers.services.spreadsheets import access
+    from workers.settings.spreadsheets import SpreadsheetSettings
 
-    settings = _settings(cli.environment)
+    settings = SpreadsheetSettings.read(cli.environment)
     try:
         async with access.open_access(
             cli.environment, cli.user, settings, organisation=organisation, email=email
@@ -94,11 +93,3 @@ def _in_options(refusal: str) -> str:
     """A refusal that names options, where the API's names fields."""
     named = _NAMES.sub(lambda found: OPTIONS[found[0]], refusal)
     return _SAME_NAMES.sub(r"\1--\2:", named)
-
-
-def _settings(environment: Mapping[str, str]) -> "GatewaySettings":
-    """The gateway's settings except its keys: there is no sign-in at a terminal."""
-    from workers.settings.gateway import GatewaySettings
-
-    ours = {name: value for name, value in environment.items() if "_JWT_" not in name}
-    return GatewaySettings.read({**ours, "DOCFLOW_JWT_KEY": secrets.token_hex(32)})

@@ -19,7 +19,7 @@ from workers.pipelines.base import Context
 from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.spreadsheets.errors import StillOpen
 from workers.services.spreadsheets.service import SpreadsheetService
-from workers.settings.gateway import GatewaySettings
+from workers.settings.spreadsheets import SpreadsheetSettings
 
 TEMPLATES: Final = Path(__file__).parent / "pages" / "templates"
 _DESCRIPTION: Final = (
@@ -30,12 +30,12 @@ _DESCRIPTION: Final = (
 _MENU: Final = (MenuEntry("/imports", "Imports"), MenuEntry("/imports/new", "New import", True))
 
 
-def open_part(context: Context, settings: GatewaySettings) -> GatewayPart:
+def open_part(context: Context, settings: SpreadsheetSettings) -> GatewayPart:
     """The part over the resources of a gateway.
 
     Args:
         context: What the process has opened.
-        settings: Of the gateway.
+        settings: Of uploads and answers.
     """
     resources = context.resources
     sheets = spreadsheet_resources(resources.database)

@@ -5,31 +5,19 @@ A caller that has the settings of database and Temporal may answer for every org
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlalchemy import select
 
 from adapters.database import Database
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from adapters.database.spreadsheets import SqlSpreadsheetViews
-from contracts.spreadsheets import Patience
 from workers.connect import connect
 from workers.resources.common import open_resources
 from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.identity import OPERATOR, Identity
 from workers.services.spreadsheets.service import SpreadsheetService
-from workers.services.spreadsheets.settings import SpreadsheetSettings
-
-
-@dataclass(frozen=True)
-class OperatorSettings:
-    """Settings of operations that upload nothing."""
-
-    upload_limit: int = 0
-    create_per_minute: int = 0
-    public_url: str | None = None
-    temporal_ui: str | None = None
-    patience: Patience = field(default_factory=Patience)
+from workers.settings.spreadsheets import SpreadsheetSettings
 
 
 @dataclass(frozen=True)
@@ -71,7 +59,7 @@ async def open_access(
             sheets.store,
             resources.blobs,
             sheets.types,
-            settings or OperatorSettings(),
+            settings or SpreadsheetSettings.read({}),
             resources.scratch,
         )
         known = (

@@ -42,9 +42,9 @@ from workers.services.spreadsheets.queries import (
     SpreadsheetQueries,
 )
 from workers.services.spreadsheets.runs import SpreadsheetRuns
-from workers.services.spreadsheets.settings import SpreadsheetSettings
 from workers.services.spreadsheets.upload_form import Upload, problems_of
 from workers.services.spreadsheets.uploads import SpreadsheetUploads
+from workers.settings.spreadsheets import SpreadsheetSettings
 
 __all__ = ["LARGEST_PAGE", "Identity", "ReportFile", "SpreadsheetService"]
 

@@ -18,8 +18,8 @@ from domain.spreadsheets.types import SheetTypes
 from workers.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
 from workers.services.identity import Identity
 from workers.services.spreadsheets.runs import SpreadsheetRuns, StartedBefore
-from workers.services.spreadsheets.settings import SpreadsheetSettings
 from workers.services.spreadsheets.upload_form import Upload, UploadFields, read_fields
+from workers.settings.spreadsheets import SpreadsheetSettings
 
 logger = logging.getLogger(__name__)
 
