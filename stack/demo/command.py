@@ -39,7 +39,8 @@ def demo(
 async def _demo(samples: Path, folder: Path, keep: bool) -> int:
     from rich.console import Console
 
-    from stack.demo.run import WIDE, run_demo
+    from stack.demo.run import run_demo
+    from stack.demo.table import WIDE
 
     if not (samples / "demo.json").is_file():
         raise CommandError(

@@ -5,45 +5,34 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 import httpx
-from pydantic import Field
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.aws.session import open_aws
 from adapters.database import Database
 from adapters.ports import Blobs
-from contracts import spreadsheets
-from contracts.base import Contract
-from contracts.batches import DocumentCounts, Phase
+from contracts.batches import DocumentCounts
 from contracts.imports import (
-    IMPORT_MESSAGE,
     Answer,
     Counts,
-    ImportMessage,
     ImportResult,
-    ImportState,
-    TableMessage,
-    workflow_id,
 )
 from stack.demo import batches as demo_batch
 from stack.demo.batches import (
-    ExpectedBatch,
     ExternalSystems,
     failed_documents,
     judge,
     left_behind,
     run_batch,
 )
-from stack.demo.spreadsheets import Answers, ApiError, SpreadsheetPerson
+from stack.demo.samples import Run, Sample, blob_name, prepare
+from stack.demo.spreadsheets import ApiError, SpreadsheetPerson
+from stack.demo.table import WIDE, demo_table
 from stack.embedded import EmbeddedStack, embedded_stack
 from stack.folders import demo_folder
 from workers.connect import connect
@@ -53,63 +42,6 @@ from workers.settings.batches import BatchSettings
 from workers.settings.imports import QueueSettings
 from workflows.imports.document_import import DocumentImport
 
-
-class Expected(Contract):
-    """How a sample has to end."""
-
-    state: ImportState = ImportState.COMPLETED
-    counts: Counts = Counts()
-    parked: bool = False
-    """The run parks first, and the demo answers `skip`."""
-    rejected_message: bool = False
-    """The message itself is refused and never becomes a run."""
-
-
-class Sample(Contract):
-    """One document of the demo."""
-
-    file: str | None = None
-    """Name below the samples folder; None for types that need no file."""
-    message: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """The message, without task, project and blob name."""
-    spreadsheet: Answers | None = None
-    """It goes to the gateway instead of the queue, and is answered with this."""
-    batch: ExpectedBatch | None = None
-    """It is a batch of documents that are made up on the spot."""
-    expect: Expected
-
-
-@dataclass
-class Run:
-    """A sample on its way."""
-
-    sample: Sample
-    task_id: str
-    body: dict[str, Any]
-    message: ImportMessage | None
-    state: str = "queued"
-    counts: Counts = field(default_factory=Counts)
-    seconds: float | None = None
-    wrong: str | None = None
-    began: float = 0.0
-    uuid: str | None = None
-    """Of a spreadsheet, once it is uploaded."""
-    notes: Sequence[str] = ()
-    """What a person wants to know beside it."""
-
-    @property
-    def workflow_id(self) -> str:
-        """Also the id of its message."""
-        if self.sample.batch is not None:
-            return demo_batch.KEY.workflow_id
-        if self.uuid is not None:
-            return spreadsheets.workflow_id(self.uuid)
-        return workflow_id(PROJECT, self.task_id)
-
-
-PROJECT = "demo"
-WIDE = 240
-"""Columns of a table with full addresses."""
 TIMEOUT = 60.0
 """Seconds that one phase may take."""
 
@@ -165,7 +97,7 @@ async def _run_demo(
 
 
 def _report(runs: Sequence[Run], ui_url: str | None, console: Console) -> int:
-    console.print(_table(runs, ui_url, links=True, wide=console.width >= WIDE))
+    console.print(demo_table(runs, ui_url, links=True, wide=console.width >= WIDE))
     for note in (note for run in runs for note in run.notes):
         console.print(note, markup=False, highlight=False)
     wrong = [run for run in runs if run.wrong]
@@ -197,7 +129,7 @@ async def _run_phases(
         outside = ExternalSystems(clients, stack.installed, resources.blobs)
         with Live(console=console, refresh_per_second=8, transient=True) as live:
             for phase in phases:
-                fresh = [_prepare(sample, len(runs) + n) for n, sample in enumerate(phase, 1)]
+                fresh = [prepare(sample, len(runs) + n) for n, sample in enumerate(phase, 1)]
                 runs += fresh
                 async with asyncio.TaskGroup() as group:
                     for run in fresh:
@@ -217,33 +149,11 @@ async def _run_phases(
     return runs
 
 
-def _prepare(sample: Sample, number: int) -> Run:
-    if sample.batch is not None:
-        return Run(sample, f"{number:02}-batch", {"document_type": "batch"}, None)
-    if sample.spreadsheet is not None:
-        kind = sample.spreadsheet.import_type
-        task_id = f"{number:02}-{kind.lower().replace('_', '-')}"
-        return Run(sample, task_id, {"document_type": kind}, None)
-    kind = str(sample.message.get("document_type", "unknown")).replace("_", "-")
-    task_id = f"{number:02}-{kind}"
-    body = {**sample.message, "task_id": task_id, "project_id": PROJECT}
-    if sample.file:
-        blob = _blob_name(task_id, sample.file)
-        body |= {"temp_blob_name" if "target_blob_name" in body else "blob_name": blob}
-        body["filename"] = sample.file
-    message = None if sample.expect.rejected_message else IMPORT_MESSAGE.validate_python(body)
-    return Run(sample, task_id, body, message)
-
-
-def _blob_name(task_id: str, file: str) -> str:
-    return f"uploads/{PROJECT}/{task_id}/{file}"
-
-
 async def _follow(
     run: Run, samples: Path, blobs: Blobs, queue: ServiceBusQueue, client: Client
 ) -> None:
     if run.sample.file:
-        name = _blob_name(run.task_id, run.sample.file)
+        name = blob_name(run.task_id, run.sample.file)
         await blobs.upload(samples / run.sample.file, name)
     run.began = time.monotonic()
     await queue.send(json.dumps(run.body).encode(), run.workflow_id)
@@ -365,46 +275,7 @@ def _short(counts: Counts) -> Mapping[str, int]:
 
 async def _draw(live: Live, runs: list[Run], fresh: list[Run], ui_url: str | None) -> None:
     while True:
-        live.update(_table(runs, ui_url, links=False))
+        live.update(demo_table(runs, ui_url, links=False))
         if all(run.seconds is not None or run.wrong or run.state == "refused" for run in fresh):
             return
         await asyncio.sleep(0.1)
-
-
-_COLOURS = {
-    "completed": "green",
-    "parked": "yellow",
-    "column mapping": "yellow",
-    "cell mapping": "yellow",
-    "failed": "red",
-    "running": "cyan",
-    "processing": "cyan",
-    **dict.fromkeys(Phase, "cyan"),
-}
-
-
-def _table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bool = True) -> Table:
-    table = Table("document", "type", "strategy", "state")
-    for title in (*Counts.model_fields, "s"):
-        table.add_column(title, justify="right")
-    if links:
-        table.add_column("run in the Web UI", no_wrap=True)
-    for run in runs:
-        row = [
-            run.sample.file or ("40 files" if run.sample.batch else "-"),
-            str(run.body.get("document_type")),
-            _strategy(run),
-            f"[{_COLOURS.get(run.state, 'white')}]{run.state}[/]",
-            *(str(count or "") for count in run.counts.model_dump().values()),
-            "" if run.seconds is None else f"{run.seconds:.1f}",
-        ]
-        if links and not run.sample.expect.rejected_message:
-            url = f"{ui_url}/namespaces/default/workflows/{quote(run.workflow_id, safe='')}"
-            # A narrow window has no room for the address; terminals make the short name a link.
-            row.append(f"[link={url}]{url if wide else run.task_id}[/link]")
-        table.add_row(*row)
-    return table
-
-
-def _strategy(run: Run) -> str:
-    return str(run.message.strategy) if isinstance(run.message, TableMessage) else ""

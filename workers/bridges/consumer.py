@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic
 
-from workers.bridges.retry import Accept, Retry
+from workers.bridges.retry import Accept, Retry, redelivery_delay
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import (
-    Delivery,
     LeaseLost,
     NotDeadLettered,
     QueueMissing,
@@ -34,8 +33,6 @@ from workers.services.verdicts import Abandon, DeadLetter, Verdict
 
 logger = logging.getLogger(__name__)
 
-LONGEST_DELAY: Final = 300
-"""Seconds after which a message that is given back comes again, at most."""
 SETTLE_SECONDS: Final = 60
 """How long a settlement is tried; longer as long as the lease holds."""
 _SETTLE_RETRY: Final = Retry(first_pause=0.2, longest_pause=1.0)
@@ -282,7 +279,13 @@ class _Session(Generic[Received]):
                 return None
         self._decided(item)
         # It must not come again before the one that it has to wait for.
-        delay = 0 if self._stop.is_set else _delay(message) if behind is None else behind.delay + 1
+        delay = (
+            0
+            if self._stop.is_set
+            else redelivery_delay(message.delivery_count)
+            if behind is None
+            else behind.delay + 1
+        )
         if await self._settle(item, partial(self._transport.abandon, message, delay)):
             self.totals = self.totals.plus(abandoned=1)
         return _GivenBack(message.message_id if behind is None else behind.first, delay)
@@ -395,8 +398,3 @@ class _Session(Generic[Received]):
                 )
                 share = 0.1
         self._schedule_extension(item, share)
-
-
-def _delay(message: Delivery) -> int:
-    """Seconds until a message comes again: at once the first time, then later and later."""
-    return min(2 ** min(message.delivery_count, 10) - 1, LONGEST_DELAY)

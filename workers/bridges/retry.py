@@ -4,11 +4,16 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from workers.services.verdicts import Abandon, Verdict
 
 Accept = Callable[[bytes, int, str | None], Awaitable[Verdict]]
 """Body, deliveries before this one, message id -> what becomes of the message."""
+
+
+LONGEST_DELAY: Final = 300
+"""Seconds after which a message that is given back comes again, at most."""
 
 
 async def sleep(seconds: float) -> bool:
@@ -62,3 +67,8 @@ class Retry:
             seconds = next(pauses)
             if clock() + seconds > until or await pause(seconds):
                 return verdict
+
+
+def redelivery_delay(deliveries: int) -> int:
+    """Seconds until a message comes again: at once the first time, then later and later."""
+    return min(2 ** min(deliveries, 10) - 1, LONGEST_DELAY)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
@@ -39,15 +38,6 @@ from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
 from workflows.parkable import Parkable
 from workflows.parking import Decision
-
-NOTHING_IN_FLIGHT: Final = (
-    Phase.VALIDATING,
-    Phase.BLOCKED,
-    Phase.PROVISIONING,
-    Phase.ENDING,
-    Phase.PARKED,
-)
-"""Phases in which a partial cancel is a full one: no document is on its way."""
 
 
 @workflow.defn(name="BatchLifecycle")
@@ -373,7 +363,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         ):
             return
         self._cancelled, self._cancelled_because = event.mode, event.explanation
-        if event.mode is CancelMode.FULL or self._view.phase in NOTHING_IN_FLIGHT:
+        if event.mode is CancelMode.FULL or self._view.nothing_in_flight:
             self._cancellation.stop(True)
 
     @workflow.query(name="status")

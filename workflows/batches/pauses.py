@@ -1,7 +1,7 @@
 """How people see a batch, and how it waits for them when a step has failed permanently."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
@@ -16,6 +16,14 @@ from workflows.parking import Answered, Decision, Parking
 from workflows.waiting import StepOutages, Waiting
 
 T = TypeVar("T")
+
+_NOTHING_IN_FLIGHT: Final = (
+    Phase.VALIDATING,
+    Phase.BLOCKED,
+    Phase.PROVISIONING,
+    Phase.ENDING,
+    Phase.PARKED,
+)
 
 
 class BatchOver(Exception):
@@ -68,6 +76,11 @@ class BatchDisplay:
             else attributes.not_waiting(status)
         )
         self.show()
+
+    @property
+    def nothing_in_flight(self) -> bool:
+        """No document is on its way: a partial cancel is a full one."""
+        return self.phase in _NOTHING_IN_FLIGHT
 
     def show(self) -> None:
         """Bring the run's current details up to date."""

@@ -1,0 +1,52 @@
+"""The table of the demo."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from rich.table import Table
+
+from contracts.batches import Phase
+from contracts.imports import Counts, TableMessage
+from stack.demo.samples import Run
+
+WIDE = 240
+"""Columns of a table with full addresses."""
+
+_COLOURS = {
+    "completed": "green",
+    "parked": "yellow",
+    "column mapping": "yellow",
+    "cell mapping": "yellow",
+    "failed": "red",
+    "running": "cyan",
+    "processing": "cyan",
+    **dict.fromkeys(Phase, "cyan"),
+}
+
+
+def demo_table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bool = True) -> Table:
+    """One row for each document, as it stands now."""
+    table = Table("document", "type", "strategy", "state")
+    for title in (*Counts.model_fields, "s"):
+        table.add_column(title, justify="right")
+    if links:
+        table.add_column("run in the Web UI", no_wrap=True)
+    for run in runs:
+        row = [
+            run.sample.file or ("40 files" if run.sample.batch else "-"),
+            str(run.body.get("document_type")),
+            _strategy(run),
+            f"[{_COLOURS.get(run.state, 'white')}]{run.state}[/]",
+            *(str(count or "") for count in run.counts.model_dump().values()),
+            "" if run.seconds is None else f"{run.seconds:.1f}",
+        ]
+        if links and not run.sample.expect.rejected_message:
+            url = f"{ui_url}/namespaces/default/workflows/{quote(run.workflow_id, safe='')}"
+            # A narrow window has no room for the address; terminals make the short name a link.
+            row.append(f"[link={url}]{url if wide else run.task_id}[/link]")
+        table.add_row(*row)
+    return table
+
+
+def _strategy(run: Run) -> str:
+    return str(run.message.strategy) if isinstance(run.message, TableMessage) else ""
