@@ -62,7 +62,6 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/run.py", "workers.settings.batches"): _DEMO,
     ("stack/demo/run.py", "workers.settings.imports"): _DEMO,
     ("stack/demo/run.py", "workflows.imports"): _DEMO,
-    ("stack/demo/samples.py", "contracts.batches"): _DEMO,
     ("stack/demo/samples.py", "contracts.imports"): _DEMO,
     ("stack/demo/samples.py", "contracts.spreadsheets"): _DEMO,
     ("stack/demo/samples.py", "stack.demo.batches"): _DEMO,
