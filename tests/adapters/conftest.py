@@ -23,6 +23,7 @@ from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.support.aws import Cloud, cloud, clouds
 from tests.support.batches.tables import SqlBatchTables
+from tests.support.fresh_database import FreshDatabase, administer, sibling
 from tests.support.sqs import Pair, pair_of_queues
 from workers.connect import connect
 
@@ -40,8 +41,8 @@ def postgres_url() -> Generator[str]:
 @pytest.fixture(scope="session")
 def postgres_template(postgres_url: str) -> str:
     """Name of a migrated database to copy."""
-    asyncio.run(_administer(postgres_url, "CREATE DATABASE migrated"))
-    asyncio.run(upgrade(_sibling(postgres_url, "migrated")))
+    asyncio.run(administer(postgres_url, "CREATE DATABASE migrated"))
+    asyncio.run(upgrade(sibling(postgres_url, "migrated")))
     return "migrated"
 
 
@@ -61,14 +62,16 @@ def sqlite_database_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{path}"
 
 
+@pytest.fixture(scope="session")
+def fresh_database(postgres_url: str, postgres_template: str) -> FreshDatabase:
+    return FreshDatabase(postgres_url, postgres_template)
+
+
 @pytest.fixture
-def postgres_database_url(postgres_url: str, postgres_template: str) -> Generator[str]:
+def postgres_database_url(fresh_database: FreshDatabase) -> str:
     """URL of an empty PostgreSQL database at the newest schema."""
-    name = f"test_{uuid.uuid4().hex}"
-    create = f"CREATE DATABASE {name} TEMPLATE {postgres_template} STRATEGY file_copy"
-    asyncio.run(_administer(postgres_url, create))
-    yield _sibling(postgres_url, name)
-    asyncio.run(_administer(postgres_url, f"DROP DATABASE {name} WITH (FORCE)"))
+    asyncio.run(fresh_database.prepare())
+    return fresh_database.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -85,9 +88,9 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
         return
     server = request.getfixturevalue("postgres_url")
     name = f"empty_{uuid.uuid4().hex}"
-    asyncio.run(_administer(server, f"CREATE DATABASE {name}"))
-    yield _sibling(server, name)
-    asyncio.run(_administer(server, f"DROP DATABASE {name} WITH (FORCE)"))
+    asyncio.run(administer(server, f"CREATE DATABASE {name}"))
+    yield sibling(server, name)
+    asyncio.run(administer(server, f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 @pytest.fixture
@@ -154,18 +157,6 @@ def stop_postgres_sessions(
             await connection.close()
 
     return stop
-
-
-def _sibling(url: str, name: str) -> str:
-    return f"{url.rsplit('/', 1)[0]}/{name}"
-
-
-async def _administer(url: str, command: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(command)
-    finally:
-        await connection.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=clouds())
