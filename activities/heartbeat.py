@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 from temporalio import activity
 
+from activities.handover import chunk_committed
 from contracts.base import Contract
 
 LONGEST_PAUSE: Final = 1.0
@@ -31,8 +32,12 @@ class Heartbeater:
         self._task: asyncio.Task[None] | None = None
 
     def beat(self, details: Contract) -> None:
-        """Remember how far the work is; the next heartbeat carries it."""
+        """Remember how far the work is; the next heartbeat carries it.
+
+        Call it when something is committed: a local step that is due hands over here.
+        """
         self._newest = (details,)
+        chunk_committed()
 
     async def __aenter__(self) -> Self:
         if self._pause:

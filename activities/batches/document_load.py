@@ -1,5 +1,6 @@
 """The steps of one document: each may run twice, and continues where the one before it stopped."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -7,6 +8,7 @@ from temporalio import activity
 
 from activities.batches.extracts import load_extract, missing, save_extract, stat_all
 from activities.failures import translate_failures
+from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.scratch import scratch_folder, sweep
 from adapters.ports import (
@@ -119,6 +121,7 @@ class DocumentLoads:
 
     @activity.defn(name="batches.tags")
     @translate_failures
+    @hands_over(StepOutcome(unfinished=True))
     async def tags(self, order: StepOrder) -> StepOutcome:
         """Tag the document: as its message asks, and as follows from what it is.
 
@@ -128,12 +131,14 @@ class DocumentLoads:
         event = _document(order)
         if await self._is_done(order):
             return _DONE
-        record = await load_extract(self._blobs, event, _source(order), self._scratch)
-        await self._store.save_tags(event, (*event.tags, *record.tags))
+        async with Heartbeater():
+            record = await load_extract(self._blobs, event, _source(order), self._scratch)
+            await self._store.save_tags(event, (*event.tags, *record.tags))
         return StepOutcome()
 
     @activity.defn(name="batches.relations")
     @translate_failures
+    @hands_over(StepOutcome(unfinished=True))
     async def relations(self, order: StepOrder) -> StepOutcome:
         """Relate the document to others: as its message asks; mails that answer each other."""
         event = order.event
@@ -141,11 +146,13 @@ class DocumentLoads:
             raise _wrong(order)
         if await self._is_done(order):
             return _DONE
-        await self._store.save_relations(event, event.relations)
+        async with Heartbeater():
+            await self._store.save_relations(event, event.relations)
         return StepOutcome()
 
     @activity.defn(name="batches.attachments")
     @translate_failures
+    @hands_over(StepOutcome(unfinished=True))
     async def attachments(self, order: StepOrder) -> StepOutcome:
         """Note which files belong to the document.
 
@@ -160,13 +167,8 @@ class DocumentLoads:
             raise _wrong(order)
         if await self._is_done(order):
             return _DONE
-        if isinstance(event, DocumentProcessed):
-            record = await load_extract(self._blobs, event, _source(order), self._scratch)
-            files = [Attached(file.filename, file.blob) for file in record.files]
-        else:
-            named = {file.blob_name: file.filename for file in event.attachments}
-            files = await stat_all(self._blobs, named.items())
-        await self._store.save_attachments(event, files)
+        async with Heartbeater():
+            await self._store.save_attachments(event, await self._attached(event, order))
         return StepOutcome()
 
     @activity.defn(name="batches.give_up")
@@ -191,6 +193,15 @@ class DocumentLoads:
                 activity.logger.info("%s has no dead letters any more: %s", event.key, error)
         await self._store.fail(event, f"{lost.step}: {lost.reason}")
         return GivenUp(final=True)
+
+    async def _attached(
+        self, event: DocumentProcessed | DocumentAttachments, order: StepOrder
+    ) -> Sequence[Attached]:
+        if isinstance(event, DocumentProcessed):
+            record = await load_extract(self._blobs, event, _source(order), self._scratch)
+            return [Attached(file.filename, file.blob) for file in record.files]
+        named = {file.blob_name: file.filename for file in event.attachments}
+        return await stat_all(self._blobs, named.items())
 
     async def _is_done(self, order: StepOrder) -> bool:
         facts = await self._store.facts(order.event)

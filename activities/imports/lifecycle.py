@@ -5,6 +5,8 @@ from typing import Final, Literal
 from temporalio import activity
 
 from activities.failures import translate_failures
+from activities.handover import hands_over
+from activities.heartbeat import Heartbeater
 from adapters.ports import BlobNotFound, Blobs, ImportStore
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -46,6 +48,7 @@ class ImportLifecycle:
 
     @activity.defn(name="imports.prepare")
     @translate_failures
+    @hands_over(Preparation(unfinished=True))
     async def prepare(self, order: ImportOrder) -> Preparation:
         """Route a message, resolve its source and open its status row.
 
@@ -60,6 +63,10 @@ class ImportLifecycle:
             ApplicationError: `MissingBlob` when the document is not there and nothing explains
                 it. The status row is open then, and shows the import as it waits.
         """
+        async with Heartbeater():
+            return await self._prepare(order)
+
+    async def _prepare(self, order: ImportOrder) -> Preparation:
         message = order.message
         facts = REGISTRY[message.document_type]
         source, missing = None, None

@@ -10,6 +10,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import translate_failures
+from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
@@ -134,6 +135,7 @@ class RowImports:
 
     @activity.defn(name=Handler.LOAD_ROWS)
     @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
     async def load_rows(self, work: HandlerInput) -> HandlerOutcome:
         """Validate every row; write the good ones by natural key, report the others.
 

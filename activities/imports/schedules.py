@@ -9,6 +9,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import translate_failures
+from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
 from activities.scratch import fetched
@@ -86,6 +87,7 @@ class ScheduleImports:
 
     @activity.defn(name=Handler.LOAD_SCHEDULE)
     @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
     async def load_schedule(self, work: HandlerInput) -> HandlerOutcome:
         """Bring one Primavera project of a file into the tables, by natural key.
 
@@ -116,6 +118,7 @@ class ScheduleImports:
 
     @activity.defn(name=Handler.LIST_SCHEDULE_PROJECTS)
     @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
     async def list_schedule_projects(self, work: HandlerInput) -> HandlerOutcome:
         """Register which projects and data dates a file holds."""
         message = work.message

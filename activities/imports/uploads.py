@@ -5,6 +5,7 @@ from pathlib import Path
 from temporalio import activity
 
 from activities.failures import translate_failures
+from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.scratch import scratch_folder
 from adapters.ports import BlobNotFound, Blobs, ImportStore, Unavailable
@@ -30,6 +31,7 @@ class UploadImports:
 
     @activity.defn(name=Handler.STORE_UPLOAD)
     @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
     async def store_upload(self, work: HandlerInput) -> HandlerOutcome:
         """Copy, verify by hash, register, and only then delete the temporary file.
 

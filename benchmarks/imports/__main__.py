@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.imports import bridge, documents, latency, rows
+from benchmarks.imports import bridge, cancel, documents, latency, rows
 from benchmarks.report import Table
 from benchmarks.stack import open_servers
 
-PARTS = ("documents", "latency", "rows", "bridge")
+PARTS = ("documents", "latency", "cancel", "rows", "bridge")
 
 
 def _show(table: Table) -> None:
@@ -28,6 +28,8 @@ async def _on_servers(folder: Path, options: argparse.Namespace, *, in_memory: b
     async with open_servers(folder / where.replace(" ", "-"), in_memory=in_memory) as servers:
         if "latency" in options.parts and not in_memory:
             _show(await latency.measure(servers, options.singly))
+        if "cancel" in options.parts and not in_memory:
+            _show(await cancel.measure(servers, options.singly))
         if "documents" in options.parts:
             _show(await documents.compare(servers, options.documents, options.rounds, where))
         if "bridge" in options.parts and not in_memory:
@@ -39,7 +41,7 @@ async def run(options: argparse.Namespace) -> None:
     print(f"## Imports\n\n{machine.describe()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="docflow-bench-") as name:
         folder = Path(name)
-        if {"documents", "latency", "bridge"} & set(options.parts):
+        if {"documents", "latency", "cancel", "bridge"} & set(options.parts):
             await _on_servers(folder, options, in_memory=False)
         if "documents" in options.parts:
             await _on_servers(folder, options, in_memory=True)

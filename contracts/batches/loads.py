@@ -161,6 +161,8 @@ class StepOutcome(Contract):
     resumed: bool = False
     """It had been done before."""
     note: Annotated[str, Field(max_length=500)] | None = None
+    unfinished: bool = False
+    """The step is to be continued as a remote one; nothing else is said then."""
 
 
 class GiveUp(Contract):

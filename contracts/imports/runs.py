@@ -90,6 +90,8 @@ class Preparation(Contract):
     skip: Reason | None = None
     state: ImportState = ImportState.SKIPPED
     """State of the earlier import when there is nothing to do."""
+    unfinished: bool = False
+    """The step is to be continued as a remote one; nothing else is said then."""
 
 
 class Counts(Contract):
@@ -135,6 +137,8 @@ class HandlerOutcome(Contract):
     """One sentence for the person who reads the result."""
     held_back: str | None = Field(default=None, max_length=500)
     """Why nothing of the document was loaded although it was read: a person has to decide."""
+    unfinished: bool = False
+    """The step is to be continued as a remote one; nothing else is said then."""
 
 
 class Closing(Contract):

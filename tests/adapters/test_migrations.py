@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
 from adapters.database.models import metadata
 from adapters.ports import Denied, Unavailable
+from tests.support.fresh_database import sibling
 
 
 def differences(connection: Connection) -> list[object]:
@@ -139,8 +140,8 @@ async def test_a_path_that_cannot_be_a_database_is_named(tmp_path: Path) -> None
                 await current(url)
 
 
-async def test_a_server_that_has_no_such_database_is_named(postgres_database_url: str) -> None:
-    url = postgres_database_url.replace("/test_", "/none_")
+async def test_a_server_that_has_no_such_database_is_named(postgres_url: str) -> None:
+    url = sibling(postgres_url, "none")
     for use in (current(url), upgrade(url)):
         with pytest.raises(Denied, match=r"^DATABASE_URL: \S+ at \S* ?cannot be used: .*not exist"):
             await use

@@ -12,7 +12,7 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.dependencies import Dependency
-from contracts.imports import Answer, ImportOrder, Retry
+from contracts.imports import Answer, HandlerOutcome, ImportOrder, Retry
 from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
@@ -203,6 +203,25 @@ def _closing_through_an_outage() -> ScriptedImport:
     return script
 
 
+class _HandedOverForEver(ScriptedImport):
+    """Its handler hands over at once, and then works until it is cancelled."""
+
+    def record(self, name: str, work: Any) -> None:
+        """Hold the second attempt."""
+        super().record(name, work)
+        if name == "load_rows" and len(self.handled) == 2:
+            self.held.add(name)
+
+
+def _handed_over_for_ever() -> ScriptedImport:
+    return _HandedOverForEver(outcomes=[HandlerOutcome(unfinished=True)])
+
+
+async def _cancel_the_second(handle: Handle, script: ScriptedImport) -> None:
+    await script.working.wait()
+    await handle.execute_update(DocumentImport.cancel, Answer(reason="enough"))
+
+
 async def _cancel_waiting_by_temporal(handle: Handle, script: ScriptedImport) -> None:
     await script.working.wait()
     script.held.discard("wait")
@@ -212,6 +231,8 @@ async def _cancel_waiting_by_temporal(handle: Handle, script: ScriptedImport) ->
 CASES: dict[str, Case] = {
     "plain": Case(ScriptedImport()),
     "plain-remote": Case(ScriptedImport(path="remote")),
+    "handed-over": Case(ScriptedImport(outcomes=[HandlerOutcome(unfinished=True)], unprepared=1)),
+    "handed-over-and-cancelled": Case(_handed_over_for_ever(), act=_cancel_the_second),
     "parked-and-retried": Case(ScriptedImport(failures=[permanent()]), act=_retry),
     "parked-and-corrected": Case(
         ScriptedImport(failures=[permanent()], path="remote"), act=_retry_corrected

@@ -6,7 +6,7 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from contracts.batches import DocumentEvent, LoadOrder, LoadStep
+from contracts.batches import DocumentEvent, LoadOrder, LoadStep, StepOutcome
 from tests.support.batches.scripted_load import (
     ATTACHMENTS,
     PROCESSED,
@@ -76,8 +76,15 @@ def _unavailable(step: str, script: ScriptedLoad | None = None) -> ScriptedLoad:
     return script
 
 
+def _handed_over() -> ScriptedLoad:
+    script, tags = ScriptedLoad(), [StepOutcome(unfinished=True), StepOutcome()]
+    script.results[LoadStep.TAGS] = lambda order: tags.pop(0)
+    return script
+
+
 CASES: dict[str, Case] = {
     "loaded": Case(),
+    "handed-over": Case(_handed_over()),
     "resumed": Case(ScriptedLoad(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
     "duplicate": Case(ScriptedLoad(duplicate_of="DOC-0")),
     "dead-letter": Case(_failing(LoadStep.EXTRACT)),

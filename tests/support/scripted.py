@@ -161,7 +161,8 @@ def _attempt_of(name: str, work: Any) -> _Attempt:
     the number of its activity may be that of another one.
     """
     info = activity.info()
-    return info.workflow_run_id, info.activity_id, info.attempt, name, repr(work)
+    number = f"{'local' if info.is_local else 'remote'} {info.activity_id}"
+    return info.workflow_run_id, number, info.attempt, name, repr(work)
 
 
 def _activities_of(each: type) -> list[Callable[..., Any]]:

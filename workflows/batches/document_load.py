@@ -26,6 +26,7 @@ from contracts.errors import DOCUMENT_FAILED
 from workflows import attributes, policies
 from workflows.cancellation import stop_if
 from workflows.failures import explain, reraise_cancellation
+from workflows.short_steps import begun_locally, done_remotely
 from workflows.waiting import Waiting
 
 Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
@@ -102,12 +103,8 @@ class DocumentLoad:
         order = StepOrder(event=self._event, step=step, source=self._source)
         summary = f"{step} {self._event.document_id}"
         if step in _LONG:
-            return await workflow.execute_activity_method(
-                _LONG[step], order, summary=summary, **policies.LONG
-            )
-        return await workflow.execute_local_activity_method(
-            _SHORT[step], order, summary=summary, **policies.SHORT
-        )
+            return await done_remotely(_LONG[step], order, StepOutcome, summary)
+        return await begun_locally(_SHORT[step], order, StepOutcome, summary)
 
     def _stop_when_cancelled(self) -> None:
         stop_if(workflow.cancellation_reason() is not None)

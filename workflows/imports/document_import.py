@@ -21,6 +21,7 @@ from contracts.imports import (
     ImportResult,
     ImportState,
     ImportStatus,
+    Preparation,
     Retry,
 )
 from workflows import attributes, policies
@@ -28,6 +29,7 @@ from workflows.cancellation import Cancellation
 from workflows.failures import explain
 from workflows.parkable import Parkable
 from workflows.parking import Decision
+from workflows.short_steps import begun_locally, done_remotely
 
 _RECORD: Final = "record result"
 _DONE: Final = "done"
@@ -87,11 +89,11 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     async def _prepare(self) -> ImportPlan:
         self._begin("prepare")
-        preparation = await workflow.execute_local_activity_method(
+        preparation = await begun_locally(
             ImportLifecycle.prepare,
             ImportOrder(message=self._message),
-            summary="route, preflight, resolve source",
-            **policies.SHORT,
+            Preparation,
+            "route, preflight, resolve source",
         )
         if preparation.plan is None:
             raise _Skipped(preparation.skip or "nothing to do")
@@ -102,13 +104,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         handler = plan.facts.handler.value
         work = HandlerInput(message=self._message, plan=plan)
         summary = f"{plan.facts.document_type} {self._message.task_id}"
-        if plan.path == "local":
-            return await workflow.execute_local_activity(
-                handler, work, result_type=HandlerOutcome, summary=summary, **policies.SHORT
-            )
-        return await workflow.execute_activity(
-            handler, work, result_type=HandlerOutcome, summary=summary, **policies.LONG
-        )
+        do = begun_locally if plan.path == "local" else done_remotely
+        return await do(handler, work, HandlerOutcome, summary)
 
     def _begin(self, step: str) -> None:
         self._cancellation.check()

@@ -66,6 +66,7 @@ class ScriptedImport(ScriptedActivities):
     Args:
         path: Where the handler runs, `local` or `remote`.
         skip: Why there is nothing to import.
+        unprepared: So often the first step is to be continued as a remote one.
         failures: Raised by the handler, one per call, before it succeeds.
         outcomes: What the handler returns, one per call; then the usual.
         finish_failures: Raised when a result is recorded, one per call, before it succeeds.
@@ -77,6 +78,7 @@ class ScriptedImport(ScriptedActivities):
         self,
         path: str = "local",
         skip: str | None = None,
+        unprepared: int = 0,
         failures: Iterable[BaseException] = (),
         outcomes: Iterable[HandlerOutcome] = (),
         finish_failures: Iterable[BaseException] = (),
@@ -93,10 +95,13 @@ class ScriptedImport(ScriptedActivities):
         self.handlers: list[str] = []
         """Names of the handlers' activities, every attempt."""
         preparation = Preparation(skip=skip) if skip else None
+        unfinished = [Preparation(unfinished=True)] * unprepared
         super().__init__(
             *CLASSES,
             results={
-                "prepare": lambda order: preparation or _planned(order, path),
+                "prepare": lambda order: (
+                    unfinished.pop() if unfinished else preparation or _planned(order, path)
+                ),
                 "finish": self._close,
                 **dict.fromkeys(_HANDLERS, lambda work: self._outcome()),
             },

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities import handover
 from activities.imports.rows import INLINE_BYTES, RowImports, RowsRead
 from adapters.files.documents import FileDocuments
 from adapters.ports import Unavailable
@@ -37,7 +38,12 @@ def ports(tmp_path: Path) -> ActivityPorts:
 
 
 async def load(
-    ports: ActivityPorts, content: bytes | None, *, chunk_rows: int = 2, **fields: Any
+    ports: ActivityPorts,
+    content: bytes | None,
+    *,
+    chunk_rows: int = 2,
+    is_local: bool = False,
+    **fields: Any,
 ) -> HandlerOutcome:
     if content is not None:
         await ports.put("in/file", content)
@@ -45,7 +51,7 @@ async def load(
     activities = RowImports(
         ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch, chunk_rows
     )
-    return await environment().run(activities.load_rows, work_of(message))
+    return await environment(is_local=is_local).run(activities.load_rows, work_of(message))
 
 
 def codes(ports: ActivityPorts, table: str = "equipment") -> list[str]:
@@ -64,6 +70,24 @@ async def test_a_clean_small_document_is_one_transaction(ports: ActivityPorts) -
     }
     assert ports.store.calls == ["mark", "write"]
     assert await load(ports, None, chunk_rows=100) == outcome
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"strategy": "append", "idempotency_key": "k"}, {"all_or_nothing": True}]
+)
+async def test_a_load_that_is_handed_over_continues_behind_its_last_chunk(
+    ports: ActivityPorts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    (tmp_path / "whole").mkdir()
+    whole = ActivityPorts(tmp_path / "whole")
+    expected = await load(whole, GOOD + b"E-3,5,blue\n", chunk_rows=1, **fields)
+    monkeypatch.setattr(handover, "LOCAL_SECONDS", 0.0)
+    outcome = await load(ports, GOOD + b"E-3,5,blue\n", chunk_rows=1, is_local=True, **fields)
+    assert outcome == HandlerOutcome(unfinished=True)
+    assert (await ports.store.mark(KEY)).cursor == 1
+    monkeypatch.undo()
+    assert await load(ports, None, chunk_rows=1, **fields) == expected
+    assert codes(ports) == codes(whole) == ["E-1", "E-2", "E-3"]
 
 
 async def test_good_rows_are_loaded_and_bad_ones_are_reported(ports: ActivityPorts) -> None:

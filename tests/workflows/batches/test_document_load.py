@@ -21,6 +21,7 @@ from contracts.batches import (
     LoadOrder,
     LoadResult,
     LoadStep,
+    StepOutcome,
 )
 from contracts.errors import DOCUMENT_FAILED, TRANSIENT
 from tests.support.batches.scripted_load import (
@@ -98,16 +99,27 @@ async def test_a_document_takes_every_step_once(loads: Loads) -> None:
 
 
 async def test_only_steps_that_move_bytes_are_remote(loads: Loads) -> None:
-    async with loads.worker(ScriptedLoad()) as queue:
+    assert await _remote_steps(loads, ScriptedLoad()) == ["batches.dedupe", "batches.extract"]
+
+
+async def test_a_step_that_takes_long_continues_as_a_remote_one(loads: Loads) -> None:
+    script, relations = ScriptedLoad(), [StepOutcome(unfinished=True), StepOutcome()]
+    script.results[LoadStep.RELATIONS] = lambda order: relations.pop(0)
+    remote = ["batches.dedupe", "batches.extract", "batches.relations"]
+    assert await _remote_steps(loads, script) == remote
+    assert script.calls == [*ALL[:4], LoadStep.RELATIONS, ALL[4]]
+
+
+async def _remote_steps(loads: Loads, script: ScriptedLoad) -> list[str]:
+    async with loads.worker(script) as queue:
         handle = await loads.start(queue)
         await handle.result()
         history = await handle.fetch_history()
-    scheduled = [
+    return [
         event.activity_task_scheduled_event_attributes.activity_type.name
         for event in history.events
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
     ]
-    assert scheduled == ["batches.dedupe", "batches.extract"]
 
 
 async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:

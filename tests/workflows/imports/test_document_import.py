@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import (
     WorkflowExecutionStatus,
@@ -23,6 +24,7 @@ from contracts.imports import (
     Answer,
     Counts,
     DocumentType,
+    HandlerOutcome,
     ImportMessage,
     ImportOrder,
     ImportResult,
@@ -107,6 +109,21 @@ async def test_a_small_document_costs_few_events(imports: Imports) -> None:
         await handle.result()
     history = await handle.fetch_history()
     assert len(history.events) <= 17
+
+
+async def test_steps_that_take_long_continue_as_remote_ones(imports: Imports) -> None:
+    script = ScriptedImport(outcomes=[HandlerOutcome(unfinished=True)], unprepared=1)
+    async with imports.running(script, import_message()) as handle:
+        result = await handle.result()
+        history = await handle.fetch_history()
+    assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)
+    assert script.calls == ["prepare", "prepare", "load_rows", "load_rows", "finish"]
+    assert script.handled[0] == script.handled[1]
+    assert [
+        event.activity_task_scheduled_event_attributes.activity_type.name
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    ] == ["imports.prepare", "imports.load_rows"]
 
 
 async def test_an_earlier_import_is_skipped(imports: Imports) -> None:
