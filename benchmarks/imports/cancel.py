@@ -3,7 +3,9 @@
 import asyncio
 import random
 import time
-from typing import Final
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 import asyncpg
 from azure.servicebus import ServiceBusMessage
@@ -33,14 +35,12 @@ async def measure(servers: Servers, count: int) -> Table:
     client = await connect(servers.temporal)
     seconds: list[float] = []
     async with (
-        asyncpg.create_pool(servers.database_url, min_size=1, max_size=1) as pool,
         worker_process(servers.folder, servers.environment, free_port()),
         ServiceBusClient.from_connection_string(servers.queue) as queue,
         queue.get_queue_sender(QUEUE) as sender,
     ):
         for number, body in enumerate(bodies):
-            async with pool.acquire() as locks, locks.transaction():
-                await locks.execute("LOCK TABLE equipment IN EXCLUSIVE MODE")
+            async with _locked(servers.database_url):
                 await sender.send_messages(ServiceBusMessage(body))
                 seconds.append(await _cancelled(client, f"c-{number:05}"))
     table = Table(f"{count} imports cancelled in a step that waits for a lock", ("", "s"))
@@ -52,6 +52,16 @@ async def measure(servers: Servers, count: int) -> Table:
         "after the start, until the run has ended as `cancelled`"
     )
     return table
+
+
+@asynccontextmanager
+async def _locked(database_url: str) -> AsyncGenerator[None]:
+    connection: Any = await asyncpg.connect(database_url)
+    try:
+        await connection.execute("BEGIN; LOCK TABLE equipment IN EXCLUSIVE MODE")
+        yield
+    finally:
+        await connection.close()
 
 
 async def _cancelled(client: Client, task: str) -> float:
