@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import asyncpg
 from azure.servicebus import ServiceBusMessage
@@ -56,7 +56,7 @@ async def measure(servers: Servers, count: int) -> Table:
 
 @asynccontextmanager
 async def _locked(database_url: str) -> AsyncGenerator[None]:
-    connection: Any = await asyncpg.connect(database_url)
+    connection = cast(Any, await asyncpg.connect(database_url))
     try:
         await connection.execute("BEGIN; LOCK TABLE equipment IN EXCLUSIVE MODE")
         yield
