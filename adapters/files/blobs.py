@@ -31,7 +31,11 @@ class FolderBlobs:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Use `folder`; it is made when the first blob is written."""
+        """Use `folder`, which has to be there.
+
+        One that is missing is an outage: the disk of another machine that is not mounted would
+        otherwise look as if all documents were gone.
+        """
         self._folder = folder.resolve()
 
     async def stat(self, name: str) -> BlobRef:
@@ -61,7 +65,7 @@ class FolderBlobs:
         digest = hashlib.sha256()
         try:
             with self._translated(name, overwrite=False):
-                self._folder.mkdir(parents=True, exist_ok=True)
+                self._require_folder()
                 sink = part.open("xb")
             with sink:
                 async for block in in_blocks(chunks, _BLOCK):
@@ -89,8 +93,14 @@ class FolderBlobs:
         except OSError as error:
             raise _unavailable("the folder of blobs cannot be written to", error) from error
 
+    def _require_folder(self) -> None:
+        if not self._folder.is_dir():
+            raise Unavailable(
+                f"the folder of blobs, {self._folder}, is not there", Dependency.BLOB_STORE
+            )
+
     def _write_and_remove(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._require_folder()
         part = self._part()
         try:
             part.write_bytes(bytes(_BLOCK))
@@ -112,6 +122,7 @@ class FolderBlobs:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             return os.fdopen(descriptor, "rb")
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            self._require_folder()
             raise BlobNotFound(f"there is no blob {name!r}") from error
         except OSError as error:
             raise _unavailable(f"blob {name!r} cannot be read", error) from error
@@ -136,7 +147,7 @@ class FolderBlobs:
         path = self._path(name)
         part = self._part()
         with self._translated(name, overwrite=overwrite):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._require_folder()
             try:
                 with part.open("xb") as sink:
                     digest = _pour(_file_blocks(file), sink, lambda written: None)
@@ -155,7 +166,8 @@ class FolderBlobs:
         os.fsync(sink.fileno())
         reference = _reference(name, sink, digest)
         part = Path(sink.name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for parent in reversed(path.relative_to(self._folder).parents[:-1]):
+            (self._folder / parent).mkdir(exist_ok=True)
         if overwrite:
             part.replace(path)
         else:
@@ -182,6 +194,7 @@ class FolderBlobs:
                 return False
             path.unlink()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, BlobNotFound):
+            self._require_folder()
             return False
         except OSError as error:
             raise _unavailable(f"blob {name!r} cannot be deleted", error) from error

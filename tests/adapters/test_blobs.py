@@ -60,13 +60,18 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     if request.param == "memory":
         return MemoryBlobs()
     if request.param == "folder":
-        return FolderBlobs(tmp_path / "container")
+        return folder_blobs(tmp_path)
     storage = request.getfixturevalue("storage")
     if request.param == "azure-signature":
         storage = with_signature(storage)
     container = AzureBlobs(storage, f"test-{os.urandom(6).hex()}")
     asyncio.run(container.create_container())
     return container
+
+
+def folder_blobs(tmp_path: Path) -> FolderBlobs:
+    (tmp_path / "container").mkdir()
+    return FolderBlobs(tmp_path / "container")
 
 
 def make_file(tmp_path: Path, content: bytes) -> Path:
@@ -228,8 +233,28 @@ class TestFolder:
             await FolderBlobs(tmp_path / "container").probe()
         assert down.value.dependency is Dependency.BLOB_STORE
 
+    async def test_a_folder_that_is_gone_is_an_outage_and_no_missing_document(
+        self, tmp_path: Path
+    ) -> None:
+        blobs = folder_blobs(tmp_path)
+        await blobs.upload(make_file(tmp_path, SMALL), "a")
+        (tmp_path / "container").rename(tmp_path / "not mounted")
+        for attempt in (
+            blobs.stat("a"),
+            blobs.download("a", tmp_path / "target"),
+            blobs.upload(make_file(tmp_path, SMALL), "b"),
+            blobs.write("b", arriving(SMALL, 7)),
+            blobs.copy("a", "b"),
+            blobs.delete("a"),
+            blobs.probe(),
+        ):
+            with pytest.raises(Unavailable, match="is not there") as down:
+                await attempt
+            assert down.value.dependency is Dependency.BLOB_STORE
+        assert not (tmp_path / "container").exists()
+
     async def test_a_full_disk_of_the_reader_is_not_the_blob_store(self, tmp_path: Path) -> None:
-        blobs = FolderBlobs(tmp_path / "container")
+        blobs = folder_blobs(tmp_path)
         await blobs.upload(make_file(tmp_path, SMALL), "a")
         # Linux has a file that is always full.
         with pytest.raises(OSError, match="No space left"):
@@ -237,7 +262,7 @@ class TestFolder:
 
     @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a\\b"])
     async def test_no_name_leaves_the_folder(self, tmp_path: Path, name: str) -> None:
-        blobs = FolderBlobs(tmp_path / "container")
+        blobs = folder_blobs(tmp_path)
         with pytest.raises(PortError, match="not a blob name"):
             await blobs.upload(make_file(tmp_path, SMALL), name)
         with pytest.raises(PortError, match="not a blob name"):
@@ -263,7 +288,7 @@ class TestFolder:
         assert (outside / "secret").read_text() == "secret"
 
     async def test_a_failed_upload_leaves_nothing(self, tmp_path: Path) -> None:
-        blobs = FolderBlobs(tmp_path / "container")
+        blobs = folder_blobs(tmp_path)
         await blobs.upload(make_file(tmp_path, SMALL), "a")
         with pytest.raises(PortError):
             await blobs.upload(make_file(tmp_path, SMALL), "a/b")

@@ -203,6 +203,7 @@ async def running_system(
     *commands: Sequence[str],
     database_url: str | None = None,
     lock_seconds: int = LOCK_SECONDS,
+    settings: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[System]:
     """Start everything on free ports in a folder, and stop it at the end.
 
@@ -211,6 +212,7 @@ async def running_system(
         commands: Docflow's own processes.
         database_url: Another database than a SQLite file in the folder.
         lock_seconds: How long the queue locks a message.
+        settings: Others than the usual ones.
     """
     async with AsyncExitStack() as stack:
         temporal = _temporal(folder, free_port())
@@ -226,6 +228,7 @@ async def running_system(
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            **(settings or {}),
         }
         await upgrade(settings["DATABASE_URL"])
         docflow = [

@@ -1,0 +1,182 @@
+"""A minute without something that docflow itself needs, under 320 imports."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+from temporalio.client import Client
+
+from contracts.imports import Strategy
+from stack.children import free_port
+from stack.postgres import postgres_server
+from tests.crash.documents import Document
+from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
+from tests.crash.outcomes import assert_nothing_left
+
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.skipif(
+        not os.environ.get("DOCFLOW_CHAOS"), reason="takes minutes: `make chaos` runs it"
+    ),
+]
+
+IMPORTS: Final = 320
+OUTAGE_SECONDS: Final = 60
+EXTRA_EVENTS: Final = 10
+SCRATCH_BYTES: Final = 16 << 20
+ROWS: Final = 50
+DOCUMENTS: Final = [Document(f"O{n:03}", Strategy.MERGE, ROWS) for n in range(IMPORTS)]
+
+Toggle = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where something runs that can go away."""
+
+    goes: Toggle
+    returns: Toggle
+    database_url: str | None = None
+    settings: Mapping[str, str] | None = None
+
+
+Open = Callable[[Path], AbstractAsyncContextManager[Setup]]
+
+
+@asynccontextmanager
+async def stopped_postgres(folder: Path) -> AsyncGenerator[Setup]:
+    """PostgreSQL is shut down at once, and started again on the same data."""
+    # PostgreSQL refuses to run as root, and its own user cannot enter pytest's folders.
+    data, port = Path(tempfile.mkdtemp(prefix="docflow-outage-")), free_port()
+    async with AsyncExitStack() as running:
+
+        def start() -> str:
+            return running.enter_context(postgres_server(data, port=port, durable=True))
+
+        def stop() -> None:
+            postmaster = int((data / "data" / "postmaster.pid").read_text().split()[0])
+            os.kill(postmaster, signal.SIGQUIT)
+
+        running.callback(shutil.rmtree, data)
+        url = start()
+        yield Setup(stop, lambda: void(start()), url)
+
+
+@asynccontextmanager
+async def unmounted_blobs(folder: Path) -> AsyncGenerator[Setup]:
+    """The folder of all documents is gone, as one of another machine that is not mounted."""
+    blobs, elsewhere = folder / "blobs" / "imports", folder / "elsewhere"
+    blobs.mkdir(parents=True)
+    yield Setup(lambda: void(blobs.rename(elsewhere)), lambda: void(elsewhere.rename(blobs)))
+
+
+@asynccontextmanager
+async def full_disk(folder: Path) -> AsyncGenerator[Setup]:
+    """The scratch folder is a small disk of its own, which another program fills."""
+    disk = folder / "disk"
+    disk.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={SCRATCH_BYTES}", "docflow-test", str(disk)]
+    await asyncio.to_thread(subprocess.run, ["mount", *options], check=True)
+    other = disk / "other"
+
+    def fill() -> None:
+        with other.open("wb", buffering=0) as file:
+            try:
+                while file.write(bytes(4096)):
+                    pass
+            except OSError:
+                return
+
+    try:
+        yield Setup(fill, other.unlink, settings={"DOCFLOW_SCRATCH": str(disk)})
+    finally:
+        await asyncio.to_thread(subprocess.run, ["umount", str(disk)], check=True)
+
+
+def void(_value: object) -> None:
+    """Do nothing with a result."""
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+
+
+@pytest.mark.parametrize(
+    "open_setup",
+    [
+        pytest.param(stopped_postgres, id="postgresql"),
+        pytest.param(unmounted_blobs, id="blob store"),
+        pytest.param(full_disk, id="scratch disk", marks=needs_root),
+    ],
+)
+async def test_a_minute_of_outage_parks_and_loses_no_import(
+    tmp_path: Path, open_setup: Open
+) -> None:
+    async with (
+        open_setup(tmp_path) as setup,
+        running_system(
+            tmp_path,
+            WORKER_WITH_BRIDGE,
+            database_url=setup.database_url,
+            settings=setup.settings,
+        ) as system,
+    ):
+        client = await system.client()
+        undisturbed = Document("calm", Strategy.MERGE, ROWS)
+        await system.import_all([undisturbed])
+        usual = len(await events(client, undisturbed))
+        sending = asyncio.create_task(system.submit(DOCUMENTS))
+        await until(lambda: has_begun(client), "imports are under way", within=120, every=0.2)
+        if open_setup is unmounted_blobs:
+            # A sender cannot upload to it either.
+            await sending
+        setup.goes()
+        await asyncio.sleep(OUTAGE_SECONDS)
+        setup.returns()
+        await sending
+        await system.ended(DOCUMENTS, within=300)
+        await assert_none_parked_or_lost(system, client, usual)
+        await assert_nothing_left(system)
+
+
+async def has_begun(client: Client) -> bool:
+    """Whether some of the imports have been started."""
+    return (await client.count_workflows("WorkflowType = 'DocumentImport'")).count > 20
+
+
+async def events(client: Client, document: Document) -> list[object]:
+    """History of an import."""
+    handle = client.get_workflow_handle(document.message.workflow_id)
+    return [event async for event in handle.fetch_history_events()]
+
+
+async def assert_none_parked_or_lost(system: System, client: Client, usual: int) -> None:
+    """Every import is complete, was never parked, and has few events more than usual."""
+    waited, longest = 0, 0
+    for document in DOCUMENTS:
+        handle = client.get_workflow_handle(document.message.workflow_id)
+        await handle.result()
+        history = await handle.fetch_history()
+        states = [
+            event.upsert_workflow_search_attributes_event_attributes.search_attributes.indexed_fields[
+                "State"
+            ].data
+            for event in history.events
+        ]
+        assert b'"parked"' not in states, document.name
+        assert b'"completed"' in states, document.name
+        waited += b'"waiting"' in states
+        longest = max(longest, len(history.events))
+    rows = await system.finished_tasks()
+    assert {document.task_id for document in DOCUMENTS} <= rows
+    print(f"{waited} of {IMPORTS} waited; {longest - usual} events more than the usual {usual}")
+    assert waited
+    assert longest - usual <= EXTRA_EVENTS
