@@ -5,15 +5,15 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from adapters.ports import Blobs, Unavailable
+from adapters.ports import Blobs, PortError, Unavailable
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
-from domain.errors import RuleViolation
+from domain.errors import InvalidDocument, RuleViolation
 
 PREFIX: Final = "docflow-"
 LEFTOVER_SECONDS: Final = 48 * 3600.0
@@ -34,8 +34,11 @@ def scratch_folder(scratch: Path) -> Generator[Path]:
             prefix=PREFIX, dir=scratch, ignore_cleanup_errors=True
         ) as own:
             yield Path(own)
-    except (OSError, sqlite3.Error) as error:
-        if _is_disk_full(error):
+    except (PortError, RuleViolation, InvalidDocument):
+        raise
+    except Exception as error:
+        # Libraries wrap the reason in errors of their own.
+        if any(map(_is_disk_full, _reasons(error))):
             raise disk_full() from error
         raise
 
@@ -50,9 +53,18 @@ def disk_full(room: int = 0) -> Unavailable:
     return Unavailable(f"the scratch disk is full{needed}", Dependency.SCRATCH_DISK, room=room)
 
 
-def _is_disk_full(error: OSError | sqlite3.Error) -> bool:
+def _reasons(error: BaseException) -> Iterator[BaseException]:
+    reason: BaseException | None = error
+    while reason is not None:
+        yield reason
+        reason = reason.__cause__ or reason.__context__
+
+
+def _is_disk_full(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if not isinstance(error, sqlite3.Error):
+        return False
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from xlsxwriter.exceptions import FileCreateError
 
 from activities.scratch import fetched, scratch_folder
 from adapters.memory.blobs import MemoryBlobs
@@ -41,6 +42,21 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, number: int) -> None:
     with pytest.raises(Unavailable) as full, scratch_folder(tmp_path):
         raise OSError(number, os.strerror(number))
     assert full.value.dependency is Dependency.SCRATCH_DISK
+
+
+def test_a_report_that_does_not_fit_is_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable) as full, scratch_folder(tmp_path):
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError as error:
+            # As XlsxWriter wraps it.
+            raise FileCreateError(error)  # noqa: B904
+    assert full.value.dependency is Dependency.SCRATCH_DISK
+
+
+def test_what_is_decided_about_a_document_stays_decided(tmp_path: Path) -> None:
+    with pytest.raises(RuleViolation), scratch_folder(tmp_path):
+        raise RuleViolation("larger than the disk") from OSError(errno.ENOSPC, "full")
 
 
 def test_a_file_that_is_always_full_is_a_full_disk(tmp_path: Path) -> None:
