@@ -44,3 +44,17 @@ async def test_the_address_of_a_free_port_is_logged(caplog: pytest.LogCaptureFix
             answer = await asyncio.to_thread(_get, port, "/health/live", "[::1]")
     assert answer == (200, {"status": "live"})
     assert caplog.messages == [f"health at http://[::1]:{port}/health/ready"]
+
+
+async def test_what_is_wrong_is_told_with_503_and_no_longer_when_it_is_right() -> None:
+    health = Health(ready=True, missing=["search attributes: there are none"])
+    bridge = health.part("service-bus")
+    bridge.refuse("there is no queue")
+    async with serve_health(health, 0) as port:
+        problems = ["search attributes: there are none", "service-bus: there is no queue"]
+        answer = {"status": "not ready", "problems": problems}
+        assert await asyncio.to_thread(_get, port, "/health/ready") == (503, answer)
+        assert (await asyncio.to_thread(_get, port, "/health/live"))[0] == 200
+        health.missing = ()
+        bridge.take()
+        assert await asyncio.to_thread(_get, port, "/health/ready") == (200, {"status": "ready"})
