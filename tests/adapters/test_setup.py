@@ -22,6 +22,7 @@ from stack.children import free_port
 from stack.embedded import aws_pointers, service_bus
 from stack.temporal import TUNING, temporal_server
 from tests.support.aws import Cloud
+from tests.support.waiting import eventually
 from workers.connect import connect
 from workers.health import Health
 from workers.services import search_attributes
@@ -120,7 +121,11 @@ async def test_search_attributes_of_another_type_are_named_and_left_alone(bare: 
 async def test_keys_take_turns_where_fairness_is_on(client: Client) -> None:
     found = await fairness_of(connection_of(client)).made()
     assert found.finding.state is State.OK
-    assert [run async for run in client.list_workflows("WorkflowType = 'DocflowSetup'")] == []
+
+    async def nothing_is_left() -> bool:
+        return (await client.count_workflows("WorkflowType = 'DocflowSetup'")).count == 0
+
+    await eventually(nothing_is_left)
 
 
 async def test_keys_that_take_no_turns_are_a_warning(bare: Client) -> None:

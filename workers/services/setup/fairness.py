@@ -6,10 +6,11 @@ The runs are deleted.
 """
 
 import asyncio
+import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import TaskQueueType
@@ -19,7 +20,7 @@ from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
     PollWorkflowTaskQueueRequest,
 )
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client
 from temporalio.common import Priority
 from temporalio.service import RPCError
 
@@ -38,7 +39,7 @@ _LIFETIME: Final = timedelta(minutes=5)
 _BACKLOG_SECONDS: Final = 5.0
 _BACKLOG_POLL: Final = 0.1
 
-_Runs = Sequence[WorkflowHandle[Any, Any]]
+logger = logging.getLogger(__name__)
 
 
 async def is_fair(client: Client) -> bool:
@@ -48,32 +49,38 @@ async def is_fair(client: Client) -> bool:
         TemporalUnavailable: Temporal does not answer, or does not let us.
     """
     queue = f"docflow-setup-{uuid.uuid4().hex}"
-    runs: list[WorkflowHandle[Any, Any]] = []
+    first = [f"{queue}/first/{at}" for at in range(FIRST)]
+    second = [f"{queue}/second/{at}" for at in range(SECOND)]
     try:
-        runs += await _start(client, queue, "first", FIRST)
+        await _start(client, queue, "first", first)
         await _backlog(client, queue)
-        runs += await _start(client, queue, "second", SECOND)
+        await _start(client, queue, "second", second)
         return await _second_comes_soon(client, queue)
     except RPCError as error:
         raise TemporalUnavailable(f"fairness cannot be tried: {error.message}") from error
     finally:
-        await _remove(client, runs)
+        await _each(_removed(client, id) for id in (*first, *second))
 
 
-async def _start(client: Client, queue: str, key: str, number: int) -> _Runs:
-    return await asyncio.gather(
-        *(
-            client.start_workflow(
-                "DocflowSetup",
-                id=f"{queue}/{key}/{at}",
-                task_queue=queue,
-                priority=Priority(fairness_key=key),
-                execution_timeout=_LIFETIME,
-                rpc_timeout=_TIMEOUT,
-            )
-            for at in range(number)
+async def _start(client: Client, queue: str, key: str, ids: Iterable[str]) -> None:
+    await _each(
+        client.start_workflow(
+            "DocflowSetup",
+            id=id,
+            task_queue=queue,
+            priority=Priority(fairness_key=key),
+            execution_timeout=_LIFETIME,
+            rpc_timeout=_TIMEOUT,
         )
+        for id in ids
     )
+
+
+async def _each(asked: Iterable[Awaitable[object]]) -> None:
+    """Wait for all, also when one fails."""
+    for answer in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
 
 
 async def _backlog(client: Client, queue: str) -> None:
@@ -103,16 +110,12 @@ async def _second_comes_soon(client: Client, queue: str) -> bool:
     return False
 
 
-async def _remove(client: Client, runs: _Runs) -> None:
-    """Delete the runs, which ends them; those that cannot be deleted end by themselves."""
-
-    async def remove(run: WorkflowHandle[Any, Any]) -> None:
-        await client.workflow_service.delete_workflow_execution(
-            DeleteWorkflowExecutionRequest(
-                namespace=client.namespace,
-                workflow_execution=WorkflowExecution(workflow_id=run.id),
-            ),
-            timeout=_TIMEOUT,
-        )
-
-    await asyncio.gather(*(remove(run) for run in runs), return_exceptions=True)
+async def _removed(client: Client, id: str) -> None:
+    """Delete a run, which ends it; what cannot be deleted ends by itself."""
+    request = DeleteWorkflowExecutionRequest(
+        namespace=client.namespace, workflow_execution=WorkflowExecution(workflow_id=id)
+    )
+    try:
+        await client.workflow_service.delete_workflow_execution(request, timeout=_TIMEOUT)
+    except RPCError as error:
+        logger.debug("%s is not deleted: %s", id, error)
