@@ -25,13 +25,16 @@ from tests.support.aws import Cloud
 from tests.support.waiting import eventually
 from workers.connect import connect
 from workers.health import Health
+from workers.pipelines.imports import IMPORTS
 from workers.services import search_attributes
 from workers.services.batches.case_events import CaseEventIntake
 from workers.services.batches.documents import DocumentIntake
 from workers.services.batches.setup import case_event_requirements, worker_requirements
+from workers.services.errors import TemporalUnavailable
 from workers.services.imports.intake import ImportIntake
 from workers.services.imports.setup import queue_requirements
 from workers.services.readiness import Readiness
+from workers.services.runs import TemporalRuns
 from workers.services.setup.requirements import Requirement, State
 from workers.services.setup.storage import container_of, schema_of
 from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
@@ -94,6 +97,8 @@ async def test_search_attributes_are_made_and_messages_wait_for_them(
         assert isinstance(verdict, Abandon) and "docflow setup" in verdict.reason
         # Nothing more is received: deliveries would be used up, and the queue dead-letters then.
         assert not await intake.ready()
+    with pytest.raises(TemporalUnavailable, match="run `docflow setup`"):
+        await TemporalRuns(bare, {}).pipeline(IMPORTS)
     found = await requirement.found()
     names = ", ".join(key.name for key in attributes.ALL)
     assert found.details.startswith(f"{names} in namespace default at 127.0.0.1:")

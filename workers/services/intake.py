@@ -20,12 +20,6 @@ START_TIMEOUT: Final = timedelta(seconds=5)
 SUMMARY_LIMIT: Final = 400
 """Bytes of a static summary that the server takes."""
 
-_NO_ATTRIBUTE = re.compile(
-    r"no mapping defined for search attribute|search attribute \S+ is not defined"
-    r"|invalid search attribute|invalid value for search attribute",
-    re.IGNORECASE,
-)
-"""What Temporal says where the namespace lacks one of our search attributes, or has another."""
 _TOO_BIG = re.compile(r"exceeds|too large|too long|limit", re.IGNORECASE)
 
 
@@ -35,7 +29,7 @@ def given_back(error: RPCError) -> Abandon:
     Raises:
         RefusedMessage: It never will: the message is too big.
     """
-    if _NO_ATTRIBUTE.search(error.message):
+    if search_attributes.is_refusal(error):
         return Abandon(f"Temporal: {error.message}; run `docflow setup`")
     if error.status is RPCStatusCode.INVALID_ARGUMENT and _TOO_BIG.search(error.message):
         raise RefusedMessage(

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -39,10 +40,21 @@ _UNANSWERED: Final = frozenset(
 )
 """The operator API is not for everyone."""
 _POLL_SECONDS: Final = 0.5
+_REFUSAL: Final = re.compile(
+    r"no mapping defined for search attribute|search attribute \S+ is not defined"
+    r"|invalid search attribute|invalid value for search attribute",
+    re.IGNORECASE,
+)
+"""What Temporal says where the namespace lacks one of our search attributes, or has another."""
 
 
 class NotMade(Exception):
     """Temporal refuses to make search attributes; the message says why."""
+
+
+def is_refusal(error: RPCError) -> bool:
+    """Whether Temporal refused something because the namespace lacks a search attribute."""
+    return bool(_REFUSAL.search(error.message))
 
 
 def types() -> Mapping[str, str]:
