@@ -15,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from adapters.ports import Denied, Unavailable
 from tests.sixth.register import PARCELS
 from tests.support.bridges import running
+from tests.support.cli import FakeInstallation
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.waiting import eventually
 from workers.bridges.consumer import Consumer, Limits
@@ -314,3 +315,8 @@ async def test_setup_asks_every_pipeline_and_bridge(
     ]
     settings = {"PARCELS_GRAMS": "10", "PARCELS_FOLDER": "/"}
     assert await results(**settings) == [*common, *[("shelf", State.MISSING)] * 2]
+
+
+def test_an_unknown_pipeline_is_no_installation() -> None:
+    done = FakeInstallation().docflow("setup", "letters")
+    assert (done.exit_code, "unknown pipeline letters; known are" in done.stderr) == (2, True)

@@ -57,14 +57,17 @@ async def set_up(
     pipelines: Iterable[Pipeline],
     *,
     only_check: bool,
+    leave_out: bool = True,
 ) -> AsyncIterator[Result]:
     """Check everything that an installation needs, and make what is missing.
 
     Args:
         environment: Where settings are read.
         connection: To Temporal.
-        pipelines: All of them; those without their settings are left out, and named.
+        pipelines: Those that the installation uses.
         only_check: Change nothing.
+        leave_out: Those that a worker of all pipelines leaves out are left out here too, and said
+            to be.
 
     Raises:
         SettingsError: A setting of database or blob store is missing or wrong.
@@ -77,6 +80,9 @@ async def set_up(
         async for result in all_of([*common, fairness], only_check=only_check):
             yield result
     for pipeline in pipelines:
+        if leave_out and (reason := pipeline.left_out(environment)):
+            yield left_out(pipeline.name, reason)
+            continue
         async for result in _of_pipeline(environment, pipeline, only_check=only_check):
             yield result
 
@@ -84,9 +90,6 @@ async def set_up(
 async def _of_pipeline(
     environment: Mapping[str, str], pipeline: Pipeline, *, only_check: bool
 ) -> AsyncIterator[Result]:
-    if reason := pipeline.left_out(environment):
-        yield left_out(pipeline.name, reason)
-        return
     async for result in _opened(environment, pipeline, only_check=only_check):
         yield result
     for bridge in pipeline.bridges:
