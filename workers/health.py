@@ -26,12 +26,8 @@ class Health:
         """Work is being taken."""
         self.ready, self.problem = True, None
 
-    def refuse(self, problem: str | None = None) -> None:
-        """No work is being taken.
-
-        Args:
-            problem: Why not; None: the part has ended.
-        """
+    def refuse(self, problem: str) -> None:
+        """No work is being taken, for this reason."""
         self.ready, self.problem = False, problem
 
     @property

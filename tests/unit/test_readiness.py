@@ -156,13 +156,27 @@ async def test_a_blocked_bridge_receives_nothing() -> None:
     async def settle(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         return Settle(raw.decode())
 
+    class Asked(Health):
+        asked = 0
+
+        @property
+        def is_blocked(self) -> bool:
+            self.asked += 1
+            return super().is_blocked
+
     queue, process = MemoryQueue(), Health(missing=[SAYS])
+    part = Asked(whole=process)
     queue.send("1")
     transport = MemoryTransport(queue)
-    consumer = Consumer(transport, settle, Limits(wait=0.2, quiet=0.5), health=process.part("post"))
+    consumer = Consumer(transport, settle, Limits(wait=0.2, quiet=0.5), health=part)
     assert await consumer.run(asyncio.Event(), drain=True) == BridgeTotals()
     async with running(consumer) as stopped:
-        await asyncio.sleep(0)
+        part.asked = 0
+
+        async def was_asked() -> bool:
+            return part.asked >= 2
+
+        await eventually(was_asked)
         assert transport.calls["receive"] == 0
         process.missing = ()
 
@@ -174,7 +188,7 @@ async def test_a_blocked_bridge_receives_nothing() -> None:
 
 
 async def test_a_bridge_whose_queue_is_missing_opens_it_again_later(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pauses = Retry(first_pause=0.01, longest_pause=0.01)
     monkeypatch.setattr("workers.process._QUEUE_PAUSES", pauses)
@@ -204,6 +218,7 @@ async def test_a_bridge_whose_queue_is_missing_opens_it_again_later(
     assert await receiving == BridgeTotals(received=1)
     assert ["post: there is no queue"] in seen
     assert health.problems == []
+    assert caplog.messages == ["not ready: there is no queue"]
 
 
 async def test_a_gateway_that_is_not_ready_answers_everything_with_503() -> None:

@@ -111,7 +111,7 @@ class _Loader:
                         break
                     await stop.pause(look_seconds)
         finally:
-            self.health.refuse()
+            self.health.ready = False
             watch.cancel()
 
     def _done(self, key: BatchKey, poll: asyncio.Task[None]) -> None:

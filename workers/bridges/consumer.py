@@ -150,7 +150,7 @@ class _Session(Generic[Received]):
             if limit.expired():
                 logger.warning("stopped before everything was settled; the rest comes back")
         finally:
-            self._consumer.health.refuse()
+            self._consumer.health.ready = False
             leave.cancel()
             async with self._stop.deadline_after_stop(_STOP_CLOSING):
                 await self._transport.close()
