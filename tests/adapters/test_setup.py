@@ -1,6 +1,5 @@
 """What `docflow setup` checks and makes, each thing on the real service."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -14,12 +13,13 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
 
+from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database
 from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.batches import BatchKey
 from stack.azurite import azurite
 from stack.children import free_port
-from stack.embedded import aws_pointers, service_bus
+from stack.embedded import aws_pointers
 from stack.temporal import TUNING, temporal_server
 from tests.support.aws import Cloud
 from tests.support.waiting import eventually
@@ -29,10 +29,13 @@ from workers.pipelines.imports import IMPORTS
 from workers.services import search_attributes
 from workers.services.batches.case_events import CaseEventIntake
 from workers.services.batches.documents import DocumentIntake
-from workers.services.batches.setup import case_event_requirements, worker_requirements
+from workers.services.batches.setup import (
+    _topic,
+    case_event_requirements,
+    worker_requirements,
+)
 from workers.services.errors import TemporalUnavailable
 from workers.services.imports.intake import ImportIntake
-from workers.services.imports.setup import queue_requirements
 from workers.services.readiness import Readiness
 from workers.services.runs import TemporalRuns
 from workers.services.setup.requirements import Requirement, State
@@ -177,19 +180,6 @@ async def test_a_folder_is_made(tmp_path: Path) -> None:
     assert "correct DOCFLOW_BLOB_FOLDER" in (await within_a_file.made()).details
 
 
-async def test_an_import_queue_is_checked_and_how_to_make_it_is_said(tmp_path: Path) -> None:
-    async with service_bus(tmp_path, ["import-queue:lock=5,max=10"]) as connection_string:
-        settings = {"AZURE_SERVICE_BUS_CONNECTION_STRING": connection_string}
-        found = []
-        for name in ("import-queue", "no-such-queue"):
-            named = {**settings, "AZURE_SERVICE_BUS_QUEUE_NAME": name}
-            async with queue_requirements(named) as (requirement,):
-                found.append(await requirement.made())
-    assert [each.finding.state for each in found] == [State.OK, State.MISSING]
-    assert "az servicebus queue create" in found[1].details
-    assert "--lock-duration PT5M --max-delivery-count 10" in found[1].details
-
-
 def _settings(cloud: Cloud, topic: str, queue: str) -> dict[str, str]:
     account_and_region = cloud.installed.topic_arn.rsplit(":", 1)[0]
     queues = cloud.installed.case_events_queue_url.rsplit("/", 1)[0]
@@ -241,13 +231,9 @@ async def test_a_source_function_is_never_made(some_cloud: Cloud) -> None:
 
 
 async def test_an_aws_that_does_not_answer_is_unavailable() -> None:
-    settings = {
-        "AWS_REGION": "eu-central-1",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "DOCFLOW_BATCH_TOPIC_ARN": "arn:aws:sns:eu-central-1:1:t",
-        "DOCFLOW_BATCH_WITH_FUNCTION": "false",
-    }
-    async with worker_requirements(settings) as (topic,), asyncio.timeout(60):
-        assert (await topic.found()).finding.state is State.UNAVAILABLE
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    async with open_aws(
+        AwsSettings("eu-central-1", nowhere, "test", "test", attempts=1)
+    ) as clients:
+        requirement = _topic(clients, "arn:aws:sns:eu-central-1:1:t")
+        assert (await requirement.found()).finding.state is State.UNAVAILABLE

@@ -220,5 +220,7 @@ async def test_a_bridge_waits_for_its_queue_and_a_drain_does_not(site: Site) -> 
     assert code == 1 and "no-such-queue" in said
     code, said = await site.docflow("setup", "--check", "--json")
     assert code == 1
-    found = {each["name"]: each["state"] for each in json.loads(said)}
-    assert found["import queue"] == "missing" and found["batches"] == "left out"
+    found = {each["name"]: each for each in json.loads(said)}
+    assert (found["import queue"]["state"], found["batches"]["state"]) == ("missing", "left out")
+    assert "run `az servicebus queue create" in found["import queue"]["details"]
+    assert "--lock-duration PT5M --max-delivery-count 10" in found["import queue"]["details"]
