@@ -3,29 +3,25 @@
 import os
 import shutil
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio.client import Client
-from temporalio.common import SearchAttributeIndexedValueType
 from temporalio.service import RPCError
 
 from stack.children import StackError, child, free_port, wait_until
-from workflows import attributes
-
-_TYPES = {
-    SearchAttributeIndexedValueType.KEYWORD: "Keyword",
-    SearchAttributeIndexedValueType.BOOL: "Bool",
-    SearchAttributeIndexedValueType.DATETIME: "Datetime",
-}
+from workers.services import search_attributes
 
 TUNING = (
     # With its defaults the dev server polls its own queues so rarely that one idle run takes
     # 70-100 ms; with these, 23 ms.
     "history.transferProcessorMaxPollRPS=2000",
     "history.timerProcessorMaxPollRPS=2000",
+    # Off by default: keys of one task queue take turns.
+    "matching.useNewMatcher=true",
+    "matching.enableFairness=true",
 )
 
 
@@ -51,12 +47,21 @@ def temporal_binary() -> str:
     return path
 
 
-def dev_server_arguments(database: Path | None) -> list[str]:
-    """Arguments that every dev server of ours is started with."""
+def dev_server_arguments(
+    database: Path | None, *, bare: bool = False, tuning: Sequence[str] = TUNING
+) -> list[str]:
+    """Arguments that every dev server of ours is started with.
+
+    Args:
+        database: File of its state; None: it keeps it in memory.
+        bare: Leave its namespace without search attributes.
+        tuning: Its dynamic configuration.
+    """
     arguments = ["--ip", "127.0.0.1", "--log-level", "error"]
-    for key in attributes.ALL:
-        arguments += ["--search-attribute", f"{key.name}={_TYPES[key.indexed_value_type]}"]
-    for value in TUNING:
+    if not bare:
+        for name, type in search_attributes.types().items():
+            arguments += ["--search-attribute", f"{name}={type}"]
+    for value in tuning:
         arguments += ["--dynamic-config-value", value]
     if database is not None:
         arguments += ["--db-filename", str(database)]
@@ -78,8 +83,19 @@ async def temporal_server(
     ui_port: int | None = None,
     ui: bool = True,
     in_memory: bool = False,
+    bare: bool = False,
+    tuning: Sequence[str] = TUNING,
 ) -> AsyncGenerator[TemporalServer]:
     """Run a dev server whose state is a file in `folder`, so that a restart loses nothing.
+
+    Args:
+        folder: Takes its state and its log.
+        port: A free one when None.
+        ui_port: A free one when None.
+        ui: Serve the Web UI too.
+        in_memory: Keep nothing in the folder but the log.
+        bare: Leave its namespace without search attributes, as `docflow setup` finds it.
+        tuning: Its dynamic configuration.
 
     Raises:
         StackError: It did not start.
@@ -88,7 +104,8 @@ async def temporal_server(
     port = port or free_port()
     log = folder / "temporal.log"
     command = [temporal_binary(), "server", "start-dev", "--port", str(port)]
-    command += dev_server_arguments(None if in_memory else folder / "temporal.db")
+    database = None if in_memory else folder / "temporal.db"
+    command += dev_server_arguments(database, bare=bare, tuning=tuning)
     ui_url = None
     if ui:
         ui_port = ui_port or free_port()

@@ -1,61 +1,42 @@
-"""Health endpoints of a process."""
+"""What a process knows of its own health."""
 
-import asyncio
-import logging
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
-
-from workers.listeners import authority, listener
-
-logger = logging.getLogger(__name__)
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass
 class Health:
-    """What the process reports about itself."""
+    """What a process, or one part of it, reports about itself."""
 
     ready: bool = False
+    """It takes work."""
+    problem: str | None = None
+    """Why it does not, in one sentence, where that is not its start or its stop."""
+    missing: Sequence[str] = ()
+    """What the process needs and does not find, a sentence each: no part receives anything."""
+    whole: "Health | None" = field(default=None, repr=False)
+    """That of the process, where this is of a part."""
+    _parts: dict[str, "Health"] = field(default_factory=dict[str, "Health"])
 
+    def part(self, name: str) -> "Health":
+        """The health of a part that may have problems of its own."""
+        return self._parts.setdefault(name, Health(whole=self))
 
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Leave signals to the process."""
-        yield
+    def take(self) -> None:
+        """Work is being taken."""
+        self.ready, self.problem = True, None
 
+    def refuse(self, problem: str) -> None:
+        """No work is being taken, for this reason."""
+        self.ready, self.problem = False, problem
 
-@asynccontextmanager
-async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> AsyncGenerator[int]:
-    """Serve `/health/live` (the loop turns) and `/health/ready` (work is being taken).
+    @property
+    def is_blocked(self) -> bool:
+        """Whether something is missing without which nothing may be received."""
+        return bool((self.whole or self).missing)
 
-    Yields:
-        The port; a free one when `port` is 0.
-
-    Raises:
-        SettingsError: The host is no address of this machine, or the port is taken.
-    """
-
-    async def live(request: Request) -> JSONResponse:
-        return JSONResponse({"status": "live"})
-
-    async def ready(request: Request) -> JSONResponse:
-        status = "ready" if health.ready else "starting or stopping"
-        return JSONResponse({"status": status}, 200 if health.ready else 503)
-
-    app = Starlette(routes=[Route("/health/live", live), Route("/health/ready", ready)])
-    with listener(host, port, "health port") as listening:
-        logger.info("health at http://%s/health/ready", authority(listening))
-        server = _Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-        serving = asyncio.create_task(server.serve([listening]))
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            server.should_exit = True
-            await serving
+    @property
+    def problems(self) -> Sequence[str]:
+        """Everything that is wrong, a sentence each."""
+        own = [f"{name}: {part.problem}" for name, part in self._parts.items() if part.problem]
+        return [*self.missing, *([self.problem] if self.problem else []), *own]

@@ -4,8 +4,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
@@ -13,15 +15,21 @@ from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
 from workers import catalogue
-from workers.bridges.totals import BridgeTotals
+from workers.bridges.retry import Retry
+from workers.bridges.stop import Stop
+from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.dependencies import COMMON_WORKFLOWS, open_dependencies
-from workers.health import Health, serve_health
+from workers.health import Health
+from workers.health_server import serve_health
 from workers.listeners import authority, listener
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
-from workers.resources.common import CommonSettings, Resources, open_resources
+from workers.resources.common import CommonSettings, Resources, make_folders, open_resources
 from workers.schedules import Change, reconcile
+from workers.services.readiness import Readiness
+from workers.services.setup.opening import open_requirements
+from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
 from workers.settings.common import HttpSettings
 from workers.settings.errors import SettingsError
@@ -29,8 +37,11 @@ from workers.signals import stop_on_signals
 
 logger = logging.getLogger(__name__)
 
-Receive = Callable[[asyncio.Event], Awaitable[BridgeTotals]]
-"""Receives messages until the event is set."""
+Run = Callable[[asyncio.Event], Awaitable[Any]]
+"""Works until the event is set."""
+
+_QUEUE_PAUSES: Final = Retry(first_pause=1.0, longest_pause=15.0)
+"""Before a queue that was missing is opened again."""
 
 
 def build_worker(
@@ -104,10 +115,12 @@ async def run_worker(
         health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
         metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
+    Nothing is polled and nothing received before everything that docflow needs is there: until then
+    the process is not ready, and says why.
+
     Raises:
         SettingsError: A setting is missing or invalid, or a port cannot be listened on.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Temporal does not answer, or refuses us its schedules.
+        TemporalUnreachable: Temporal refuses us its schedules.
     """
     pipelines = choose(names, environment)
     bridges = [
@@ -122,15 +135,23 @@ async def run_worker(
     runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
+        health = Health()
+        if health_port is not None:
+            await stack.enter_async_context(serve_health(health, health_port, host))
+        make_folders(settings[CommonSettings.read])
+        temporal = Connection(partial(connect, runtime=runtime))
+        readiness = Readiness(
+            await stack.enter_async_context(open_requirements(environment, temporal, pipelines)),
+            health,
+        )
+        if not await readiness.until_met(stop):
+            return
         common = await stack.enter_async_context(open_resources(environment))
-        context = Context(environment, await connect(runtime=runtime), common)
+        context = Context(environment, await temporal.client(), common, health)
         opened = [
             (each, await stack.enter_async_context(each.open(context, settings[each.settings])))
             for each in pipelines
         ]
-        health = Health()
-        if health_port is not None:
-            await stack.enter_async_context(serve_health(health, health_port, host))
         dependencies = open_dependencies(context.client, common, opened)
         for pipeline, own in opened:
             worker = build_worker(context.client, pipeline, common, own, dependencies)
@@ -142,7 +163,8 @@ async def run_worker(
         logger.info("working on %s", ", ".join(working))
         if names is None:
             _log_left_out(environment)
-        await _until_stopped(stop, [_receive(each, context, settings) for each in bridges])
+        receiving = [_receive(each, context, settings[each.settings]) for each in bridges]
+        await _until_stopped(stop, [readiness.watch, *receiving])
         health.ready = False
         logger.info("stopping")
 
@@ -167,44 +189,91 @@ def _log_left_out(environment: Mapping[str, str]) -> None:
             logger.info("not working on %s: %s", pipeline.name, reason)
 
 
-def _receive(bridge: Bridge, context: Context, settings: Mapping[ReadSettings, Any]) -> Receive:
+def _receive(bridge: Bridge, context: Context, settings: Any) -> Run:
+    """Receive until the stop; a queue that cannot be opened is opened again later."""
+    health = context.health.part(bridge.name)
+    own = replace(context, health=health)
+
     async def receive(stop: asyncio.Event) -> BridgeTotals:
-        return await bridge.run(context, settings[bridge.settings], stop, False)
+        for pause in _QUEUE_PAUSES.pauses():
+            try:
+                return await bridge.run(own, settings, stop, False)
+            except QueueUnusable as error:
+                if str(error) != health.problem:
+                    logger.warning("not ready: %s", error)
+                health.refuse(str(error))
+            if await Stop(stop).pause(pause):
+                break
+        return BridgeTotals()
 
     return receive
 
 
-async def _until_stopped(stop: asyncio.Event, bridges: Sequence[Receive]) -> None:
-    """Run bridges; one that fails ends the process, and the others end cleanly."""
-    working = [asyncio.ensure_future(bridge(stop)) for bridge in bridges]
+async def _until_stopped(stop: asyncio.Event, parts: Sequence[Run]) -> Sequence[Any]:
+    """Run parts of a process; one that fails ends the process, and the others end cleanly.
+
+    Returns:
+        What each of them returned.
+    """
+    working = [asyncio.ensure_future(part(stop)) for part in parts]
     try:
-        await asyncio.gather(stop.wait(), *working)
+        _, *results = await asyncio.gather(stop.wait(), *working)
+        return results
     finally:
         stop.set()
         await asyncio.gather(*working, return_exceptions=True)
 
 
 async def run_bridge(
-    bridge: Bridge, environment: Mapping[str, str], *, drain: bool = False
+    bridge: Bridge,
+    environment: Mapping[str, str],
+    *,
+    drain: bool = False,
+    health_port: int | None = None,
 ) -> BridgeTotals:
     """Receive messages and start runs until SIGTERM or SIGINT, or until the queue is empty.
 
+    Args:
+        bridge: Of some pipeline.
+        environment: Where settings are read.
+        drain: Stop when the queue stays empty, and wait for nothing that is missing.
+        health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
+
     Raises:
-        SettingsError: A setting is missing or invalid.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Temporal does not answer at the start.
+        SettingsError: A setting is missing or invalid, or the port cannot be listened on.
+        NotReady: With `drain`, something is missing.
     """
     common = [CommonSettings.read] if bridge.needs_resources else []
-    settings = read_settings(environment, [bridge.settings, *common])
+    settings = read_settings(environment, [bridge.settings, HttpSettings.read, *common])
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
+        health = Health()
+        if health_port is not None:
+            host = settings[HttpSettings.read].host
+            await stack.enter_async_context(serve_health(health, health_port, host))
+        if bridge.needs_resources:
+            make_folders(settings[CommonSettings.read])
+        temporal = Connection(connect)
+        requirements = open_requirements(
+            environment, temporal, (), with_resources=bridge.needs_resources
+        )
+        readiness = Readiness(await stack.enter_async_context(requirements), health)
+        if drain:
+            await readiness.require()
+        elif not await readiness.until_met(stop):
+            return BridgeTotals()
         resources = (
             await stack.enter_async_context(open_resources(environment))
             if bridge.needs_resources
             else None
         )
-        context = Context(environment, await connect(), resources)
-        return await bridge.run(context, settings[bridge.settings], stop, drain)
+        context = Context(environment, await temporal.client(), resources, health)
+        health.ready = True
+        if drain:
+            return await bridge.run(context, settings[bridge.settings], stop, True)
+        receive = _receive(bridge, context, settings[bridge.settings])
+        _, totals = await _until_stopped(stop, [readiness.watch, receive])
+        return totals
 
 
 async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None:

@@ -96,6 +96,17 @@ class AzureBlobs:
         if answer.status != 201 and answer.error != "ContainerAlreadyExists":
             raise _failure(answer, f"container {self._container!r}")
 
+    async def has_container(self) -> bool:
+        """Whether the container is there; asked by the right to read a blob, which is all we need.
+
+        Raises:
+            PortError: The account does not answer, or refuses.
+        """
+        answer = await self._request("HEAD", _PROBED)
+        if answer.status in (200, 404):
+            return answer.error != "ContainerNotFound"
+        raise _failure(answer, f"container {self._container!r}")
+
     async def probe(self) -> None:
         """Ask for a blob that need not be there."""
         with suppress(BlobNotFound):

@@ -24,6 +24,10 @@ class SchemaBehind(Exception):
     """The database does not have the schema of this release."""
 
 
+class SchemaUnknown(SchemaBehind):
+    """Its schema is of another release than this one and those before it."""
+
+
 async def upgrade(url: str) -> str | None:
     """Apply every migration the database lacks, all of them or none.
 
@@ -65,6 +69,7 @@ async def require_current(database: Database) -> None:
     Raises:
         Denied: There is no such database, or it refuses us.
         SchemaBehind: It has not; the message says what to do.
+        SchemaUnknown: It has one that no upgrade of this release leads from.
         Unavailable: The database is unavailable or busy.
     """
     scripts = ScriptDirectory.from_config(_config())
@@ -77,7 +82,7 @@ async def require_current(database: Database) -> None:
         raise SchemaBehind(
             f"the database schema is behind (at {revision}): run `docflow db upgrade`"
         )
-    raise SchemaBehind(
+    raise SchemaUnknown(
         f"the database schema ({revision}) is not of this docflow: install the newer docflow "
         "that upgraded it"
     )

@@ -88,12 +88,37 @@ async def test_a_worker_makes_the_schedule_of_the_sweeper(settings: Mapping[str,
 
 
 @pytest.mark.parametrize("command", [WITH_BRIDGE, CASE_EVENTS], ids=["worker", "case-events"])
-async def test_a_case_events_queue_that_is_not_there_ends_the_process(
+async def test_a_case_events_queue_that_is_not_there_is_named_and_waited_for(
     settings: Mapping[str, str], command: tuple[str, ...]
 ) -> None:
-    other = f"{settings['DOCFLOW_CASE_EVENTS_QUEUE_URL']}_of_nobody"
-    process = await start({**settings, "DOCFLOW_CASE_EVENTS_QUEUE_URL": other}, *command)
-    _, errors = await asyncio.wait_for(process.communicate(), 120)
-    assert process.returncode == 1, errors.decode()
-    assert b"docflow_case_events_of_nobody" in errors.splitlines()[-1]
-    assert b"Traceback" not in errors
+    other = f"{settings['DOCFLOW_CASE_EVENTS_QUEUE_URL']}_of_the_{command[0]}"
+    settings = {**settings, "DOCFLOW_CASE_EVENTS_QUEUE_URL": other}
+    process = await start(settings, *command)
+    await says(process, b"not ready: cannot receive from " + other.encode())
+    made, said = await _docflow(
+        {**settings, "DOCFLOW_CASE_EVENTS_QUEUE_URL": other}, "setup", "batches"
+    )
+    assert made == 0, said
+    process.terminate()
+    _, errors = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, b"Traceback" in errors) == (0, False), errors.decode()
+
+
+async def test_a_worker_waits_for_the_topic_of_batches(settings: Mapping[str, str]) -> None:
+    other = f"{settings['DOCFLOW_BATCH_TOPIC_ARN']}_of_nobody"
+    settings = {**settings, "DOCFLOW_BATCH_TOPIC_ARN": other}
+    process = await start(settings, *WORKER)
+    try:
+        await says(process, b"not ready: topic: there is no topic " + other.encode())
+        code, said = await _docflow(settings, "setup", "batches")
+        assert (code, "topic" in said) == (0, True), said
+        await says(process, b"working on batches")
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def _docflow(settings: Mapping[str, str], *arguments: str) -> tuple[int | None, str]:
+    process = await start(settings, *arguments)
+    output, errors = await asyncio.wait_for(process.communicate(), 120)
+    return process.returncode, (output + errors).decode()

@@ -115,9 +115,7 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
     settings = GatewaySettings(tokens=TOKENS)
     client: Any = None
     parts = open_parts(Context({"TEMPLATES": str(tmp_path)}, client), {})
-    return create_app(
-        parts, OneParcelWaits(client), Readiness(client, client), Tokens(TOKENS), settings
-    )
+    return create_app(parts, OneParcelWaits(client), Readiness(()), Tokens(TOKENS), settings)
 
 
 async def get(app: FastAPI, path: str, *roles: str) -> httpx.Response:

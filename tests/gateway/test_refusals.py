@@ -252,7 +252,10 @@ async def test_temporal_is_unavailable(stack: Stack) -> None:
         ):
             problem(answer, 503, "unavailable")
             assert int(answer.headers["retry-after"]) > 0
-        assert (await anna.get("/health/ready")).status_code == 503
+        ready = await anna.get("/health/ready")
+        assert (ready.status_code, ready.json()["status"]) == (503, "not ready")
+        [why] = ready.json()["problems"]
+        assert why.startswith("search attributes: Temporal does not answer")
         assert (await anna.get("/health/live")).status_code == 200
 
 

@@ -22,6 +22,7 @@ from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens, mint_token
 from workers.gateway.parts import open_parts
 from workers.gateway.process import serve
+from workers.health import Health
 from workers.pipelines.base import Context
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.process import build_worker
@@ -29,6 +30,8 @@ from workers.resources.common import Resources
 from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
+from workers.services.setup.storage import schema_of
+from workers.services.setup.temporal import Connection, search_attributes_of
 from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.gateway import GatewaySettings, TokenSettings
 from workers.settings.spreadsheets import SpreadsheetSettings
@@ -150,12 +153,21 @@ def build_app(
     app = create_app(
         parts,
         Inbox(client),
-        Readiness(client, resources.database),
+        _readiness(client, resources),
         Tokens(settings.tokens),
         settings,
         stopping=stopping,
     )
     return app, parts[SPREADSHEETS.name].service
+
+
+def _readiness(client: Client, resources: Resources) -> Readiness:
+    async def connected() -> Client:
+        return client
+
+    schema = schema_of(resources.database, str(resources.database.engine.url))
+    needed = (search_attributes_of(Connection(connected)), schema)
+    return Readiness(needed, Health(ready=True))
 
 
 async def open_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> Stack:

@@ -241,3 +241,9 @@ def _methods(package: ModuleType) -> Iterator[Any]:
         for _, kind in inspect.getmembers(module, inspect.isclass):
             for _, function in inspect.getmembers(kind, inspect.isfunction):
                 yield function
+
+
+@every_pipeline
+def test_what_a_pipeline_and_its_bridges_need_can_be_opened(pipeline: Pipeline) -> None:
+    entries = [each.requirements for each in (pipeline, *pipeline.bridges)]
+    assert all(callable(load(entry)) for entry in entries if entry is not None)

@@ -8,7 +8,8 @@ import urllib.request
 
 import pytest
 
-from workers.health import Health, serve_health
+from workers.health import Health
+from workers.health_server import serve_health
 from workers.settings.errors import SettingsError
 
 
@@ -38,8 +39,22 @@ async def test_a_taken_port_is_named() -> None:
 
 
 async def test_the_address_of_a_free_port_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "workers.health"):
+    with caplog.at_level(logging.INFO, "workers.health_server"):
         async with serve_health(Health(), 0, "::1") as port:
             answer = await asyncio.to_thread(_get, port, "/health/live", "[::1]")
     assert answer == (200, {"status": "live"})
     assert caplog.messages == [f"health at http://[::1]:{port}/health/ready"]
+
+
+async def test_what_is_wrong_is_told_with_503_and_no_longer_when_it_is_right() -> None:
+    health = Health(ready=True, missing=["search attributes: there are none"])
+    bridge = health.part("service-bus")
+    bridge.refuse("there is no queue")
+    async with serve_health(health, 0) as port:
+        problems = ["search attributes: there are none", "service-bus: there is no queue"]
+        answer = {"status": "not ready", "problems": problems}
+        assert await asyncio.to_thread(_get, port, "/health/ready") == (503, answer)
+        assert (await asyncio.to_thread(_get, port, "/health/live"))[0] == 200
+        health.missing = ()
+        bridge.take()
+        assert await asyncio.to_thread(_get, port, "/health/ready") == (200, {"status": "ready"})

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import pytest
 
-from adapters.database import SchemaBehind
 from stack.children import free_port
+from tests.support.waiting import eventually
 from workers.bridges.service_bus import BridgeError, ServiceBusBridge
 from workers.process import run_worker
 from workers.settings.errors import SettingsError
@@ -47,6 +47,20 @@ async def test_metrics_at_a_host_that_cannot_be_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["localhost", "::1"])
 async def test_metrics_are_served_at_names_and_at_ipv6_addresses(host: str, tmp_path: Path) -> None:
     settings = {**_settings(tmp_path), "DOCFLOW_HTTP_HOST": host}
+    port = free_port()
     # The metrics are up before the database is looked at, which has no schema here.
-    with pytest.raises(SchemaBehind):
-        await run_worker(["imports"], settings, metrics_port=free_port())
+    working = asyncio.create_task(run_worker(["imports"], settings, metrics_port=port))
+
+    async def answers() -> bool:
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            return working.done()
+        writer.close()
+        return True
+
+    await eventually(answers)
+    assert not working.done()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working

@@ -26,7 +26,7 @@ from workers.bridges.retry import Retry
 from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.stop import Stop
-from workers.bridges.totals import BridgeError, BridgeTotals
+from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.health import Health
 from workers.services.batches.documents import DocumentIntake
 from workers.services.intake import START_TIMEOUT
@@ -133,9 +133,9 @@ class _Loader:
                             found[key] = url
         except PortError as error:
             logger.warning("%s; looking again", error)
-            self.health.ready = False
+            self.health.refuse(str(error))
             return {}
-        self.health.ready = True
+        self.health.take()
         return found
 
     async def _is_ours(self, key: BatchKey) -> bool:
@@ -167,11 +167,13 @@ class _Loader:
             ready=intake.ready,
             polling=self.polling,
             retry=self.retry,
+            # A queue that is gone is no problem of the process; what blocks it blocks this too.
+            health=Health(whole=self.health.whole),
         )
         logger.info("receiving from %s", queue.name)
         try:
             totals = await bridge.run(stop, drain=drain, ends_with_queue=True)
-        except BridgeError as error:
+        except QueueUnusable as error:
             logger.warning("%s; trying again", error)
             return
         self.totals = self.totals.plus(**asdict(totals))

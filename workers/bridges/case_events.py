@@ -56,7 +56,7 @@ async def run_case_event_bridge(
         health: Shows whether events are received and accepted.
 
     Raises:
-        BridgeError: The queue does not exist, or does not let us in.
+        QueueUnusable: The queue does not exist, or does not let us in.
     """
     queue = SqsQueue(sqs, queue_url)
     intake = CaseEventIntake(client, rejected, queue=queue.name, timings=timings)

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic
 
+from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry, redelivery_delay
 from workers.bridges.stop import Stop
-from workers.bridges.totals import BridgeError, BridgeTotals
+from workers.bridges.totals import BridgeError, BridgeTotals, QueueUnusable
 from workers.bridges.transport import (
     LeaseLost,
     NotDeadLettered,
@@ -38,27 +39,11 @@ SETTLE_SECONDS: Final = 60
 _SETTLE_RETRY: Final = Retry(first_pause=0.2, longest_pause=1.0)
 _SHORTEST_EXTENSION: Final = 0.2
 _SHORTEST_WAIT: Final = 0.1
+_BLOCKED_POLL: Final = 0.5
 # Seconds from the stop until each is cut off: together they keep a stop within 10 s.
 _STOP_DECIDING: Final = 4.0
 _STOP_SETTLING: Final = 6.0
 _STOP_CLOSING: Final = 8.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much is received, and how long is waited for it."""
-
-    concurrency: int = 10
-    """Messages that are decided about at once."""
-    in_flight: int = 10
-    """Messages that are received and not yet settled."""
-    refill: int = 1
-    """Messages that there must be room for before more are received. With as many as
-    `concurrency`, nothing is received while anything is being decided about."""
-    wait: float = 20
-    """Seconds that a receive waits for the first message."""
-    quiet: float = 20
-    """Seconds that a queue stays empty before a drain ends."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +53,7 @@ class Consumer(Generic[Received]):
     transport: Transport[Received]
     accept: Accept
     """Decides about a message; may be called again with the same one."""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     ordering_key: Callable[[bytes], Hashable | None] | None = None
     """Which messages must not overtake each other, by their bodies; None: any may."""
     ready: Callable[[], Awaitable[bool]] | None = None
@@ -79,7 +64,7 @@ class Consumer(Generic[Received]):
     """Seconds in flight of a message while what `accept` depends on is unavailable. 0: messages
     are given back when `retry` has ended, and none is received until it is available again."""
     health: Health = field(default_factory=Health)
-    """Shows whether messages are received and accepted."""
+    """Shows whether messages are received and accepted; none is while it is blocked."""
 
     async def run(
         self, stop: asyncio.Event, *, drain: bool = False, ends_with_queue: bool = False
@@ -93,7 +78,7 @@ class Consumer(Generic[Received]):
             ends_with_queue: End when the queue is gone, instead of waiting for it to come back.
 
         Raises:
-            BridgeError: The queue does not exist, or does not let us in, from the beginning.
+            QueueUnusable: The queue does not exist, or does not let us in, from the beginning.
         """
         session = _Session(self, Stop(stop), drain, ends_with_queue)
         await session.run()
@@ -207,6 +192,9 @@ class _Session(Generic[Received]):
                 await self._freed.wait()
         if self._unavailable and not self._stop.is_set:
             return not self._drain and await self._is_available_again()
+        while self._consumer.health.is_blocked and not self._stop.is_set:
+            if self._drain or await self._stop.pause(_BLOCKED_POLL):
+                return False
         return not self._stop.is_set
 
     async def _is_available_again(self) -> bool:
@@ -226,16 +214,17 @@ class _Session(Generic[Received]):
             async with self._stop.deadline_after_stop(0):
                 messages = await self._transport.receive(self._room(), wait)
                 self._pauses = self._consumer.retry.pauses()
-                self._opened = self._consumer.health.ready = True
+                self._opened = True
+                self._consumer.health.take()
                 self.totals = self.totals.plus(received=len(messages))
                 return messages
         except TransportError as error:
             if self._ends_with_queue and isinstance(error, QueueMissing):
                 return None
             if isinstance(error, QueueRefused) and not self._opened:
-                raise BridgeError(str(error)) from error
+                raise QueueUnusable(str(error)) from error
             logger.warning("%s; trying again", error)
-        self._consumer.health.ready = False
+            self._consumer.health.refuse(str(error))
         await self._stop.pause(next(self._pauses))
         # A queue that does not answer is not known to be empty.
         self._quiet_since = self._loop.time()
@@ -308,14 +297,15 @@ class _Session(Generic[Received]):
             if not isinstance(verdict, Abandon) or self._stop.is_set:
                 return verdict
             if consumer.hold_while_unavailable <= 0:
-                self._unavailable, consumer.health.ready = True, False
+                self._unavailable = True
+                consumer.health.refuse(verdict.reason)
                 return verdict
             is_ready = consumer.ready is None or await consumer.ready()
             if is_ready and (was_ready or consumer.ready is None):
                 # Available before it was tried and after: the message itself is the reason.
                 return verdict
             if not is_ready:
-                consumer.health.ready = False
+                consumer.health.refuse(verdict.reason)
             if time() > until or (self._drain and not is_ready):
                 self._unavailable = True
                 return verdict

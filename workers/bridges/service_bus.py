@@ -25,10 +25,12 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.consumer import Consumer
+from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import LeaseLost, QueueMissing, QueueRefused, TransportError
+from workers.health import Health
 from workers.services.verdicts import DeadLetter
 from workers.settings.imports import QueueSettings
 
@@ -56,6 +58,7 @@ class ServiceBusBridge:
         *,
         ready: Callable[[], Awaitable[bool]] | None = None,
         retry: Retry | None = None,
+        health: Health | None = None,
     ) -> None:
         """Set up; nothing is opened before `run`.
 
@@ -66,18 +69,20 @@ class ServiceBusBridge:
             ready: Whether what `accept` depends on is available, so that nothing is received
                 before. Without it a pause has to do.
             retry: How long to hold messages, and to pause before trying again.
+            health: Shows whether messages are received and accepted.
         """
         self._settings = settings
         self._accept = accept
         self._ready = ready
         self._retry = retry or Retry()
+        self._health = health or Health()
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> BridgeTotals:
         """Work until `stop` is set; see `Consumer.run`.
 
         Raises:
-            BridgeError: The connection string cannot be read, or the queue does not exist or
-                does not let us in.
+            BridgeError: The connection string cannot be read.
+            QueueUnusable: The queue does not exist, or does not let us in.
         """
         most = self._settings.max_messages
         consumer = Consumer(
@@ -93,6 +98,7 @@ class ServiceBusBridge:
             ),
             ready=self._ready,
             retry=self._retry,
+            health=self._health,
         )
         return await consumer.run(stop, drain=drain)
 

@@ -9,6 +9,10 @@ class BridgeError(SettingsError):
     """The queue cannot be opened at all; the message says what to check."""
 
 
+class QueueUnusable(BridgeError):
+    """There is no such queue, or it does not let us in; that may be put right meanwhile."""
+
+
 @dataclass(frozen=True)
 class BridgeTotals:
     """Messages of one run; received ones that are none of the others come back by themselves."""

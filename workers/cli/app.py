@@ -8,7 +8,17 @@ from typing import Final
 import typer
 
 from workers import catalogue
-from workers.cli import answers, database, gateway, processes, rejected, runs, schedules, status
+from workers.cli import (
+    answers,
+    database,
+    gateway,
+    processes,
+    rejected,
+    runs,
+    schedules,
+    setup,
+    status,
+)
 from workers.pipelines.base import load
 
 EXTENSIONS: Final = "docflow.commands"
@@ -20,6 +30,7 @@ def docflow() -> None:
 
     \b
     Begin with:
+      docflow setup
       docflow status
       docflow submit imports equipment.xlsx --type equipment --project P1
       docflow spreadsheets submit people.xlsx --type MEMBERSHIP --organisation 1 --context 3
@@ -44,7 +55,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=docflow,
     )
-    for commands in (status.app, runs.app, answers.app, gateway.app):
+    for commands in (setup.app, status.app, runs.app, answers.app, gateway.app):
         tree.add_typer(commands)
     for pipeline in catalogue.PIPELINES:
         for name, entry in pipeline.commands.items():

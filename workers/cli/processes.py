@@ -103,7 +103,9 @@ def _all_help() -> str:
 
 def _bridge_help(bridge: Bridge) -> str:
     command = f"docflow bridge {bridge.name}"
-    return _with_examples(bridge.help, command, f"{command} --drain")
+    return _with_examples(
+        bridge.help, command, f"{command} --drain", f"{command} --health-port 8080"
+    )
 
 
 def _with_examples(sentence: str, *examples: str) -> str:
@@ -133,11 +135,14 @@ def _run_worker(
 
 
 def _bridge(bridge: Bridge) -> Callable[..., None]:
-    def command(context: typer.Context, drain: Drain = False) -> None:
+    def command(
+        context: typer.Context, drain: Drain = False, health_port: HealthPort = None
+    ) -> None:
         from workers.process import run_bridge
 
         log_to_stderr()
-        _print_totals(run(run_bridge(bridge, cli_context(context).environment, drain=drain)))
+        environment = cli_context(context).environment
+        _print_totals(run(run_bridge(bridge, environment, drain=drain, health_port=health_port)))
 
     return command
 
@@ -145,13 +150,15 @@ def _bridge(bridge: Bridge) -> Callable[..., None]:
 def _former_bridge(bridge: Bridge, former: str) -> Callable[..., None]:
     command = _bridge(bridge)
 
-    def renamed(context: typer.Context, drain: Drain = False) -> None:
+    def renamed(
+        context: typer.Context, drain: Drain = False, health_port: HealthPort = None
+    ) -> None:
         typer.echo(
             f"warning: `docflow bridge {former}` is now `docflow bridge {bridge.name}`; "
             "the old name will be removed",
             err=True,
         )
-        command(context, drain)
+        command(context, drain, health_port)
 
     return renamed
 

@@ -1,7 +1,6 @@
 """The application: API, pages, health, and what surrounds every answer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -16,6 +15,7 @@ from workers.gateway.http.headers import SecurityHeaders, SmallBodies
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.parts import GatewayPart
+from workers.health_server import live, readiness_answer
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
 from workers.settings.gateway import GatewaySettings
@@ -93,15 +93,12 @@ def _middleware(settings: GatewaySettings, uploads: Sequence[str]) -> list[Middl
 def _health(readiness: Readiness) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
-    @router.get("/health/live")
-    async def live() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
-        return JSONResponse({"status": "live"})
+    router.add_api_route("/health/live", live)
 
     @router.get("/health/ready")
     async def ready() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
-        if await readiness.check():
-            return JSONResponse({"status": "ready"})
-        return JSONResponse({"status": "not ready"}, HTTPStatus.SERVICE_UNAVAILABLE)
+        await readiness.watched()
+        return readiness_answer(readiness.health)
 
     return router
 

@@ -2,22 +2,30 @@
 
 import asyncio
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Coroutine, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from workers.connect import connect
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.parts import open_parts, part_settings
+from workers.gateway.starting import Entrance
 from workers.listeners import HOST_SETTING, authority, listener
 from workers.pipelines.base import Context
-from workers.resources.common import RESOURCE_SETTINGS, open_resources
+from workers.resources.common import (
+    RESOURCE_SETTINGS,
+    CommonSettings,
+    make_folders,
+    open_resources,
+)
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
+from workers.services.setup.opening import open_requirements
+from workers.services.setup.temporal import Connection
 from workers.settings.check import check_at_start
 from workers.settings.gateway import GatewaySettings
 from workers.signals import stop_on_signals
@@ -35,7 +43,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> None:
+async def serve(app: ASGIApp, stop: asyncio.Event, *, host: str, port: int) -> None:
     """Answer requests until `stop` is set, then let those under way come to their end.
 
     Raises:
@@ -67,6 +75,8 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
 async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -> None:
     """Serve API and pages until SIGTERM or SIGINT.
 
+    Before everything that they need is there, every request is answered with 503.
+
     Args:
         environment: Where settings are read.
         host: Name or address to listen on.
@@ -75,25 +85,47 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
     Raises:
         SettingsError: A setting is missing or invalid, the host is no address of this machine, or
             the port is taken.
-        SchemaBehind: The database waits for `docflow db upgrade`.
-        TemporalUnreachable: Temporal does not answer at the start.
     """
     own = part_settings()
     check_at_start(environment, GatewaySettings, *own.values(), *RESOURCE_SETTINGS)
     settings = GatewaySettings.read(environment)
     of_parts = {name: group.read(environment) for name, group in own.items()}
+    make_folders(CommonSettings.read(environment))
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
-        resources = await stack.enter_async_context(open_resources(environment))
-        client = await connect()
-        app = create_app(
-            open_parts(Context(environment, client, resources), of_parts),
-            Inbox(client),
-            Readiness(client, resources.database),
-            Tokens(settings.tokens),
-            settings,
-            namespace=client.namespace,
-            stopping=stop.is_set,
-        )
-        await serve(app, stop, host=host, port=port)
+        temporal = Connection(connect)
+        requirements = open_requirements(environment, temporal, ())
+        readiness = Readiness(await stack.enter_async_context(requirements))
+        entrance = Entrance(readiness.health)
+
+        async def open_parts_when_ready() -> None:
+            if not await readiness.until_met(stop):
+                return
+            resources = await stack.enter_async_context(open_resources(environment))
+            client = await temporal.client()
+            app = create_app(
+                open_parts(Context(environment, client, resources), of_parts),
+                Inbox(client),
+                readiness,
+                Tokens(settings.tokens),
+                settings,
+                namespace=client.namespace,
+                stopping=stop.is_set,
+            )
+            readiness.health.ready = True
+            entrance.open(app)
+
+        await _both(serve(entrance, stop, host=host, port=port), open_parts_when_ready(), stop)
         logger.info("stopping")
+
+
+async def _both(
+    serving: Coroutine[Any, Any, None], opening: Coroutine[Any, Any, None], stop: asyncio.Event
+) -> None:
+    """Serve while the parts are opened; the failure of one ends both."""
+    tasks = [asyncio.ensure_future(serving), asyncio.ensure_future(opening)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks, return_exceptions=True)

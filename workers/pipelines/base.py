@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contracts.base import Contract
 from contracts.dependencies import Dependency
+from workers.health import Health
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -108,6 +109,8 @@ class Context:
     client: "Client"
     common: "Resources | None" = None
     """None: nothing in this process needs them."""
+    health: Health = field(default_factory=Health)
+    """Where the process, or the bridge that this is for, says that it cannot work."""
 
     @property
     def resources(self) -> "Resources":
@@ -146,6 +149,9 @@ class Bridge:
     """It uses the resources that all pipelines share."""
     former_names: Sequence[str] = ()
     """Accepted with a warning."""
+    requirements: str | None = None
+    """Entry point of a function that opens what `docflow setup` checks for it (`Requirement`), from
+    the environment, as an asynchronous context; None: nothing."""
     resubmission: Resubmission | None = None
     """None: it records no rejected messages."""
 
@@ -198,6 +204,9 @@ class Pipeline:
     """
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
+    requirements: str | None = None
+    """Entry point of a function that opens what its workers need (`Requirement`), from the
+    environment, as an asynchronous context; None: nothing beyond what all pipelines need."""
     parked: str | None = None
     """Entry point of a function that reads the parked runs for `docflow status`, with reasons.
 

@@ -123,6 +123,7 @@ async def _run_case_events(
             stop=stop,
             drain=drain,
             timings=settings.timings,
+            health=context.health,
         )
 
 
@@ -148,6 +149,7 @@ async def _run_batch_loader(
             prefix=settings.plan.prefix,
             stop=stop,
             drain=drain,
+            health=context.health,
         )
 
 
@@ -246,6 +248,7 @@ BATCHES = Pipeline(
             settings=_case_event_settings,
             run=_run_case_events,
             former_names=("jobs",),
+            requirements="workers.services.batches.setup:case_event_requirements",
             resubmission=Resubmission(
                 setting="DOCFLOW_CASE_EVENTS_QUEUE_URL",
                 queue=_case_events_queue,
@@ -263,6 +266,7 @@ BATCHES = Pipeline(
         ),
     ),
     schedules=_schedules,
+    requirements="workers.services.batches.setup:worker_requirements",
     verbs="workers.services.batches.verbs:VERBS",
     show="workers.cli.batches.views:show_run",
     commands={NAME: "workers.cli.batches:app"},

@@ -82,7 +82,9 @@ async def _run_bridge(
         queue=settings.queue.queue_name,
         park_for_days=settings.runs.park_for_days,
     )
-    bridge = ServiceBusBridge(settings.queue, intake.accept, ready=intake.ready)
+    bridge = ServiceBusBridge(
+        settings.queue, intake.accept, ready=intake.ready, health=context.health
+    )
     return await bridge.run(stop, drain=drain)
 
 
@@ -141,6 +143,7 @@ IMPORTS = Pipeline(
             help="Receive import messages from Service Bus and start their runs.",
             settings=_bridge_settings,
             run=_run_bridge,
+            requirements="workers.services.imports.setup:queue_requirements",
             resubmission=Resubmission(
                 setting="AZURE_SERVICE_BUS_QUEUE_NAME",
                 queue=_queue_name,

@@ -84,7 +84,7 @@ def open_notices(settings: NoticeSettings) -> SeveralNotices:
     return SeveralNotices(channels or [LogNotices()])
 
 
-def _make_folders(settings: CommonSettings) -> None:
+def make_folders(settings: CommonSettings) -> None:
     """Make the folders that the settings name.
 
     Raises:
@@ -112,7 +112,7 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
     settings = CommonSettings.read(environment)
-    _make_folders(settings)
+    make_folders(settings)
     async with open_database(settings.database.url) as database:
         await require_current(database)
         yield Resources(

@@ -9,7 +9,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import PortError, RejectedMessages
+from workers.services import search_attributes
 from workers.services.bodies import RefusedMessage
+from workers.services.errors import TemporalUnavailable
 from workers.services.verdicts import INVALID_MESSAGE, Abandon, DeadLetter
 
 logger = logging.getLogger(__name__)
@@ -27,6 +29,8 @@ def given_back(error: RPCError) -> Abandon:
     Raises:
         RefusedMessage: It never will: the message is too big.
     """
+    if search_attributes.is_refusal(error):
+        return Abandon(f"Temporal: {error.message}; run `docflow setup`")
     if error.status is RPCStatusCode.INVALID_ARGUMENT and _TOO_BIG.search(error.message):
         raise RefusedMessage(
             INVALID_MESSAGE, f"Temporal does not take the message: {error.message}"
@@ -56,14 +60,22 @@ async def refuse(
 
 
 async def both_answer(client: Client, rejected: RejectedMessages) -> bool:
-    """Whether Temporal and the record of rejected messages answer."""
+    """Whether Temporal takes starts, and the record of rejected messages answers."""
     try:
-        healthy = await client.service_client.check_health(timeout=START_TIMEOUT)
         await rejected.list(1)
-    except (RPCError, PortError) as error:
+    except PortError as error:
         logger.debug("not ready: %s", error)
         return False
-    return healthy
+    return await starts_are_taken(client)
+
+
+async def starts_are_taken(client: Client) -> bool:
+    """Whether Temporal answers, and its namespace has the search attributes of docflow."""
+    try:
+        return await search_attributes.usable(client)
+    except TemporalUnavailable as error:
+        logger.debug("not ready: %s", error)
+        return False
 
 
 def short(summary: str) -> str:

@@ -25,6 +25,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from contracts.base import Contract
 from workers.connect import connect
 from workers.pipelines.base import Pipeline
+from workers.services import search_attributes
 from workers.services.errors import NotFound, Refused, TemporalUnavailable
 from workers.services.status import ParkedRun, PipelineView
 from workflows import attributes
@@ -232,6 +233,8 @@ def temporal_errors() -> Generator[None]:
         yield
     # A client that was never connected raises a RuntimeError.
     except (RPCError, RuntimeError) as error:
+        if isinstance(error, RPCError) and search_attributes.is_refusal(error):
+            raise TemporalUnavailable(f"{error.message}; run `docflow setup`") from error
         raise TemporalUnavailable(
             "Temporal does not answer at the moment; try again in a minute"
         ) from error

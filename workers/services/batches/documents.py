@@ -10,7 +10,7 @@ from temporalio.service import RPCError
 from contracts.batches import TASK_QUEUE, BatchKey, DocumentEvent, LoadOrder
 from workers.services.batches.messages import read_document_event
 from workers.services.bodies import RefusedMessage
-from workers.services.intake import START_TIMEOUT, given_back, short
+from workers.services.intake import START_TIMEOUT, given_back, short, starts_are_taken
 from workers.services.verdicts import INVALID_MESSAGE, DeadLetter, Settle, Verdict
 from workflows import attributes
 
@@ -54,12 +54,8 @@ class DocumentIntake:
             return DeadLetter(refused.reason, refused.description)
 
     async def ready(self) -> bool:
-        """Whether Temporal answers."""
-        try:
-            return await self._client.service_client.check_health(timeout=START_TIMEOUT)
-        except RPCError as error:
-            logger.debug("not ready: %s", error)
-            return False
+        """Whether Temporal takes starts."""
+        return await starts_are_taken(self._client)
 
     def _check_batch(self, event: DocumentEvent) -> None:
         for name, given, own in (

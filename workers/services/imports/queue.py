@@ -4,10 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
-from azure.servicebus.exceptions import ServiceBusError
+from azure.servicebus.exceptions import (
+    MessagingEntityNotFoundError,
+    ServiceBusAuthenticationError,
+    ServiceBusError,
+)
 
 from workers.services.errors import QueueUnavailable
 from workers.settings.errors import SettingsError
@@ -37,6 +42,25 @@ class ServiceBusQueue:
         self._sender = client.get_queue_sender(self._name)
         # A sender is not made for two tasks at once.
         self._sending = asyncio.Lock()
+
+    @property
+    def namespace(self) -> str:
+        """Host of the Service Bus namespace."""
+        return self._client.fully_qualified_namespace
+
+    async def exists(self) -> bool:
+        """Whether there is such a queue.
+
+        Raises:
+            QueueUnavailable: The namespace does not answer, or does not let us in.
+        """
+        try:
+            await self._peek(None, 1)
+        except QueueUnavailable as error:
+            if _is_missing(error.__cause__):
+                return False
+            raise
+        return True
 
     async def send(self, body: bytes, message_id: str) -> None:
         """Send one message; it is in the queue when this returns.
@@ -76,9 +100,19 @@ class ServiceBusQueue:
     def _unreachable(self, error: ServiceBusError) -> QueueUnavailable:
         return QueueUnavailable(
             f"cannot use the Service Bus queue {self._name!r} at "
-            f"{self._client.fully_qualified_namespace}: {str(error).splitlines()[0]}; is it up, "
+            f"{self.namespace}: {str(error).splitlines()[0]}; is it up, "
             "and are AZURE_SERVICE_BUS_CONNECTION_STRING and AZURE_SERVICE_BUS_QUEUE_NAME right?"
         )
+
+
+def _is_missing(error: BaseException | None) -> bool:
+    """Whether the namespace answered that there is no such queue: when asked for it, or already
+    when asked for the right to use it."""
+    refusal = getattr(error, "__context__", None)
+    return isinstance(error, MessagingEntityNotFoundError) or (
+        isinstance(error, ServiceBusAuthenticationError)
+        and getattr(refusal, "status_code", None) == HTTPStatus.NOT_FOUND
+    )
 
 
 @asynccontextmanager

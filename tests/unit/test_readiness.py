@@ -1,0 +1,337 @@
+"""What a process does about something that is missing, and what it says."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from adapters.ports import Denied, Unavailable
+from tests.sixth.register import PARCELS
+from tests.support.bridges import running
+from tests.support.cli import FakeInstallation
+from tests.support.memory_queue import MemoryQueue, MemoryTransport
+from tests.support.waiting import eventually
+from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.retry import Retry
+from workers.bridges.totals import BridgeTotals, QueueUnusable
+from workers.gateway.starting import Entrance
+from workers.health import Health
+from workers.pipelines.base import Bridge, Context
+from workers.process import _receive
+from workers.services import search_attributes
+from workers.services.intake import given_back
+from workers.services.readiness import NotReady, Pauses, Readiness
+from workers.services.setup import requirements as setup_requirements
+from workers.services.setup.opening import set_up
+from workers.services.setup.requirements import Finding, Requirement, State
+from workers.services.setup.temporal import Connection, is_cloud, search_attributes_of
+from workers.services.verdicts import Abandon, Settle, Verdict
+from workers.settings.errors import SettingsError
+
+AT_ONCE = Pauses(first=0.01, longest=0.01, settled=0.01)
+
+
+class Shelf:
+    """Something that is there, or is not."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding: Finding | Exception = finding
+        self.looks = 0
+
+    async def look(self) -> Finding:
+        self.looks += 1
+        if isinstance(self.finding, Exception):
+            raise self.finding
+        return self.finding
+
+    def requirement(self, *, needed: bool = True) -> Requirement:
+        return Requirement(
+            "shelf", self.look, "nothing is kept", "buy one", watch=self.look, needed=needed
+        )
+
+
+MISSING = Finding(State.MISSING, "there is no shelf")
+SAYS = "shelf: there is no shelf; nothing is kept; buy one"
+THERE = Finding(State.OK, "there")
+
+
+async def test_what_is_missing_is_waited_for_and_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shelf, health = Shelf(MISSING), Health()
+    readiness = Readiness([shelf.requirement()], health, AT_ONCE)
+    with caplog.at_level(logging.INFO, "workers.services.readiness"):
+        waiting = asyncio.create_task(readiness.until_met(asyncio.Event()))
+
+        async def looked_often() -> bool:
+            return shelf.looks >= 3
+
+        await eventually(looked_often)
+        assert (health.is_blocked, health.problems) == (True, [SAYS])
+        shelf.finding = Unavailable("the shop is closed")
+
+        async def says_so() -> bool:
+            return health.problems == ["shelf: the shop is closed"]
+
+        await eventually(says_so)
+        shelf.finding = THERE
+        assert await waiting
+    assert (health.is_blocked, health.problems) == (False, [])
+    assert caplog.messages == [
+        f"not ready: {SAYS}",
+        "not ready: shelf: the shop is closed",
+        "everything is there again",
+    ]
+
+
+async def test_a_stop_ends_the_wait() -> None:
+    stop = asyncio.Event()
+    waiting = asyncio.create_task(Readiness([Shelf(MISSING).requirement()]).until_met(stop))
+    stop.set()
+    assert not await waiting
+
+
+async def test_what_fails_later_is_seen_and_its_return_too() -> None:
+    shelf, health, stop = Shelf(THERE), Health(), asyncio.Event()
+    readiness = Readiness([shelf.requirement()], health, AT_ONCE)
+    assert await readiness.until_met(stop)
+    watching = asyncio.create_task(readiness.watch(stop))
+
+    async def is_blocked() -> bool:
+        return health.is_blocked
+
+    async def is_open() -> bool:
+        return not health.is_blocked
+
+    shelf.finding = Unavailable("the shop is closed")
+    await eventually(is_blocked)
+    shelf.finding = THERE
+    await eventually(is_open)
+    stop.set()
+    await watching
+
+
+@pytest.mark.parametrize(
+    ("finding", "needed"),
+    [(MISSING, False), (Finding(State.UNKNOWN, "we may not ask"), True)],
+    ids=["a warning", "a right that a process does not need"],
+)
+async def test_a_process_does_not_wait_for(finding: Finding, needed: bool) -> None:
+    requirement = Shelf(finding).requirement(needed=needed)
+    assert await Readiness([requirement]).until_met(asyncio.Event())
+    assert not (await requirement.found()).is_there
+
+
+async def test_a_drain_waits_for_nothing() -> None:
+    with pytest.raises(NotReady, match="there is no shelf; nothing is kept; buy one"):
+        await Readiness([Shelf(MISSING).requirement()]).require()
+
+
+async def test_a_setting_that_cannot_be_used_ends_the_wait() -> None:
+    shelf = Shelf(THERE)
+    shelf.finding = SettingsError("SHELF must be a number")
+    with pytest.raises(SettingsError, match="SHELF must be a number"):
+        await Readiness([shelf.requirement()]).until_met(asyncio.Event())
+
+
+async def test_a_check_without_an_end_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup_requirements, "CHECK_SECONDS", 0.01)
+
+    async def look() -> Finding:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    found = await Requirement("shelf", look, "nothing is kept", "buy one").found()
+    assert found.finding.state is State.UNAVAILABLE
+
+
+async def test_a_blocked_bridge_receives_nothing() -> None:
+    async def settle(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
+        return Settle(raw.decode())
+
+    class Asked(Health):
+        asked = 0
+
+        @property
+        def is_blocked(self) -> bool:
+            self.asked += 1
+            return super().is_blocked
+
+    queue, process = MemoryQueue(), Health(missing=[SAYS])
+    part = Asked(whole=process)
+    queue.send("1")
+    transport = MemoryTransport(queue)
+    consumer = Consumer(transport, settle, Limits(wait=0.2, quiet=0.5), health=part)
+    assert await consumer.run(asyncio.Event(), drain=True) == BridgeTotals()
+    async with running(consumer) as stopped:
+        part.asked = 0
+
+        async def was_asked() -> bool:
+            return part.asked >= 2
+
+        await eventually(was_asked)
+        assert transport.calls["receive"] == 0
+        process.missing = ()
+
+        async def is_empty() -> bool:
+            return queue.left == 0
+
+        await eventually(is_empty)
+        assert (await stopped()).settled == 1
+
+
+async def test_a_bridge_whose_queue_is_missing_opens_it_again_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pauses = Retry(first_pause=0.01, longest_pause=0.01)
+    monkeypatch.setattr("workers.process._QUEUE_PAUSES", pauses)
+    runs: list[Health] = []
+
+    async def run(
+        context: Context, settings: object, stop: asyncio.Event, drain: bool
+    ) -> BridgeTotals:
+        runs.append(context.health)
+        if len(runs) < 3:
+            raise QueueUnusable("there is no queue")
+        context.health.take()
+        return BridgeTotals(received=1)
+
+    health = Health(ready=True)
+    bridge = Bridge("post", "Receive.", lambda environment: None, run)
+    client: Client = None  # pyright: ignore[reportAssignmentType] - the bridge uses none
+    receive = _receive(bridge, Context({}, client, None, health), None)
+    receiving = asyncio.create_task(receive(asyncio.Event()))
+    seen: list[Sequence[str]] = []
+
+    async def has_ended() -> bool:
+        seen.append(health.problems)
+        return receiving.done()
+
+    await eventually(has_ended, pause=0)
+    assert await receiving == BridgeTotals(received=1)
+    assert ["post: there is no queue"] in seen
+    assert health.problems == []
+    assert caplog.messages == ["not ready: there is no queue"]
+
+
+async def test_a_gateway_that_is_not_ready_answers_everything_with_503() -> None:
+    health = Health(missing=[SAYS])
+    entrance = Entrance(health)
+    transport = httpx.ASGITransport(entrance)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        assert (await client.get("/health/live")).status_code == 200
+        ready = await client.get("/health/ready")
+        assert (ready.status_code, ready.json()["problems"]) == (503, [SAYS])
+        refused = await client.post("/api/imports", content=b"x")
+        assert refused.status_code == 503
+        assert refused.headers["content-type"] == "application/problem+json"
+        # Whoever calls has no business with what is missing.
+        assert "shelf" not in refused.text and refused.headers["retry-after"] == "5"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Namespace size-limit has no mapping defined for search attribute Pipeline",
+        "search attribute Pipeline is not defined; exceeds nothing",
+    ],
+)
+def test_a_message_is_not_at_fault_for_a_missing_search_attribute(message: str) -> None:
+    verdict = given_back(RPCError(message, RPCStatusCode.INVALID_ARGUMENT, b""))
+    assert isinstance(verdict, Abandon) and "docflow setup" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("host", "cloud"),
+    [
+        ("docs.a1b2c.tmprl.cloud:7233", True),
+        ("eu-central-1.aws.api.temporal.io:7233", True),
+        ("temporal.example.com:7233", False),
+    ],
+)
+async def test_temporal_cloud_is_known_by_its_address(host: str, cloud: bool) -> None:
+    assert is_cloud(await Client.connect(host, lazy=True)) is cloud
+
+
+async def test_temporal_cloud_is_known_by_an_api_key() -> None:
+    client = await Client.connect("temporal.example.com:7233", lazy=True, api_key="k", tls=True)
+    assert is_cloud(client)
+
+
+async def test_for_temporal_cloud_the_command_is_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = await Client.connect("docs.a1.tmprl.cloud:7233", namespace="docs.a1", lazy=True)
+
+    async def missing(client: Client) -> Sequence[str]:
+        return ["Pipeline", "NeedsAttention"]
+
+    async def none(client: Client) -> dict[str, str]:
+        return {}
+
+    async def connected() -> Client:
+        return client
+
+    monkeypatch.setattr(search_attributes, "missing", missing)
+    monkeypatch.setattr(search_attributes, "of_another_type", none)
+    made = await search_attributes_of(Connection(connected)).made()
+    assert made.finding.state is State.MISSING
+    assert made.details.endswith(
+        "run `tcld namespace search-attributes add --namespace docs.a1 "
+        "--search-attribute Pipeline=Keyword --search-attribute NeedsAttention=Bool`"
+    )
+
+
+async def test_setup_asks_every_pipeline_and_bridge(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shelf = Shelf(MISSING)
+
+    @asynccontextmanager
+    async def opened(environment: dict[str, str]) -> AsyncIterator[list[Requirement]]:
+        if "PARCELS_FOLDER" not in environment:
+            raise SettingsError("missing setting: PARCELS_FOLDER")
+        yield [shelf.requirement()]
+
+    async def unreachable() -> Client:
+        raise Denied("no Temporal here")
+
+    monkeypatch.setattr(f"{__name__}.opened_by_register", opened, raising=False)
+    entry = f"{__name__}:opened_by_register"
+    [post] = PARCELS.bridges
+    parcels = replace(PARCELS, requirements=entry, bridges=(replace(post, requirements=entry),))
+    environment = {
+        "DATABASE_URL": f"sqlite:///{tmp_path}/docflow.db",
+        "DOCFLOW_BLOB_FOLDER": str(tmp_path),
+    }
+
+    async def results(**settings: str) -> list[tuple[str, State]]:
+        asked = set_up(environment | settings, Connection(unreachable), [parcels], only_check=True)
+        return [(each.requirement.name, each.finding.state) async for each in asked]
+
+    common = [
+        ("search attributes", State.UNAVAILABLE),
+        ("database schema", State.MISSING),
+        ("blob folder", State.MISSING),
+        ("fairness", State.UNKNOWN),
+    ]
+    assert await results() == [*common, ("parcels", State.LEFT_OUT)]
+    assert await results(PARCELS_GRAMS="10") == [
+        *common,
+        ("parcels", State.UNAVAILABLE),
+        ("parcel-post", State.UNAVAILABLE),
+    ]
+    settings = {"PARCELS_GRAMS": "10", "PARCELS_FOLDER": "/"}
+    assert await results(**settings) == [*common, *[("shelf", State.MISSING)] * 2]
+
+
+def test_an_unknown_pipeline_is_no_installation() -> None:
+    done = FakeInstallation().docflow("setup", "letters")
+    assert (done.exit_code, "unknown pipeline letters; known are" in done.stderr) == (2, True)

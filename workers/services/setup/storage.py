@@ -1,0 +1,111 @@
+"""What docflow needs to keep rows and documents: a schema, and a container or folder."""
+
+import asyncio
+import os
+import shlex
+
+from adapters.azure.blobs import AzureBlobs
+from adapters.database import (
+    Database,
+    SchemaBehind,
+    SchemaUnknown,
+    current,
+    require_current,
+    upgrade,
+)
+from workers.services.setup.requirements import Finding, Requirement, State
+from workers.settings.common import BlobSettings
+
+
+def schema_of(database: Database, url: str) -> Requirement:
+    """The schema of this release.
+
+    Args:
+        database: Looked at.
+        url: Of the same, to upgrade it.
+    """
+
+    async def check() -> Finding:
+        try:
+            await require_current(database)
+        except SchemaUnknown as error:
+            return Finding(State.DIFFERS, str(error), "see the runbook, 'The schema is behind'")
+        except SchemaBehind as error:
+            return Finding(State.MISSING, str(error))
+        return Finding(State.OK, f"of this release, {database.place}")
+
+    async def make() -> Finding:
+        before = await upgrade(url)
+        return Finding(State.MADE, f"at {await current(url)}, was {before or 'empty'}")
+
+    async def watch() -> Finding:
+        await database.probe()
+        return Finding(State.OK, database.place)
+
+    return Requirement(
+        "database schema",
+        check,
+        consequence="no run can write its rows",
+        cure="run `docflow setup` or `docflow db upgrade`",
+        make=make,
+        watch=watch,
+    )
+
+
+def container_of(settings: BlobSettings) -> Requirement:
+    """Where documents are: a container of Azure Storage, or a folder."""
+    return _folder(settings) if settings.folder is not None else _container(settings)
+
+
+def _folder(settings: BlobSettings) -> Requirement:
+    folder = settings.folder
+    assert folder is not None
+
+    async def check() -> Finding:
+        if not await asyncio.to_thread(folder.is_dir):
+            return Finding(State.MISSING, f"there is no folder {folder}")
+        if not await asyncio.to_thread(os.access, folder, os.W_OK | os.X_OK):
+            cure = "let the user that docflow runs as write there"
+            return Finding(State.DIFFERS, f"the folder {folder} cannot be written to", cure)
+        return Finding(State.OK, str(folder))
+
+    async def make() -> Finding:
+        try:
+            await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        except OSError as error:
+            said = f"the folder {folder} cannot be made: {error.strerror}"
+            return Finding(State.MISSING, said, "correct DOCFLOW_BLOB_FOLDER")
+        return Finding(State.MADE, str(folder))
+
+    return Requirement(
+        "blob folder",
+        check,
+        consequence="no document can be read or kept",
+        cure="run `docflow setup`",
+        make=make,
+        watch=check,
+    )
+
+
+def _container(settings: BlobSettings) -> Requirement:
+    assert settings.connection_string is not None
+    blobs = AzureBlobs(settings.connection_string, settings.container)
+
+    async def check() -> Finding:
+        if await blobs.has_container():
+            return Finding(State.OK, settings.container)
+        return Finding(State.MISSING, f"there is no container {settings.container!r}")
+
+    async def make() -> Finding:
+        await blobs.create_container()
+        return Finding(State.MADE, settings.container)
+
+    name = shlex.quote(settings.container)
+    return Requirement(
+        "blob container",
+        check,
+        consequence="no document can be read or kept",
+        cure=f"run `docflow setup`, or `az storage container create --name {name}`",
+        make=make,
+        watch=check,
+    )
