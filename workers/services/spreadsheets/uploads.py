@@ -189,6 +189,7 @@ class SpreadsheetUploads:
         if row is not None and row.purged_at is not None:
             raise Gone("the import of this Idempotency-Key was removed after its retention")
         if fingerprint != order.fingerprint:
+            logger.warning("the key of import %s came with another upload: refused", order.uuid)
             raise Refused(
                 "this Idempotency-Key was used for another upload; take a new one for each"
             )
