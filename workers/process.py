@@ -16,7 +16,7 @@ from workers import catalogue
 from workers.bridges.totals import BridgeTotals
 from workers.collector import tune_collector
 from workers.connect import connect
-from workers.dependencies import COMMON_WORKFLOWS, open_dependencies
+from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
 from workers.health import Health, serve_health
 from workers.listeners import authority, listener
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
@@ -54,7 +54,11 @@ def build_worker(
         client,
         task_queue=pipeline.task_queue,
         workflows=[*pipeline.workflows(), *COMMON_WORKFLOWS],
-        activities=activities_of(*pipeline.activities(common, own), dependencies),
+        activities=activities_of(
+            *pipeline.activities(common, own),
+            dependencies,
+            run_sweep(client, common, pipeline, own),
+        ),
         max_concurrent_activities=pipeline.activity_slots,
         max_concurrent_local_activities=pipeline.local_slots,
         max_cached_workflows=pipeline.cached_runs,

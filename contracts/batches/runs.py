@@ -22,7 +22,7 @@ Reason = Annotated[str, StringConstraints(max_length=2000)]
 
 
 class LoaderStatus(StrEnum):
-    """`loader_status` of a batch; the last five are final."""
+    """`loader_status` of a batch; the last six are final."""
 
     WAITING = "waiting"
     PROCESSING = "processing"
@@ -31,6 +31,8 @@ class LoaderStatus(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     SKIPPED = "skipped"
+    TERMINATED = "terminated"
+    """Its run was ended from outside."""
 
     @property
     def terminal(self) -> bool:
@@ -265,7 +267,7 @@ class Validation(Contract):
     """JOB_FINISHED came before the run began."""
     end_finished: bool = False
     orphans: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
-    """Batches that were found orphaned and set `in-complete`."""
+    """Batches that were found orphaned and set `terminated`."""
 
 
 class StepInput(Contract):

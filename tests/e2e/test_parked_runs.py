@@ -110,7 +110,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
             for file in filter(Path.is_file, (folder / "blobs").rglob("*")):
                 file.unlink()
             await _start_import(client, "T1")
-            imports = import_resources(database, RunSettings.read(settings))
+            imports = import_resources(database, client, RunSettings.read(settings))
             async with (
                 build_worker(client, IMPORTS, resources, imports),
                 build_worker(client, SPREADSHEETS, resources, spreadsheet_resources(database)),

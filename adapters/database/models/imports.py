@@ -22,8 +22,9 @@ FINAL: Final = (
     ImportState.SKIPPED,
     ImportState.FAILED,
     ImportState.CANCELLED,
+    ImportState.TERMINATED,
 )
-"""States that an import never leaves."""
+"""States in which nothing more is written for an import; only a terminated one begins again."""
 
 HOLDING: Final = (
     ImportState.RUNNING,
