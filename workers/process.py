@@ -12,6 +12,7 @@ from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
+from activities.scratch import sweep
 from workers import catalogue
 from workers.bridges.totals import BridgeTotals
 from workers.collector import tune_collector
@@ -127,6 +128,8 @@ async def run_worker(
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         common = await stack.enter_async_context(open_resources(environment))
+        if folders := await asyncio.to_thread(sweep, common.scratch):
+            logger.info("removed %d scratch folders of workers that were killed", folders)
         context = Context(environment, await connect(runtime=runtime), common)
         opened = [
             (each, await stack.enter_async_context(each.open(context, settings[each.settings])))

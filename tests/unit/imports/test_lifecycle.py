@@ -1,8 +1,6 @@
 """Plan and record of an import, uploads and deletes."""
 
 import hashlib
-import os
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from activities.imports.deletes import DeleteImports
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.uploads import UploadImports
-from activities.scratch import fetched, sweep
+from activities.scratch import fetched
 from adapters.memory.runs import MemoryRuns
 from adapters.ports import BlobNotFound, RunEnd
 from contracts.blobs import BlobRef
@@ -277,15 +275,3 @@ async def test_fetched_files_are_gone_afterwards(ports: ActivityPorts) -> None:
     async with fetched(ports.blobs, "in/file", ports.scratch) as path:
         assert path.read_bytes() == b"content"
     assert list(ports.scratch.iterdir()) == []
-
-
-def test_only_old_folders_of_ours_are_swept(tmp_path: Path) -> None:
-    for name in ("docflow-old", "docflow-new", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").touch()
-    ago = time.time() - 100
-    for name in ("docflow-old", "other"):
-        os.utime(tmp_path / name, (ago, ago))
-    assert sweep(tmp_path, older_than=50) == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["docflow-new", "other"]
-    assert sweep(tmp_path / "missing") == 0
