@@ -71,7 +71,7 @@ class BatchValidation:
         """Ask the questions one by one, and claim the case when none of them objects.
 
         A second run finds its own claim and answers the same; orphans are named by the run that
-        set them `terminated`.
+        set them `in-complete`.
 
         Returns:
             `CONTINUE`, and the batch is in `processing`; or why not, and when to ask again. A
@@ -115,7 +115,7 @@ class BatchValidation:
             )
         for orphan in orphans:
             activity.logger.warning(
-                "batch %d of case %d was an orphan: set to terminated",
+                "batch %d of case %d was an orphan: set to in-complete",
                 *(orphan, asked.key.case_id),
             )
         return Validation(

@@ -298,7 +298,7 @@ class BatchStore(Protocol):
         ...
 
     async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
-        """Set a batch to `processing` and others of its case from there to `terminated`.
+        """Set a batch to `processing` and others of its case from there to `in-complete`.
 
         Returns:
             False, and nothing changed: another batch than these is in `processing` by now, or

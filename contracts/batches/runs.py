@@ -267,7 +267,7 @@ class Validation(Contract):
     """JOB_FINISHED came before the run began."""
     end_finished: bool = False
     orphans: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
-    """Batches that were found orphaned and set `terminated`."""
+    """Batches that were found orphaned and set `in-complete`."""
 
 
 class StepInput(Contract):

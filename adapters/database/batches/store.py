@@ -88,7 +88,7 @@ class SqlBatchStore:
             )
 
     async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
-        """Set a batch to `processing` and others of its case from there to `terminated`.
+        """Set a batch to `processing` and others of its case from there to `in-complete`.
 
         Returns:
             False, and nothing changed: another batch than these is in `processing` by now, or
@@ -113,8 +113,8 @@ class SqlBatchStore:
                     connection,
                     BatchKey(case_id=key.case_id, batch_id=orphan),
                     now,
-                    **ended(LoaderStatus.TERMINATED, now),
-                    reason="its run was terminated, and its function is gone",
+                    **ended(LoaderStatus.INCOMPLETE, now),
+                    reason="its run and its function were gone",
                 )
             await self._set(
                 connection,

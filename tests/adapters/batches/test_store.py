@@ -92,7 +92,7 @@ async def test_a_claim_releases_orphans_only(batches: BatchStore) -> None:
     assert not await batches.claim(SECOND, (3,))
     assert await _status(batches, FIRST) is LoaderStatus.PROCESSING
     assert await batches.claim(SECOND, (1,))
-    assert await _status(batches, FIRST) is LoaderStatus.TERMINATED
+    assert await _status(batches, FIRST) is LoaderStatus.INCOMPLETE
     assert await batches.claim(SECOND, (1,))
     facts = await batches.facts(FIRST)
     assert facts is not None and [id for id, _ in facts.processing] == [2]

@@ -142,7 +142,7 @@ class BatchModel:
         )
 
     async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
-        """Set a batch to `processing` and others of its case from there to `terminated`."""
+        """Set a batch to `processing` and others of its case from there to `in-complete`."""
         batch = self._get(key)
         if batch is not None and batch.status is LoaderStatus.CANCELLED:
             return False
@@ -150,9 +150,7 @@ class BatchModel:
         if any(other.key.batch_id not in orphans for other in others):
             return False
         for other in others:
-            other.begin_clean(
-                LoaderStatus.TERMINATED, "its run was terminated, and its function is gone"
-            )
+            other.begin_clean(LoaderStatus.INCOMPLETE, "its run and its function were gone")
         if batch is not None:
             batch.become(LoaderStatus.PROCESSING)
             batch.purpose, batch.skipped = None, False

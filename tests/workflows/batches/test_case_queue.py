@@ -265,7 +265,7 @@ async def test_a_batch_that_was_terminated_lets_the_next_one_go_after_its_grace(
         installation.cloud.functions_by_name.clear()
         await installation.client.get_workflow_handle(first.workflow_id).terminate()
         await _become(installation, second, LoaderStatus.COMPLETE)
-        assert await _status(installation, first) is LoaderStatus.TERMINATED
+        assert await _status(installation, first) is LoaderStatus.INCOMPLETE
 
 
 async def test_a_case_with_nothing_to_do_ends_and_the_next_event_starts_another(
