@@ -1,6 +1,8 @@
 """Blobs as files of this machine, for as long as an activity needs them."""
 
 import errno
+import fcntl
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -16,6 +18,8 @@ from contracts.dependencies import Dependency
 from domain.errors import InvalidDocument, RuleViolation
 
 PREFIX: Final = "docflow-"
+HELD: Final = f"{PREFIX}held-"
+"""Begins the name of a folder that its process holds locked for as long as it uses it."""
 LEFTOVER_SECONDS: Final = 48 * 3600.0
 """No activity runs this long; an older folder belonged to a worker that was killed."""
 _MEGABYTE: Final = 1 << 20
@@ -30,10 +34,8 @@ def scratch_folder(scratch: Path) -> Generator[Path]:
     """
     try:
         scratch.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=PREFIX, dir=scratch, ignore_cleanup_errors=True
-        ) as own:
-            yield Path(own)
+        with _held_folder(scratch) as own:
+            yield own
     except (PortError, RuleViolation, InvalidDocument):
         raise
     except Exception as error:
@@ -41,6 +43,30 @@ def scratch_folder(scratch: Path) -> Generator[Path]:
         if any(map(_is_disk_full, _reasons(error))):
             raise disk_full() from error
         raise
+
+
+@contextmanager
+def _held_folder(scratch: Path) -> Generator[Path]:
+    folder, lock = _made(scratch)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _made(scratch: Path) -> tuple[Path, int]:
+    """A new folder and the descriptor that holds it, by which a sweep sees that it is in use."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=HELD, dir=scratch))
+        try:
+            lock = _open(folder)
+        except FileNotFoundError:
+            continue
+        # A sweep may have found it before it was held.
+        if _is_acquired(lock) and folder.exists():
+            return folder, lock
+        os.close(lock)
 
 
 def disk_full(room: int = 0) -> Unavailable:
@@ -121,23 +147,47 @@ async def _download(blobs: Blobs, name: str, path: Path) -> BlobRef:
 
 
 def sweep(scratch: Path, older_than: float = LEFTOVER_SECONDS) -> int:
-    """Remove what killed workers left behind.
+    """Remove what killed workers left behind, and nothing that a live process uses.
 
     Args:
         scratch: Folder for temporary files.
-        older_than: Age in seconds.
+        older_than: Age in seconds of a folder of an earlier release, which holds none of its own.
 
     Returns:
         Folders removed.
     """
-    if not scratch.is_dir():
-        return 0
     limit = time.time() - older_than
-    leftovers = [
-        folder
-        for folder in scratch.glob(f"{PREFIX}*")
-        if folder.is_dir() and not folder.is_symlink() and folder.stat().st_mtime < limit
-    ]
-    for folder in leftovers:
-        shutil.rmtree(folder, ignore_errors=True)
-    return len(leftovers)
+    return sum(_is_removed(folder, limit) for folder in scratch.glob(f"{PREFIX}*"))
+
+
+def _is_removed(folder: Path, limit: float) -> bool:
+    try:
+        lock = _open(folder)
+    except OSError:
+        # Gone meanwhile, no folder, or another user's.
+        return False
+    try:
+        if not folder.name.startswith(HELD):
+            return os.fstat(lock).st_mtime < limit and _remove(folder)
+        return _is_acquired(lock) and _remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _remove(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
+
+
+def _open(folder: Path) -> int:
+    """A descriptor of a folder, for its lock."""
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
+def _is_acquired(lock: int) -> bool:
+    """Whether no other process holds a folder; the kernel lets go of those of a killed one."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

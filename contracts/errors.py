@@ -15,6 +15,7 @@ Refusals of updates; they change nothing:
 StillOpen            required fields or values are not decided yet
 VersionConflict      another person has answered meanwhile
 WrongState           the run does not wait for this answer
+KeyReused            the work was requested before by a message with other content
 """
 
 from typing import Final
@@ -36,3 +37,4 @@ DOCUMENT_FAILED: Final = "DocumentFailed"
 STILL_OPEN: Final = "StillOpen"
 VERSION_CONFLICT: Final = "VersionConflict"
 WRONG_STATE: Final = "WrongState"
+KEY_REUSED: Final = "KeyReused"

@@ -1,4 +1,4 @@
-"""What every worker serves beside its pipelines: waits for dependencies, and runs of outages."""
+"""What every worker serves beside its pipelines: waits for dependencies, outages, sweeps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -6,13 +6,16 @@ from typing import Any, Final
 from temporalio.client import Client
 
 from activities.dependencies import Dependencies, Probe, scratch_probe
+from activities.run_sweep import RunSweep
 from adapters.temporal.outages import TemporalOutages
+from adapters.temporal.runs import TemporalRunEnds
 from contracts.dependencies import Dependency
 from workers.pipelines.base import Pipeline
 from workers.resources.common import Resources
 from workflows.outage import Outage
+from workflows.run_sweeper import RunSweeper
 
-COMMON_WORKFLOWS: Final[Sequence[type]] = (Outage,)
+COMMON_WORKFLOWS: Final[Sequence[type]] = (Outage, RunSweeper)
 
 SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
     Dependency.DATABASE: ("DATABASE_URL",),
@@ -20,6 +23,19 @@ SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
     Dependency.CLOUD: ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"),
 }
 """Those that say where a dependency is, and who asks."""
+
+
+def run_sweep(client: Client, common: Resources, pipeline: Pipeline, own: Any) -> RunSweep:
+    """What closes rows of a pipeline whose runs are over.
+
+    Args:
+        client: Of the namespace of these runs.
+        common: What all pipelines share.
+        pipeline: The register.
+        own: What the pipeline opened for itself.
+    """
+    rows = {} if pipeline.open_rows is None else {pipeline.name: pipeline.open_rows(own)}
+    return RunSweep(rows, TemporalRunEnds(client), common.scratch)
 
 
 def open_dependencies(

@@ -14,13 +14,14 @@ from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
+from activities.scratch import sweep
 from workers import catalogue
 from workers.bridges.retry import Retry
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.collector import tune_collector
 from workers.connect import connect
-from workers.dependencies import COMMON_WORKFLOWS, open_dependencies
+from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
 from workers.health import Health
 from workers.health_server import serve_health
 from workers.listeners import authority, listener
@@ -65,7 +66,11 @@ def build_worker(
         client,
         task_queue=pipeline.task_queue,
         workflows=[*pipeline.workflows(), *COMMON_WORKFLOWS],
-        activities=activities_of(*pipeline.activities(common, own), dependencies),
+        activities=activities_of(
+            *pipeline.activities(common, own),
+            dependencies,
+            run_sweep(client, common, pipeline, own),
+        ),
         max_concurrent_activities=pipeline.activity_slots,
         max_concurrent_local_activities=pipeline.local_slots,
         max_cached_workflows=pipeline.cached_runs,
@@ -147,6 +152,8 @@ async def run_worker(
         if not await readiness.until_met(stop):
             return
         common = await stack.enter_async_context(open_resources(environment))
+        if folders := await asyncio.to_thread(sweep, common.scratch):
+            logger.info("removed %d scratch folders of workers that were killed", folders)
         context = Context(environment, await temporal.client(), common, health)
         opened = [
             (each, await stack.enter_async_context(each.open(context, settings[each.settings])))

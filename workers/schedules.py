@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -23,9 +23,11 @@ from temporalio.client import (
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
+from contracts.sweep import RUN_SWEEPER, RunSweepOrder
 from workers import catalogue
 from workers.connect import TemporalUnreachable
-from workers.pipelines.schedules import Declared
+from workers.pipelines.base import Pipeline
+from workers.pipelines.schedules import Declared, every
 from workflows import attributes
 
 
@@ -35,8 +37,23 @@ def declared_schedules(names: Collection[str] | None = None) -> Mapping[str, Dec
         id: row
         for pipeline in catalogue.PIPELINES
         if names is None or pipeline.name in names
-        for id, row in pipeline.schedules().items()
+        for id, row in (*pipeline.schedules().items(), *_sweeps(pipeline))
     }
+
+
+def _sweeps(pipeline: Pipeline) -> Sequence[tuple[str, Declared]]:
+    if pipeline.sweep_id is None:
+        return ()
+    declared = Declared(
+        pipeline=pipeline.name,
+        workflow=RUN_SWEEPER,
+        task_queue=pipeline.task_queue,
+        input=RunSweepOrder(pipeline=pipeline.name),
+        at=every(15),
+        # The next one finds whatever one that was missed would have found.
+        catch_up=timedelta(minutes=15),
+    )
+    return ((pipeline.sweep_id, declared),)
 
 
 class Change(StrEnum):

@@ -7,7 +7,8 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
-from adapters.ports import BlobNotFound, Blobs, ImportStore
+from activities.run_sweep import reason_of
+from adapters.ports import BlobNotFound, Blobs, ImportStore, Runs
 from contracts.blobs import BlobRef
 from contracts.imports import (
     Closing,
@@ -21,6 +22,8 @@ from contracts.imports import (
     ScheduleUploadMessage,
     TypeFacts,
 )
+from contracts.imports import workflow_id as workflow_id_of
+from domain.errors import RuleViolation
 from domain.imports.registry import REGISTRY
 
 SMALL_DOCUMENT_BYTES: Final = 1_000_000
@@ -33,6 +36,7 @@ class ImportLifecycle:
     Args:
         store: Tables.
         blobs: Where documents are.
+        runs: What Temporal knows of the runs of other tasks.
         small_document_bytes: Largest size of a document that takes the local path.
     """
 
@@ -40,10 +44,12 @@ class ImportLifecycle:
         self,
         store: ImportStore,
         blobs: Blobs,
+        runs: Runs,
         small_document_bytes: int = SMALL_DOCUMENT_BYTES,
     ) -> None:
         self._store = store
         self._blobs = blobs
+        self._runs = runs
         self._small = small_document_bytes
 
     @activity.defn(name="imports.prepare")
@@ -54,14 +60,16 @@ class ImportLifecycle:
 
         An import that is done already, under this task or under this guard (idempotency key,
         extraction id), is recognised before a missing blob is complained about: a completed
-        import has deleted its blob.
+        import has deleted its blob. Another task whose run is over without a record loses the
+        guard to this one.
 
         Returns:
             The plan; or, when there is nothing to do, why, and the state of the earlier import.
 
         Raises:
             ApplicationError: `MissingBlob` when the document is not there and nothing explains
-                it. The status row is open then, and shows the import as it waits.
+                it. The status row is open then, and shows the import as it waits. `Permanent`
+                when another task has the guard and is parked: a person decides about both.
         """
         async with Heartbeater():
             return await self._prepare(order)
@@ -79,6 +87,8 @@ class ImportLifecycle:
         guard = None if facts.guard is None else getattr(message, facts.guard)
         workflow_id = activity.info().workflow_id or message.workflow_id
         earlier = await self._store.begin(message, plan, workflow_id, guard)
+        if earlier is not None and await self._is_released(message, *earlier):
+            earlier = await self._store.begin(message, plan, workflow_id, guard)
         if earlier is not None:
             return await self._already_done(message, plan, facts, *earlier)
         if missing is not None:
@@ -113,6 +123,16 @@ class ImportLifecycle:
         delete = facts.needs_blob and not facts.own_download
         return ImportPlan(facts=facts, path=path, source=source, delete_source=delete)
 
+    async def _is_released(self, message: ImportMessage, state: ImportState, task_id: str) -> bool:
+        """Whether another task has lost the work to this one, because its run is over."""
+        if task_id == message.task_id or state not in (ImportState.RUNNING, ImportState.PARKED):
+            return False
+        holder = workflow_id_of(message.project_id, task_id)
+        end = await self._runs.end(holder)
+        if end is None:
+            return False
+        return await self._store.terminate(holder, reason_of(holder, end))
+
     async def _already_done(
         self,
         message: ImportMessage,
@@ -125,7 +145,14 @@ class ImportLifecycle:
             return Preparation(skip=f"this import is {state.value} already", state=state)
         named = (facts.guard or "guard").replace("_", " ")
         value = getattr(message, facts.guard) if facts.guard else None
-        reason = f"task {task_id} with the same {named} {value!r} is {state.value} already"
+        holder = f"task {task_id} with the same {named} {value!r} is {state.value}"
+        if state is ImportState.PARKED:
+            name = f"{message.project_id}/{task_id}"
+            raise RuleViolation(
+                f"{holder}: answer it first (`docflow show {name}`), then retry this one; what "
+                "that one imports makes this one unnecessary, and its skip frees the work for it"
+            )
+        reason = f"{holder} already"
         closing = Closing(message=message, plan=plan, state=ImportState.SKIPPED, reason=reason)
         workflow_id = activity.info().workflow_id or message.workflow_id
         await self._store.close(closing, workflow_id)

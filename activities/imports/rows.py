@@ -14,7 +14,7 @@ from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
-from activities.scratch import fetched, sweep
+from activities.scratch import fetched
 from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
 from contracts.base import Contract
@@ -131,7 +131,6 @@ class RowImports:
         self._reports = reports
         self._scratch = scratch
         self._chunk_rows = chunk_rows
-        sweep(scratch)
 
     @activity.defn(name=Handler.LOAD_ROWS)
     @translate_failures

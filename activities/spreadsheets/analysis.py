@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.scratch import fetched, sweep
+from activities.scratch import fetched
 from activities.spreadsheets.contexts import fields_of
 from activities.spreadsheets.staged_rows import is_blank
 from activities.threads import WorkerThread
@@ -132,7 +132,6 @@ class SpreadsheetAnalysis:
         self._documents = documents
         self._types = types
         self._scratch = scratch
-        sweep(scratch)
 
     @activity.defn(name="spreadsheets.analyse")
     @translate_failures

@@ -10,7 +10,6 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.scratch import sweep
 from activities.spreadsheets.staged_rows import StagedRows
 from activities.spreadsheets.staging import fetched_rows
 from activities.threads import WorkerThread, from_thread
@@ -46,7 +45,6 @@ class SpreadsheetReports:
         self._blobs = blobs
         self._reports = reports
         self._scratch = scratch
-        sweep(scratch)
 
     @activity.defn(name="spreadsheets.write_report")
     @translate_failures

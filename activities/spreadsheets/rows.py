@@ -11,7 +11,6 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
 from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, SheetReader
 from activities.spreadsheets.staging import fetched_rows
@@ -56,7 +55,6 @@ class SpreadsheetRows:
         self._types = types
         self._scratch = scratch
         self._chunk_rows = chunk_rows
-        sweep(scratch)
 
     @activity.defn(name="spreadsheets.process")
     @translate_failures

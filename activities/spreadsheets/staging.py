@@ -11,7 +11,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.scratch import fetched, scratch_folder, sweep
+from activities.scratch import fetched, scratch_folder
 from activities.spreadsheets.staged_rows import is_blank, staged_line
 from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, SpreadsheetStore
@@ -78,7 +78,6 @@ class SpreadsheetStaging:
         self._blobs = blobs
         self._documents = documents
         self._scratch = scratch
-        sweep(scratch)
 
     @activity.defn(name="spreadsheets.stage")
     @translate_failures

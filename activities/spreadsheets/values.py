@@ -11,7 +11,6 @@ from temporalio.exceptions import ApplicationError
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.scratch import sweep
 from activities.spreadsheets.contexts import fields_of, load_context
 from activities.spreadsheets.staging import fetched_rows
 from activities.spreadsheets.value_collection import ValueCollector
@@ -61,7 +60,6 @@ class SpreadsheetValues:
         self._blobs = blobs
         self._types = types
         self._scratch = scratch
-        sweep(scratch)
 
     @activity.defn(name="spreadsheets.collect_values")
     @translate_failures

@@ -1,5 +1,6 @@
 """The record of rejected messages."""
 
+import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -24,7 +25,7 @@ class SqlRejectedMessages:
     async def record(
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:
-        """Keep a message; the same message id of the same queue is kept once."""
+        """Keep a message; the same id and body of the same queue are kept once."""
         insert = sqlite.insert if self._database.dialect == "sqlite" else postgresql.insert
         async with self._database.transaction() as connection:
             await connection.execute(
@@ -35,10 +36,11 @@ class SqlRejectedMessages:
                     reason=clean(reason),
                     description=clean(description),
                     body=_bounded(body),
+                    body_sha256=hashlib.sha256(body).hexdigest(),
                     truncated=len(body) > REJECTED_BODY_BYTES,
                     received_at=datetime.now(UTC),
                 )
-                .on_conflict_do_nothing(index_elements=["queue", "message_id"])
+                .on_conflict_do_nothing(index_elements=["queue", "message_id", "body_sha256"])
             )
 
     async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:

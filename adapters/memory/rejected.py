@@ -17,15 +17,17 @@ class MemoryRejectedMessages:
     def __init__(self) -> None:
         self.away = False
         self._rows: list[RejectedMessage] = []
+        self._known = set[tuple[str, str, bytes]]()
 
     async def record(
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:
-        """Keep a message; the same message id of the same queue is kept once."""
+        """Keep a message; the same id and body of the same queue are kept once."""
         self._check()
-        known = ((row.queue, row.message_id) for row in self._rows)
-        if message_id is not None and (queue, message_id) in known:
-            return
+        if message_id is not None:
+            if (queue, message_id, body) in self._known:
+                return
+            self._known.add((queue, message_id, body))
         self._rows.append(
             RejectedMessage(
                 id=len(self._rows) + 1,

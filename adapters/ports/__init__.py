@@ -48,6 +48,7 @@ from adapters.ports.imports import ImportStore
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
 from adapters.ports.rejected import REJECTED_BODY_BYTES, RejectedMessage, RejectedMessages
+from adapters.ports.runs import OpenRow, OpenRows, RunEnd, Runs
 from adapters.ports.spreadsheets import SpreadsheetStore
 
 __all__ = [
@@ -72,12 +73,16 @@ __all__ = [
     "LoadStore",
     "NotYet",
     "Notifications",
+    "OpenRow",
+    "OpenRows",
     "OpenRuns",
     "Outages",
     "PortError",
     "RejectedMessage",
     "RejectedMessages",
     "ReportWriter",
+    "RunEnd",
+    "Runs",
     "ScheduleSource",
     "SourceFunction",
     "SpreadsheetStore",

@@ -286,10 +286,10 @@ class BatchStore(Protocol):
         """Write events down, in one transaction, and read who waits; writing twice is once.
 
         JOB_STARTED asks for the batch to be loaded, unless it is complete or cancelled;
-        one that is failed, skipped or in-complete waits again. REDRIVE_REQUESTED asks for another
-        pass of one that is final and has dead letters. JOB_FINISHED and BATCH_END_FINISHED count
-        for a batch that is not final; IMPORT_CANCELLED makes one that is not `processing`
-        `cancelled`, also one that was unknown. `open_run` is left False.
+        one that is failed, skipped, in-complete or terminated waits again. REDRIVE_REQUESTED asks
+        for another pass of one that is final and has dead letters. JOB_FINISHED and
+        BATCH_END_FINISHED count for a batch that is not final; IMPORT_CANCELLED makes one that is
+        not `processing` `cancelled`, also one that was unknown. `open_run` is left False.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Tables of the imports pipeline."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Protocol
 
 from contracts.blobs import BlobRef
@@ -36,8 +36,9 @@ class ImportStore(Protocol):
                 a project and document type may complete it.
 
         Returns:
-            None when the import is open. Otherwise state and task id of the import that is
-            completed or failed already: this task itself, or another one with this guard.
+            None when the import is open. Otherwise state and task id of the import that has the
+            work: this task itself, in a final state, or another one with this guard, which may
+            be running or parked.
         """
         ...
 
@@ -50,6 +51,12 @@ class ImportStore(Protocol):
         Returns:
             The outcome as recorded.
         """
+        ...
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close the row of a run that is over; see `OpenRows`."""
         ...
 
     async def mark(self, key: TaskKey) -> LoadMark:

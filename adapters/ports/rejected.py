@@ -31,7 +31,7 @@ class RejectedMessages(Protocol):
     async def record(
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:
-        """Keep a message; the same message id of the same queue is kept once."""
+        """Keep a message; the same id and body of the same queue are kept once."""
         ...
 
     async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:

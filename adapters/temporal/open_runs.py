@@ -1,28 +1,16 @@
 """The open runs in Temporal, for `OpenRuns`."""
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
-from datetime import timedelta
 from typing import Final
 
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.ports import Denied, Throttled, Unavailable
+from adapters.temporal.errors import RPC_TIMEOUT, temporal
 from contracts.batches import BatchKey
 
-RPC_TIMEOUT: Final = timedelta(seconds=10)
 AT_ONCE: Final = 50
 """Loads that are asked to stop side by side."""
-_REFUSALS: Final = frozenset(
-    {
-        RPCStatusCode.INVALID_ARGUMENT,
-        RPCStatusCode.PERMISSION_DENIED,
-        RPCStatusCode.UNAUTHENTICATED,
-        RPCStatusCode.UNIMPLEMENTED,
-    }
-)
 
 
 class TemporalOpenRuns:
@@ -38,7 +26,7 @@ class TemporalOpenRuns:
     async def is_open(self, workflow_id: str) -> bool:
         """Whether a run of that id is open, or continues as a new one."""
         handle = self._client.get_workflow_handle(workflow_id)
-        with _temporal():
+        with temporal():
             try:
                 found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
             except RPCError as error:
@@ -49,14 +37,14 @@ class TemporalOpenRuns:
 
     async def open_loads(self, key: BatchKey) -> int:
         """Document loads of a batch that are open; late by a second or two."""
-        with _temporal():
+        with temporal():
             found = await self._client.count_workflows(_loads(key), rpc_timeout=RPC_TIMEOUT)
         return found.count
 
     async def cancel_loads(self, key: BatchKey) -> int:
         """Ask the open document loads of a batch to stop; how many were asked."""
         asked = 0
-        with _temporal():
+        with temporal():
             loads = self._client.list_workflows(_loads(key), rpc_timeout=RPC_TIMEOUT)
             page: list[WorkflowExecution] = []
             async for load in loads:
@@ -88,16 +76,3 @@ def _loads(key: BatchKey) -> str:
     `Running`.
     """
     return f'WorkflowId STARTS_WITH "{key.load_prefix}" AND CloseTime IS NULL'
-
-
-@contextmanager
-def _temporal() -> Generator[None]:
-    try:
-        yield
-    except RPCError as error:
-        message = f"Temporal does not answer: {error.message}"
-        if error.status is RPCStatusCode.RESOURCE_EXHAUSTED:
-            raise Throttled(message) from error
-        if error.status in _REFUSALS:
-            raise Denied(f"Temporal refuses: {error.message}") from error
-        raise Unavailable(message) from error

@@ -8,6 +8,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
+from adapters.database.imports.store import SqlImportStore
+from adapters.memory.runs import MemoryRuns
 from contracts.imports import (
     Closing,
     HandlerInput,
@@ -19,7 +21,6 @@ from contracts.imports import (
 )
 from workers.collector import tune_collector
 from workers.resources.common import Resources, open_resources
-from workers.resources.imports import ImportResources, import_resources
 from workers.settings.imports import RunSettings
 
 R = TypeVar("R")
@@ -28,9 +29,10 @@ R = TypeVar("R")
 class Steps:
     """prepare, load and finish over the resources of a worker."""
 
-    def __init__(self, resources: Resources, own: ImportResources) -> None:
-        store, blobs = own.store, resources.blobs
-        self._lifecycle = ImportLifecycle(store, blobs, own.runs.small_document_bytes)
+    def __init__(self, resources: Resources, settings: RunSettings) -> None:
+        store, blobs = SqlImportStore(resources.database), resources.blobs
+        # No document has an idempotency key, so that no other run is asked for.
+        self._lifecycle = ImportLifecycle(store, blobs, MemoryRuns(), settings.small_document_bytes)
         self._rows = RowImports(
             store, blobs, resources.documents, resources.reports, resources.scratch
         )
@@ -62,5 +64,4 @@ async def open_steps(environment: dict[str, str]) -> AsyncGenerator[Steps]:
     """The steps, wired as a worker wires them."""
     async with open_resources(environment) as resources:
         tune_collector()
-        runs = RunSettings.read(environment)
-        yield Steps(resources, import_resources(resources.database, runs))
+        yield Steps(resources, RunSettings.read(environment))

@@ -22,7 +22,7 @@ Reason = Annotated[str, StringConstraints(max_length=2000)]
 
 
 class LoaderStatus(StrEnum):
-    """`loader_status` of a batch; the last five are final."""
+    """`loader_status` of a batch; the last six are final."""
 
     WAITING = "waiting"
     PROCESSING = "processing"
@@ -31,6 +31,8 @@ class LoaderStatus(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     SKIPPED = "skipped"
+    TERMINATED = "terminated"
+    """Its run was ended from outside."""
 
     @property
     def terminal(self) -> bool:

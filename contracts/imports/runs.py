@@ -29,7 +29,7 @@ Names = Annotated[tuple[Name, ...], Field(max_length=32)]
 
 
 class ImportState(StrEnum):
-    """Where one import stands; the last four are final."""
+    """Where one import stands; the last five are final."""
 
     RUNNING = "running"
     PARKED = "parked"
@@ -37,6 +37,8 @@ class ImportState(StrEnum):
     SKIPPED = "skipped"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    TERMINATED = "terminated"
+    """Its run was ended from outside; what it held is free, and its task may run again."""
 
 
 class Handler(StrEnum):
@@ -173,6 +175,8 @@ class ImportResult(Contract):
     report: BlobRef | None = None
     path: Literal["local", "remote"] | None = None
     reason: Reason | None = None
+    earlier: ImportState | None = None
+    """State of the import of the same work for which this one was skipped."""
 
 
 class Retry(answers.Retry):

@@ -6,7 +6,7 @@ from typing import Final
 
 
 class SpreadsheetState(StrEnum):
-    """The life of one spreadsheet; the last three are final."""
+    """The life of one spreadsheet; the last four are final."""
 
     UPLOADED = "UPLOADED"
     COLUMN_MAPPING = "COLUMN_MAPPING"
@@ -15,11 +15,13 @@ class SpreadsheetState(StrEnum):
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
+    TERMINATED = "TERMINATED"
+    """Its run was ended from outside; rows that are in stay in."""
 
 
 _S = SpreadsheetState
 
-FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED})
+FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.TERMINATED})
 
 NEXT: Final[Mapping[SpreadsheetState, frozenset[SpreadsheetState]]] = {
     # A file that turns out damaged fails wherever that shows: it cannot be mapped.
@@ -30,8 +32,9 @@ NEXT: Final[Mapping[SpreadsheetState, frozenset[SpreadsheetState]]] = {
     _S.COMPLETED: frozenset(),
     _S.FAILED: frozenset(),
     _S.CANCELLED: frozenset(),
+    _S.TERMINATED: frozenset(),
 }
-"""Every legal transition."""
+"""Every legal transition of a run; one that is terminated makes none."""
 
 
 class UndoState(StrEnum):
@@ -40,6 +43,8 @@ class UndoState(StrEnum):
     RUNNING = "RUNNING"
     UNDONE = "UNDONE"
     FAILED = "FAILED"
+    TERMINATED = "TERMINATED"
+    """Its run was ended from outside; it may be requested again, and resumes."""
 
 
 class MappingStatus(StrEnum):

@@ -21,6 +21,7 @@ STARTABLE = (
     LoaderStatus.FAILED,
     LoaderStatus.SKIPPED,
     LoaderStatus.INCOMPLETE,
+    LoaderStatus.TERMINATED,
 )
 """One that is complete or cancelled is not loaded again."""
 

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,15 @@ from contracts.imports import DocumentType
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
+from tests.support.waiting import eventually
 from workers.bridges.function_app import GivenBack, build
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.plugin import docflow_plugin
+from workers.services.duplicates import MEMO, digest_of
 from workers.services.imports.intake import ImportIntake
-from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
+from workers.services.imports.messages import read_message
+from workers.services.verdicts import KEY_REUSED, Abandon, DeadLetter, Settle, Verdict
 from workers.settings.imports import QueueSettings
 from workflows import attributes
 
@@ -221,22 +226,70 @@ async def test_an_accepted_message_is_a_run_with_a_summary(client: Client) -> No
     assert order["message"]["blob_name"] == "incoming/file.bin"
 
 
-async def test_one_task_is_one_run_while_it_is_open_and_after(client: Client) -> None:
-    intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)
-    raw = json.dumps(valid(DocumentType.EQUIPMENT, "T1")).encode()
-    other = json.dumps({**valid(DocumentType.EQUIPMENT, "T1"), "blob_name": "b.csv"}).encode()
+STARTED = Settle("import/P1/T1")
+AGAIN = Settle("import/P1/T1", duplicate=True)
 
-    verdicts = await asyncio.gather(*(intake.accept(raw, 0, f"m{n}") for n in range(20)))
-    assert set(verdicts) == {Settle("import/P1/T1")}
-    assert await intake.accept(other, 0, "other") == Settle("import/P1/T1")
+
+def equipment(**changed: Any) -> bytes:
+    return json.dumps({**valid(DocumentType.EQUIPMENT, "T1"), **changed}).encode()
+
+
+async def test_a_message_that_comes_again_is_settled(client: Client) -> None:
+    rejected = MemoryRejectedMessages()
+    intake = ImportIntake(client, rejected, queue=QUEUE)
+    verdicts = await asyncio.gather(*(intake.accept(equipment(), 0, f"m{n}") for n in range(20)))
+    assert Counter(verdicts) == {STARTED: 1, AGAIN: 19}
+    body = valid(DocumentType.EQUIPMENT, "T1") | {"all_or_nothing": False}
+    spelled_out = json.dumps(dict(reversed(body.items())), indent=4).encode()
+    assert await intake.accept(spelled_out, 0, "m21") == AGAIN
+    assert await rejected.list() == []
+
+
+async def test_another_message_of_a_task_is_refused_and_recorded(client: Client) -> None:
+    rejected = MemoryRejectedMessages()
+    intake = ImportIntake(client, rejected, queue=QUEUE)
+    assert await intake.accept(equipment(), 0, "m1") == STARTED
+    others = [equipment(blob_name=f"{number}.csv") for number in range(2)]
+    for other in others:
+        verdict = await intake.accept(other, 0, "m1")
+        assert isinstance(verdict, DeadLetter)
+        assert verdict.reason == KEY_REUSED
+        assert "import/P1/T1 was started by a message with other content" in verdict.description
+    kept = [(row.message_id, row.reason, row.body.encode()) for row in await rejected.list()]
+    assert kept == [("m1", KEY_REUSED, other) for other in reversed(others)]
+
+
+async def test_a_task_whose_run_was_terminated_runs_again(client: Client) -> None:
+    intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)
+    assert await intake.accept(equipment(), 0, "m1") == STARTED
     handle = client.get_workflow_handle("import/P1/T1")
     first = await handle.describe()
     await handle.terminate()
-
-    assert await intake.accept(raw, 1, "m1") == Settle("import/P1/T1", duplicate=True)
+    assert await intake.accept(equipment(blob_name="corrected.csv"), 0, "m2") == STARTED
     last = await handle.describe()
-    assert last.run_id == first.run_id
-    assert last.status is WorkflowExecutionStatus.TERMINATED
+    assert last.run_id != first.run_id
+    assert last.status is WorkflowExecutionStatus.RUNNING
+
+
+@pytest.mark.parametrize("digest", [None, digest_of(read_message(equipment()))])
+async def test_a_task_that_is_over_is_not_run_again(client: Client, digest: str | None) -> None:
+    """Also when an earlier release started it, which kept no digest."""
+    intake = ImportIntake(client, MemoryRejectedMessages(), queue=QUEUE)
+    handle = await client.start_workflow(
+        "DocumentImport",
+        id="import/P1/T1",
+        task_queue="imports",
+        run_timeout=timedelta(seconds=1),
+        memo={} if digest is None else {MEMO: digest},
+    )
+
+    async def is_over() -> bool:
+        return (await handle.describe()).status is WorkflowExecutionStatus.TIMED_OUT
+
+    await eventually(is_over)
+    assert await intake.accept(equipment(), 0, "m1") == AGAIN
+    other = await intake.accept(equipment(blob_name="b.csv"), 0, "m1")
+    assert other == AGAIN if digest is None else isinstance(other, DeadLetter)
 
 
 async def test_a_server_without_our_search_attributes_gives_messages_back(

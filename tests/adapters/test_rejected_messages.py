@@ -30,6 +30,7 @@ async def rejected(url: str | None) -> AsyncGenerator[RejectedMessages]:
 async def test_a_message_is_kept_once_and_found(rejected: RejectedMessages) -> None:
     await rejected.record("q", "m1", "Malformed", "not JSON", b"{")
     await rejected.record("q", "m1", "Malformed", "again", b"{")
+    await rejected.record("q", "m1", "Malformed", "another body", b"{}")
     await rejected.record("other", "m1", "Malformed", "not JSON", b"[")
     await rejected.record("q", None, "Malformed", "no id", b"1")
     await rejected.record("q", None, "Malformed", "no id", b"1")
@@ -38,6 +39,7 @@ async def test_a_message_is_kept_once_and_found(rejected: RejectedMessages) -> N
         ("q", None, "1"),
         ("q", None, "1"),
         ("other", "m1", "["),
+        ("q", "m1", "{}"),
         ("q", "m1", "{"),
     ]
     assert [row.id for row in await rejected.list(2)] == [row.id for row in rows[:2]]

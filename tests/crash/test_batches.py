@@ -282,4 +282,4 @@ async def test_what_a_terminated_run_left_is_gone_after_the_sweeper(
     assert swept == Swept(batches=1)
     assert await installation.found() == []
     view = await installation.store.get(key)
-    assert view is not None and view.status is LoaderStatus.INCOMPLETE
+    assert view is not None and view.status is LoaderStatus.TERMINATED

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,15 @@ from adapters.database.batches import SqlBatchStore, SqlLoadStore
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
+from contracts.batches import SweepOrder
 from contracts.imports import IMPORT_MESSAGE, TASK_QUEUE, ImportOrder
+from contracts.sweep import RunSweepOrder
 from stack.sample_club import sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.scripted import PLAN
 from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
+from workers import catalogue
 from workers.cli.context import CliContext
 from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
@@ -36,7 +40,9 @@ from workers.resources.imports import import_resources
 from workers.resources.spreadsheets import spreadsheet_resources
 from workers.settings.imports import RunSettings
 from workflows import attributes
+from workflows.batches.sweeper import BatchSweeper
 from workflows.imports.document_import import DocumentImport
+from workflows.run_sweeper import RunSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -110,7 +116,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
             for file in filter(Path.is_file, (folder / "blobs").rglob("*")):
                 file.unlink()
             await _start_import(client, "T1")
-            imports = import_resources(database, RunSettings.read(settings))
+            imports = import_resources(database, client, RunSettings.read(settings))
             async with (
                 build_worker(client, IMPORTS, resources, imports),
                 build_worker(client, SPREADSHEETS, resources, spreadsheet_resources(database)),
@@ -121,7 +127,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 yield Person(settings, client, f"spreadsheet/{made['uuid']}")
 
 
-async def _start_import(client: Client, task_id: str) -> None:
+async def _start_import(client: Client, task_id: str, **fields: str) -> None:
     """Start the import of a file that is missing."""
     message = IMPORT_MESSAGE.validate_python(
         {
@@ -129,6 +135,7 @@ async def _start_import(client: Client, task_id: str) -> None:
             "project_id": "P1",
             "task_id": task_id,
             "blob_name": "uploads/missing.csv",
+            **fields,
         }
     )
     await client.start_workflow(
@@ -172,3 +179,48 @@ async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> N
     payloads = [base64.b64decode(each) for each in re.findall(r'"data": "([^"]+)"', history)]
     for reason in (b"by docflow retry", b"by docflow spreadsheets"):
         assert any(reason in each for each in payloads)
+
+
+async def test_terminated_runs_of_every_pipeline_are_swept(terminal: Person) -> None:
+    parked = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
+
+    async def all_parked() -> bool:
+        return await terminal.listed("--state", "parked") == parked
+
+    await eventually(all_parked, seconds=60, pause=0.2)
+    for id in parked:
+        await terminal.client.get_workflow_handle(id).terminate("by mistake")
+    sweeps = [
+        (RunSweeper.run, RunSweepOrder(pipeline=each.name, closed_for=0), each.task_queue)
+        for each in catalogue.PIPELINES
+    ]
+    for run, order, queue in [*sweeps, (BatchSweeper.run, SweepOrder(grace=0), BATCHES.task_queue)]:
+        id = f"sweep-{uuid.uuid4().hex}"
+        await terminal.client.execute_workflow(run, order, id=id, task_queue=queue)
+    assert await terminal.listed("--state", "terminated") == parked
+    assert await terminal.listed("--state", "parked", "--pipeline", "imports") == set()
+
+    async def none_is_counted_as_parked() -> bool:
+        pipelines = (await terminal.json("status"))["pipelines"].values()
+        return [each["counts"]["parked"] for each in pipelines] == [0, 0, 0]
+
+    await eventually(none_is_counted_as_parked, seconds=60, pause=0.2)
+    assert (await terminal.json("status"))["parked"] == []
+
+
+async def test_the_key_of_a_terminated_import_is_free_and_that_of_a_parked_one_is_named(
+    terminal: Person,
+) -> None:
+    for task_id in ("K1", "K2", "K3"):
+        await _start_import(terminal.client, task_id, idempotency_key="suppliers")
+
+        async def is_parked(id: str = f"import/P1/{task_id}") -> bool:
+            return id in await terminal.listed("--state", "parked", "--pipeline", "imports")
+
+        await eventually(is_parked, seconds=60, pause=0.2)
+        reason = (await terminal.json("show", f"import/P1/{task_id}"))["import"]["reason"]
+        if task_id == "K2":
+            assert "task K1 with the same idempotency key 'suppliers' is parked" in reason
+            await terminal.client.get_workflow_handle("import/P1/K1").terminate()
+        else:
+            assert "uploads/missing.csv is not in the blob store" in reason

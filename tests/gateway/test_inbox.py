@@ -110,6 +110,15 @@ async def test_a_batch_that_is_parked_is_shown_to_operators(batches: Batches) ->
     assert f"{TEMPORAL_UI}/namespaces/default/workflows/batch%2F7%2F1/" in page
 
 
+async def test_a_run_that_was_terminated_awaits_nothing(batches: Batches) -> None:
+    for batch_id in (1, 2):
+        await batches.run(BatchKey(case_id=9, batch_id=batch_id), "parked", ends=False)
+    await batches.until_shown(9, {1: "parked", 2: "parked"})
+    handle = batches.open.pop()
+    await handle.terminate()
+    await batches.until_shown(9, {1: "parked"})
+
+
 async def test_what_a_batch_left_is_shown_until_it_runs_again(batches: Batches) -> None:
     kept, redriven = BatchKey(case_id=8, batch_id=1), BatchKey(case_id=8, batch_id=LARGEST_ID)
     for key in (kept, redriven):

@@ -8,6 +8,7 @@ import httpx
 import psutil
 import pytest
 
+from contracts.spreadsheets import workflow_id
 from tests.support.gateway import GOOD, HEADER, Stack, served, sheet, token, upload, uploaded_files
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -48,6 +49,25 @@ async def test_the_same_upload_twice_is_one_import(stack: Stack) -> None:
         own = await upload(ivo, headers=key)
         assert own.status_code == 201
         assert own.headers["location"] != first.headers["location"]
+
+
+async def test_a_key_whose_import_was_terminated_is_free(stack: Stack) -> None:
+    key = {"idempotency-key": "registrations of June"}
+    async with stack.browser(token("ina")) as ina:
+        ids: list[str] = []
+        for _ in range(3):
+            made = await upload(ina, headers=key)
+            assert made.status_code == 201
+            ids.append(made.json()["identifier"])
+            again = await upload(ina, headers=key)
+            assert again.json()["identifier"] == ids[-1]
+            await stack.client.get_workflow_handle(workflow_id(ids[-1])).terminate()
+        assert len(set(ids)) == 3
+        states = [(await ina.get(f"/api/imports/{id}")).json() for id in ids[:2]]
+        assert [each["status"] for each in states] == ["TERMINATED"] * 2
+        assert f"its run {workflow_id(ids[0])} was terminated at" in states[0]["reason"]
+        other = await upload(ina, sheet(HEADER, *GOOD[:1]), headers=key)
+        assert other.status_code == 201
 
 
 async def test_uploads_of_one_key_race(stack: Stack) -> None:

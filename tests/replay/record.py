@@ -20,7 +20,7 @@ from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import temporal_binary
-from tests.replay import outages
+from tests.replay import outages, sweeps
 from workers import catalogue
 from workers.plugin import docflow_plugin
 from workflows import attributes
@@ -34,7 +34,7 @@ Cases = Mapping[str, Mapping[str, Any]]
 
 def cases() -> Cases:
     """The cases of every pipeline of the catalogue, and of what every worker serves."""
-    found: dict[str, Mapping[str, Any]] = dict(outages.CASES_OF)
+    found: dict[str, Mapping[str, Any]] = {**outages.CASES_OF, **sweeps.CASES_OF}
     for pipeline in catalogue.PIPELINES:
         module = importlib.import_module(pipeline.replay_cases or f"tests.replay.{pipeline.name}")
         found.update(module.CASES_OF)

@@ -22,9 +22,12 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
 from contracts.spreadsheets import RetentionOrder
+from contracts.sweep import RUN_SWEEPER, RunSweepOrder
 from stack.temporal import temporal_binary
 from workers import catalogue
 from workers.connect import TemporalUnreachable
+from workers.dependencies import COMMON_WORKFLOWS
+from workers.pipelines.base import Pipeline
 from workers.pipelines.schedules import Declared, daily, every
 from workers.plugin import docflow_plugin
 from workers.schedules import Change, declared_schedules, look, reconcile
@@ -151,17 +154,33 @@ async def test_every_declared_schedule_is_as_the_server_gives_it_back(client: Cl
 
 
 async def test_retention_runs_at_two_at_night(client: Client) -> None:
-    assert await reconcile(client, ["spreadsheets"]) == {"spreadsheet-retention": Change.CREATED}
+    made = await reconcile(client, ["spreadsheets"])
+    assert made == dict.fromkeys(
+        ("spreadsheet-retention", "spreadsheets-run-sweeper"), Change.CREATED
+    )
     found = await client.get_schedule_handle("spreadsheet-retention").describe()
     assert {(time.hour, time.minute) for time in found.info.next_action_times} == {(2, 0)}
 
 
 async def test_the_sweeper_of_batches_runs_every_quarter_of_an_hour(client: Client) -> None:
-    assert await reconcile(client, ["batches"]) == {"batch-sweeper": Change.CREATED}
+    made = await reconcile(client, ["batches"])
+    assert made == dict.fromkeys(("batch-sweeper", "batches-run-sweeper"), Change.CREATED)
     found = await client.get_schedule_handle("batch-sweeper").describe()
     times = found.info.next_action_times
     assert {time.minute for time in times} == {0, 15, 30, 45}
     assert {after - before for before, after in pairwise(times)} == {timedelta(minutes=15)}
+
+
+@pytest.mark.parametrize("pipeline", catalogue.PIPELINES, ids=lambda pipeline: pipeline.name)
+async def test_runs_of_every_pipeline_are_swept(pipeline: Pipeline) -> None:
+    assert pipeline.sweep_id is not None
+    declared = declared_schedules([pipeline.name])[pipeline.sweep_id]
+    assert declared.workflow == RUN_SWEEPER
+    assert declared.input == RunSweepOrder(pipeline=pipeline.name)
+    assert declared.at == every(15)
+    run = pipeline.recognise(f"schedule/{pipeline.sweep_id}-2026-11-22T02:00:00Z")
+    assert run is not None
+    assert (run.kind.workflow, run.kind.scheduled) == (RUN_SWEEPER, True)
 
 
 async def test_every_schedule_starts_a_workflow_of_its_pipeline_with_its_input() -> None:
@@ -170,7 +189,9 @@ async def test_every_schedule_starts_a_workflow_of_its_pipeline_with_its_input()
         pipeline = pipelines[declared.pipeline]
         known = {
             definition.name: definition
-            for definition in map(workflow._Definition.must_from_class, pipeline.workflows())
+            for definition in map(
+                workflow._Definition.must_from_class, (*pipeline.workflows(), *COMMON_WORKFLOWS)
+            )
         }
         assert declared.task_queue == pipeline.task_queue
         assert known[declared.workflow].arg_types == [type(declared.input)]

@@ -3,15 +3,21 @@
 import errno
 import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from xlsxwriter.exceptions import FileCreateError
 
-from activities.scratch import fetched, scratch_folder
+from activities.scratch import fetched, scratch_folder, sweep
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
@@ -104,3 +110,69 @@ async def test_a_file_larger_than_the_disk_is_refused_with_both_sizes(
         "uploads/a.csv has 3 MB, and the whole scratch disk has 2 MB; "
         "split the file, or have the disk enlarged"
     )
+
+
+def test_only_old_folders_of_an_earlier_release_are_swept(tmp_path: Path) -> None:
+    for name in ("docflow-old", "docflow-new", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    (tmp_path / "docflow-link").symlink_to(tmp_path / "other")
+    ago = time.time() - 100
+    for name in ("docflow-old", "other"):
+        os.utime(tmp_path / name, (ago, ago))
+    assert sweep(tmp_path, older_than=50) == 1
+    left = ["docflow-link", "docflow-new", "other"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == left
+    assert sweep(tmp_path / "missing") == 0
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from activities.scratch import scratch_folder
+with scratch_folder(Path(sys.argv[1])) as folder:
+    (folder / "document").touch()
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_folder_is_swept_when_its_worker_was_killed_and_never_before(tmp_path: Path) -> None:
+    worker = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert worker.stdout is not None
+        theirs = Path(worker.stdout.readline().strip())
+        with scratch_folder(tmp_path) as ours:
+            for folder in (ours, theirs):
+                os.utime(folder, (0, 0))
+            assert sweep(tmp_path, older_than=0) == 0
+            worker.send_signal(signal.SIGSTOP)
+            assert sweep(tmp_path, older_than=0) == 0
+            assert (theirs / "document").exists()
+            worker.kill()
+            worker.wait()
+            assert sweep(tmp_path) == 1
+            assert list(tmp_path.iterdir()) == [ours]
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        worker.kill()
+        worker.communicate()
+
+
+def test_a_folder_that_a_sweep_finds_before_it_is_held_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, made = tempfile.mkdtemp, list[str]()
+
+    def swept_at_once(**options: Any) -> str:
+        made.append(make(**options))
+        if len(made) == 1:
+            assert sweep(tmp_path) == 1
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept_at_once)
+    with scratch_folder(tmp_path) as folder:
+        assert str(folder) == made[1]
+        assert folder.is_dir()

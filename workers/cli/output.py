@@ -27,6 +27,7 @@ _STYLES: Mapping[str, str] = {
     ImportState.COMPLETED: "green",
     ImportState.SKIPPED: "dim",
     ImportState.FAILED: "bold red",
+    ImportState.TERMINATED: "bold red",
     ImportState.CANCELLED: "magenta",
 }
 

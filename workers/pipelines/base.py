@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contracts.base import Contract
 from contracts.dependencies import Dependency
+from contracts.sweep import RUN_SWEEPER
 from workers.health import Health
 
 if TYPE_CHECKING:
     from temporalio.client import Client
 
     from activities.dependencies import Probe
+    from adapters.ports import OpenRows
     from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
@@ -181,6 +183,9 @@ class Pipeline:
     """Of `docflow worker NAME`: one sentence."""
     probes: Callable[[Any], Mapping[Dependency, "Probe"]] = lambda own: {}
     """Checks of what its own resources depend on, beside what all pipelines share."""
+    open_rows: Callable[[Any], "OpenRows"] | None = None
+    """Its rows that runs leave open when they are terminated, from its own resources; a schedule
+    of its workers closes them. None: it keeps no rows of its runs."""
     activity_slots: int = 4
     """Heartbeating activities at once: each may hold a file and a database connection."""
     local_slots: int = 16
@@ -242,9 +247,18 @@ class Pipeline:
         """Whether a worker of all pipelines works on this one."""
         return self.left_out(environment) is None
 
+    @property
+    def sweep_id(self) -> str | None:
+        """Id of the schedule that closes the rows of terminated runs; None: there is none."""
+        return None if self.open_rows is None else f"{self.name}-run-sweeper"
+
+    @property
+    def _sweeps(self) -> Sequence[RunKind]:
+        return () if self.sweep_id is None else (scheduled(self.sweep_id, RUN_SWEEPER),)
+
     def recognise(self, workflow_id: str) -> Run | None:
         """The run of this pipeline that an id names; None: it names none."""
-        for kind in self.runs:
+        for kind in (*self.runs, *self._sweeps):
             if found := kind.pattern.fullmatch(workflow_id):
                 return Run(workflow_id, self, kind, kind.parse(found))
         return None

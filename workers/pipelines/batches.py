@@ -24,6 +24,7 @@ from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunK
 
 if TYPE_CHECKING:
     from activities.dependencies import Probe
+    from adapters.ports import OpenRows
     from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.batches import BatchResources
@@ -55,6 +56,10 @@ async def _open(context: Context, settings: "BatchSettings") -> AsyncGenerator["
 
     async with open_batches(settings, context.resources.database, context.client) as opened:
         yield opened
+
+
+def _open_rows(own: "BatchResources") -> "OpenRows":
+    return own.store
 
 
 def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
@@ -210,6 +215,7 @@ BATCHES = Pipeline(
                 *(phase for phase in Phase if phase not in (Phase.PARKED, Phase.DONE)),
                 LoaderStatus.FAILED,
                 LoaderStatus.INCOMPLETE,
+                LoaderStatus.TERMINATED,
                 LoaderStatus.CANCELLED,
                 LoaderStatus.SKIPPED,
                 LoaderStatus.COMPLETE,
@@ -235,6 +241,7 @@ BATCHES = Pipeline(
     settings=_settings,
     open=_open,
     activities=activities,
+    open_rows=_open_rows,
     probes=_probes,
     worker_help="Work on batches and their documents, and maintain their schedules.",
     # Most of them wait for AWS.

@@ -13,6 +13,7 @@ from domain.imports.chunks import TaskKey
 from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind
 
 if TYPE_CHECKING:
+    from adapters.ports import OpenRows
     from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.imports import ImportResources
@@ -41,7 +42,11 @@ def _settings(environment: Mapping[str, str]) -> "RunSettings":
 async def _open(context: Context, settings: "RunSettings") -> AsyncGenerator["ImportResources"]:
     from workers.resources.imports import import_resources
 
-    yield import_resources(context.resources.database, settings)
+    yield import_resources(context.resources.database, context.client, settings)
+
+
+def _open_rows(own: "ImportResources") -> "OpenRows":
+    return own.store
 
 
 def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
@@ -54,7 +59,7 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
     store, blobs, scratch = own.store, common.blobs, common.scratch
     return (
-        ImportLifecycle(store, blobs, own.runs.small_document_bytes),
+        ImportLifecycle(store, blobs, own.ends, own.runs.small_document_bytes),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
         UploadImports(store, blobs, scratch),
@@ -125,6 +130,7 @@ IMPORTS = Pipeline(
                 WAITING,
                 ImportState.RUNNING,
                 ImportState.FAILED,
+                ImportState.TERMINATED,
                 ImportState.CANCELLED,
                 ImportState.SKIPPED,
                 ImportState.COMPLETED,
@@ -135,6 +141,7 @@ IMPORTS = Pipeline(
     settings=_settings,
     open=_open,
     activities=activities,
+    open_rows=_open_rows,
     worker_help="Work on document imports.",
     optional=False,
     bridges=(

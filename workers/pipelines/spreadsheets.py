@@ -18,6 +18,7 @@ from contracts.spreadsheets import (
 from workers.pipelines.base import Audience, Context, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
+    from adapters.ports import OpenRows
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.spreadsheets import SpreadsheetResources
@@ -43,6 +44,10 @@ async def _open(context: Context, settings: None) -> AsyncGenerator["Spreadsheet
     from workers.resources.spreadsheets import spreadsheet_resources
 
     yield spreadsheet_resources(context.resources.database)
+
+
+def _open_rows(own: "SpreadsheetResources") -> "OpenRows":
+    return own.store
 
 
 def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[object]:
@@ -119,6 +124,7 @@ SPREADSHEETS = Pipeline(
                 SpreadsheetState.UPLOADED,
                 SpreadsheetState.PROCESSING,
                 SpreadsheetState.FAILED,
+                SpreadsheetState.TERMINATED,
                 SpreadsheetState.CANCELLED,
                 SpreadsheetState.COMPLETED,
             ),
@@ -137,6 +143,7 @@ SPREADSHEETS = Pipeline(
     settings=_settings,
     open=_open,
     activities=activities,
+    open_rows=_open_rows,
     worker_help="Work on spreadsheet imports, and maintain their schedules.",
     # Most of them wait for a person for days: they need no place in memory.
     cached_runs=50,

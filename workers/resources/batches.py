@@ -18,7 +18,6 @@ from adapters.ports import (
     BatchFunctions,
     BatchGrants,
     BatchQueues,
-    BatchStore,
     BatchTopic,
     DocumentTexts,
     LoadStore,
@@ -39,7 +38,7 @@ class BatchResources:
     topic: BatchTopic
     functions: BatchFunctions
     grants: BatchGrants
-    store: BatchStore
+    store: SqlBatchStore
     loads: LoadStore
     texts: DocumentTexts
     runs: OpenRuns

@@ -88,9 +88,12 @@ class Inbox:
 
 
 def _open() -> str:
-    """A condition: open, or of a pipeline whose closed runs may need attention as well."""
+    """A condition: open, or of a pipeline whose closed runs may need attention as well.
+
+    One that was terminated keeps its attributes, and awaits nothing.
+    """
     closed = [
-        f" OR Pipeline = '{pipeline.name}'"
+        f" OR (Pipeline = '{pipeline.name}' AND ExecutionStatus != 'Terminated')"
         for pipeline in catalogue.PIPELINES
         if any(kind.closed_may_need_attention for kind in pipeline.runs)
     ]

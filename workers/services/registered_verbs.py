@@ -3,13 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from contracts.sweep import TERMINATED
 from workers.pipelines.base import Pipeline, Run
 from workers.services.errors import InvalidRequest, NotFound
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry
+
+if TYPE_CHECKING:
+    from temporalio.client import WorkflowExecution
 
 _ATTRIBUTES: Final[Mapping[str, str]] = {"type": "DocumentType", "project": "ProjectId"}
 """Filter of a list to the search attribute that has its value."""
@@ -52,13 +56,24 @@ async def list_in_temporal(
             name=each.id if (run := pipeline.recognise(each.id)) is None else name(run),
             pipeline=pipeline.name,
             type=each.typed_search_attributes.get(attributes.DOCUMENT_TYPE) or each.workflow_type,
-            state=each.typed_search_attributes.get(attributes.STATE) or "",
+            state=_state(each),
             since=(
                 each.typed_search_attributes.get(attributes.WAITING_SINCE) or each.start_time
             ).astimezone(UTC),
         )
         for each in await runs.list(query, filters.limit)
     ]
+
+
+def _state(run: "WorkflowExecution") -> str:
+    """Its `State`, which a run that was terminated keeps as it was."""
+    from temporalio.client import WorkflowExecutionStatus
+
+    from workflows import attributes
+
+    if run.status is WorkflowExecutionStatus.TERMINATED:
+        return TERMINATED
+    return run.typed_search_attributes.get(attributes.STATE) or ""
 
 
 def _quoted(value: str) -> str:

@@ -23,6 +23,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.base import Contract
+from contracts.sweep import TERMINATED
 from workers.connect import connect
 from workers.pipelines.base import Pipeline
 from workers.services import search_attributes
@@ -178,7 +179,7 @@ class TemporalRuns:
             self.count_runs(f"{running} AND NeedsAttention = true"),
             asyncio.gather(
                 *(
-                    self.count_runs(f"{mine} AND WorkflowType = '{workflow}' AND State = '{state}'")
+                    self.count_runs(f"{mine} AND WorkflowType = '{workflow}' AND {_is_in(state)}")
                     for workflow, state in counted
                 )
             ),
@@ -214,6 +215,13 @@ class TemporalRuns:
         """How many runs fit a visibility query."""
         with temporal_errors():
             return (await self.client.count_workflows(query)).count
+
+
+def _is_in(state: str) -> str:
+    """A condition; a run that was terminated keeps the `State` that it had."""
+    if state.lower() == TERMINATED:
+        return "ExecutionStatus = 'Terminated'"
+    return f"State = '{state}' AND ExecutionStatus != 'Terminated'"
 
 
 def _parked(pipeline: Pipeline, run: WorkflowExecution) -> ParkedRun:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from contracts import errors
+
 MALFORMED_BODY: Final = "MalformedBody"
 """The body is not a JSON object that docflow can read."""
 UNKNOWN_DOCUMENT_TYPE: Final = "UnknownDocumentType"
@@ -11,6 +13,8 @@ UNKNOWN_EVENT_TYPE: Final = "UnknownEventType"
 """`eventType` is missing, or names no event that docflow takes from this queue."""
 INVALID_MESSAGE: Final = "InvalidMessage"
 """Fields of the message are missing or wrong."""
+KEY_REUSED: Final = errors.KEY_REUSED
+"""The run of this key was started by a message with other content."""
 
 DESCRIPTION_LIMIT: Final = 4096
 """Characters of a dead letter description that Service Bus keeps."""
@@ -22,8 +26,7 @@ class Settle:
 
     workflow_id: str
     duplicate: bool = False
-    """The work was done before. A start that met the same run still open is not distinguished from
-    a new one by Temporal's client, and counts as new."""
+    """The same message came before; its run may be open or over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         if self._order.progress is None:
             if self._is_sweep:
                 self._plan = await self._pauses.do("plan", self._steps.plan)
-                raise BatchOver(LoaderStatus.INCOMPLETE, "its run was terminated")
+                raise BatchOver(LoaderStatus.TERMINATED, "its run was terminated")
             await self._validate()
             self._plan = await self._pauses.do("plan", self._steps.plan)
             await self._provision(self._plan)

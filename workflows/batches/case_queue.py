@@ -20,11 +20,13 @@ from contracts.batches import (
     JobStarted,
     LoaderStatus,
     NoteEvents,
+    Purpose,
     RedriveRequested,
     SkipBatch,
     WaitingBatch,
     WaitingBatches,
 )
+from contracts.errors import KEY_REUSED
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.failures import explain, reraise_cancellation
@@ -278,6 +280,30 @@ class CaseQueue:
             )
         if len(self._inbox) >= INBOX:
             raise ApplicationError("too many events wait to be recorded; try again", type="Busy")
+        if isinstance(event, JobStarted):
+            self._refuse_other_start(event)
+
+    def _refuse_other_start(self, event: JobStarted) -> None:
+        """Refuse a start that differs from the one by which the batch waits or runs."""
+        if event.batch_id == self._running and (self._closing or self._is_over):
+            return
+        earlier = [
+            other.timings
+            for other in self._inbox
+            if isinstance(other, JobStarted) and other.batch_id == event.batch_id
+        ]
+        earlier += [
+            batch.timings
+            for batch in self._line.batches
+            if batch.batch_id == event.batch_id
+            and (batch.open_run or batch.purpose is Purpose.LOAD)
+        ]
+        if earlier and event.timings not in earlier:
+            raise ApplicationError(
+                f"{event.key} was started with other timings, which it keeps; cancel it, or start "
+                "it with these when it has ended",
+                type=KEY_REUSED,
+            )
 
     @workflow.signal(name="take")
     def take_signal(self, event: CaseEvent) -> None:

@@ -36,7 +36,15 @@ _DONE: Final = "done"
 
 
 class _Skipped(Exception):
-    """There is nothing to do, or a person decided so."""
+    """There is nothing to do, or a person decided so.
+
+    Attributes:
+        earlier: State of the import of the same work, where that is the reason.
+    """
+
+    def __init__(self, reason: str, earlier: ImportState | None = None) -> None:
+        super().__init__(reason)
+        self.earlier = earlier
 
 
 class _Failed(Exception):
@@ -66,7 +74,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         try:
             await self._cancellation.start(self._import())
         except _Skipped as skipped:
-            return await self._close(ImportState.SKIPPED, str(skipped))
+            result = await self._close(ImportState.SKIPPED, str(skipped))
+            return result.model_copy(update={"earlier": skipped.earlier})
         except _Failed as failed:
             await self._fail(str(failed))
         except asyncio.CancelledError:
@@ -96,7 +105,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             "route, preflight, resolve source",
         )
         if preparation.plan is None:
-            raise _Skipped(preparation.skip or "nothing to do")
+            raise _Skipped(preparation.skip or "nothing to do", preparation.state)
         return preparation.plan
 
     async def _handle(self, plan: ImportPlan) -> HandlerOutcome:

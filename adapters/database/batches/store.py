@@ -9,10 +9,11 @@ from sqlalchemy import CursorResult, Select, and_, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.batches import leftovers
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.batches import TEMPORARY, batches, cases, documents
-from adapters.ports import BatchFacts, BatchView
+from adapters.ports import BatchFacts, BatchView, OpenRow
 from contracts.batches import (
     OPEN_BATCHES,
     BatchKey,
@@ -166,6 +167,18 @@ class SqlBatchStore:
             await connection.execute(
                 update(batches).where(condition).values(**changes, updated_at=now)
             )
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Batches in `processing`, and those that were started and wait for their case."""
+        async with self._database.reading() as connection:
+            return await leftovers.open_rows(connection, before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close a batch as terminated, and empty its temporary tables."""
+        async with self._database.transaction() as connection:
+            return await leftovers.terminate(connection, id, reason, unchanged_since)
 
     async def truncate(self, key: BatchKey) -> int:
         """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""

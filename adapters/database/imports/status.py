@@ -40,7 +40,7 @@ async def begin(
     """Open the status row, or return the import that makes this one unnecessary.
 
     Among tasks of a project and document type the first to open holds the guard, until it is
-    skipped or cancelled. Another one gets that task's state, whatever it is, so also
+    skipped, cancelled or terminated. Another one gets that task's state, whatever it is, so also
     `running` or `parked`, and opens nothing.
     """
     if guard is not None:
@@ -59,9 +59,9 @@ async def begin(
     if opened.one_or_none() is not None:
         return None
     state = ImportState((await connection.execute(_state(), _own(message))).scalar_one())
-    if state in _FINAL:
+    if state in _FINAL and state is not ImportState.TERMINATED:
         return state, message.task_id
-    values["reason"] = None
+    values |= {"reason": None, "finished_at": None}
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     return None
 

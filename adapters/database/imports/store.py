@@ -15,8 +15,8 @@ from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp, acquire
 from adapters.database.bulk.sqlite import SqliteWriter
 from adapters.database.codec import clean
 from adapters.database.engine import Database
+from adapters.database.imports import leftovers, schedules, staging, status
 from adapters.database.imports import progress as loads
-from adapters.database.imports import schedules, staging, status
 from adapters.database.imports.progress import Load
 from adapters.database.imports.upserts import needs_table_alone, write_batch
 from adapters.database.models import DOMAIN, STAGED, data_of, key_of
@@ -27,6 +27,7 @@ from adapters.database.models.schedules import (
     schedule_uploads,
 )
 from adapters.database.storable import unstorable
+from adapters.ports import OpenRow
 from contracts.blobs import BlobRef
 from contracts.imports import (
     BulkMessage,
@@ -65,9 +66,9 @@ class SqlImportStore:
     ) -> tuple[ImportState, str] | None:
         """Open the status row, or return an import that makes this one unnecessary.
 
-        The guard belongs to the first task that opens with it, until that one is skipped or
-        cancelled; while it still runs, another task gets `running` or `parked`. A task that
-        is in a final state itself gets that state, whichever it is.
+        The guard belongs to the first task that opens with it, until that one is skipped,
+        cancelled or terminated; while it still runs, another task gets `running` or `parked`. A
+        task that is in a final state itself gets that state; one that was terminated begins again.
         """
         async with self._database.transaction() as connection:
             return await status.begin(
@@ -81,6 +82,18 @@ class SqlImportStore:
         """
         async with self._database.transaction() as connection:
             return await status.close(connection, self._writer, closing, workflow_id, _now())
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Rows that are running or parked and have not changed since, by workflow id."""
+        async with self._database.reading() as connection:
+            return await leftovers.open_rows(connection, before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close a row as terminated, with its mark, rejects and staged rows; its guard is free."""
+        async with self._database.transaction() as connection:
+            return await leftovers.terminate(connection, id, reason, unchanged_since)
 
     async def mark(self, key: TaskKey) -> LoadMark:
         """How far the load has come; a closed import's mark is finished."""

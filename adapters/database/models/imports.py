@@ -22,8 +22,9 @@ FINAL: Final = (
     ImportState.SKIPPED,
     ImportState.FAILED,
     ImportState.CANCELLED,
+    ImportState.TERMINATED,
 )
-"""States that an import never leaves."""
+"""States in which nothing more is written for an import; only a terminated one begins again."""
 
 HOLDING: Final = (
     ImportState.RUNNING,
@@ -117,8 +118,10 @@ rejected_messages = Table(
     Column("reason", Text, nullable=False),
     Column("description", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("body_sha256", Text, nullable=False, server_default=text("''")),
     Column("truncated", Boolean, nullable=False),
     Column("received_at", UtcDateTime, nullable=False),
     Column("resubmitted_at", UtcDateTime),
-    UniqueConstraint("queue", "message_id"),
+    UniqueConstraint("queue", "message_id", "body_sha256"),
 )
+"""`body_sha256` is of the whole body; empty in rows of earlier releases."""

@@ -12,6 +12,7 @@ from adapters.database.models.spreadsheets import spreadsheet_imports
 from adapters.database.spreadsheets import (
     columns,
     entities,
+    leftovers,
     results,
     retention,
     rows,
@@ -20,6 +21,7 @@ from adapters.database.spreadsheets import (
 )
 from adapters.database.spreadsheets import values as store_values
 from adapters.database.spreadsheets.locked_import import mark_of, tools_of
+from adapters.ports import OpenRow
 from contracts.blobs import BlobRef
 from contracts.problems import Problem
 from contracts.spreadsheets import (
@@ -76,6 +78,18 @@ class SqlSpreadsheetStore:
         """As `record`, with report and final state; the counts as the progress mark has them."""
         async with self._database.transaction() as connection:
             return await status.finish(connection, self._tools, result, record)
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Imports that have not ended and undos under way that have not changed since."""
+        async with self._database.reading() as connection:
+            return await leftovers.open_rows(connection, before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close an import, or an undo, as terminated."""
+        async with self._database.transaction() as connection:
+            return await leftovers.terminate(connection, id, reason, unchanged_since)
 
     async def save_analysis(
         self, order: SpreadsheetOrder, analysis: Analysis, preview: Preview, version: int

@@ -65,7 +65,8 @@ async def test_every_kind_of_event_is_accepted_with_its_content(
     envelope = json.dumps({"Type": "Notification", "Message": body("JOB_STARTED", case_id, 2)})
     async with working(client, book):
         await queues.send([body(kind, case_id) for kind in EVENT_TYPES])
-        await queues.send([body("JOB_STARTED", case_id, timings={"maxRedrives": 5}), envelope])
+        timed = body("JOB_STARTED", case_id, 3, timings={"maxRedrives": 5})
+        await queues.send([timed, envelope])
         assert (await drain(client, queues, rejected)).settled == 7
 
         async def all_are_written_down() -> bool:
@@ -79,7 +80,7 @@ async def test_every_kind_of_event_is_accepted_with_its_content(
     assert found["ProjectId"] == str(case_id)
     assert [event.event_type for event in book.events] == [*EVENT_TYPES, *["JOB_STARTED"] * 2]
     assert book.events[5] == JobStarted(
-        case_id=case_id, batch_id=1, timings=Timings(max_redrives=5)
+        case_id=case_id, batch_id=3, timings=Timings(max_redrives=5)
     )
     assert book.events[6].batch_id == 2
 

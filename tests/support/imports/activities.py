@@ -131,6 +131,14 @@ class MemoryStore:
         self.tasks[message.task_id] = (ImportState.RUNNING, None)
         return None
 
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        task_id = id.rpartition("/")[2]
+        self.tasks[task_id] = (ImportState.TERMINATED, reason)
+        self.guards = {guard: holder for guard, holder in self.guards.items() if holder != task_id}
+        return True
+
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
         self.tasks[closing.message.task_id] = (closing.state, closing.reason)
         return closing.outcome or HandlerOutcome()

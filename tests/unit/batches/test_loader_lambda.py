@@ -139,6 +139,11 @@ def runs(address: str, *documents: str) -> list[str]:
     return asyncio.run(ask())
 
 
+async def terminate(address: str, document: str) -> None:
+    client = await Client.connect(address)
+    await client.get_workflow_handle(f"load/7/3/{document}").terminate()
+
+
 async def make_queue(settings: AwsSettings, name: str) -> None:
     async with open_aws(settings) as clients:
         await clients.sqs.create_queue(QueueName=name)
@@ -193,6 +198,24 @@ def test_an_unreadable_message_is_set_aside_with_the_reason(
     set_aside = asyncio.run(take_all(aws, queue))
     assert {body for body, _ in set_aside} == set(bodies.values())
     assert all(reason.split(":")[0] in REASONS and len(reason) > 20 for _, reason in set_aside)
+
+
+def test_another_message_of_a_document_is_set_aside(
+    start: Any, address: str, aws: AwsSettings
+) -> None:
+    queue = "reused_doc_loader_7_3_dlq"
+    asyncio.run(make_queue(aws, queue))
+    function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url, DOCFLOW_BATCH_PREFIX="reused")
+    other = document("changed", blobName="other.pdf")
+    spelled_out = json.dumps({"tags": [], **json.loads(document("changed"))}, indent=2)
+    for body in (document("changed"), spelled_out, other):
+        assert failures(function.handle(event(m=body), Invocation())) == set()
+    [(body, reason)] = asyncio.run(take_all(aws, queue))
+    assert body == other
+    assert reason.startswith("KeyReused: load/7/3/changed was started by a message with other")
+    asyncio.run(terminate(address, "changed"))
+    assert failures(function.handle(event(m=other), Invocation())) == set()
+    assert runs(address, "changed") == ["RUNNING"]
 
 
 def test_everything_is_redelivered_in_time_while_temporal_is_unavailable(

@@ -12,6 +12,14 @@ from tests.support.cli import run_docflow_in_thread
 from workers.plugin import docflow_plugin
 from workflows import attributes
 
+IDS = [
+    "imports-run-sweeper",
+    "spreadsheet-retention",
+    "spreadsheets-run-sweeper",
+    "batch-sweeper",
+    "batches-run-sweeper",
+]
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -37,12 +45,12 @@ async def test_schedules_are_listed_and_made(address: str, monkeypatch: pytest.M
     listed = await _docflow("list")
     assert "missing" in listed and "`docflow schedules reconcile`" in listed
     made = await _docflow("reconcile")
-    assert made == "spreadsheet-retention: created\nbatch-sweeper: created\n"
-    assert json.loads(await _docflow("reconcile", "--json")) == {
-        "spreadsheet-retention": "as declared",
-        "batch-sweeper": "as declared",
-    }
-    retention, sweeper = json.loads(await _docflow("list", "--json"))
+    assert made == "".join(f"{id}: created\n" for id in IDS)
+    again = json.loads(await _docflow("reconcile", "--json"))
+    assert again == dict.fromkeys(IDS, "as declared")
+    shown = {each["id"]: each for each in json.loads(await _docflow("list", "--json"))}
+    assert list(shown) == IDS
+    retention, sweeper = shown["spreadsheet-retention"], shown["batch-sweeper"]
     assert (retention["state"], retention["when"]) == ("active", "daily at 02:00 UTC")
     assert "T02:00:00" in retention["next_run"]
     assert (sweeper["state"], sweeper["when"]) == ("active", "every 15 minutes")

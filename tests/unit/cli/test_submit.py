@@ -93,6 +93,47 @@ def test_a_task_is_never_submitted_over_an_earlier_one(document: Path) -> None:
     assert "task P1/D1 is parked already" in error and "another --task" in error
 
 
+def test_a_task_whose_run_was_terminated_is_done_again(document: Path) -> None:
+    base = (str(document), "--type", "crew", "--project", "P1", "--task", "T1")
+    for state in (ImportState.RUNNING, ImportState.PARKED, ImportState.TERMINATED):
+        terminated = a_view(status="terminated", closed=True, run_id="r-0")
+        runs = FakeRuns(terminated, terminated, None, a_view(), CLOSED)
+        installation = FakeInstallation(runs=runs)
+        assert submit(installation, *base, "--no-follow")[0] == 0
+        installation.tasks.rows.append(a_row("P1", "T1", state=state))
+        code, out, _ = submit(installation, *base)
+        assert (code, len(installation.queue.sent)) == (0, 2)
+        assert "completed" in out
+
+
+def test_a_row_that_says_terminated_needs_no_temporal(document: Path) -> None:
+    installation = FakeInstallation(runs=None)
+    installation.tasks.rows.append(a_row("P1", "T1", state=ImportState.TERMINATED))
+    base = (str(document), "--type", "crew", "--project", "P1", "--task", "T1", "--no-follow")
+    assert submit(installation, *base)[0] == 0
+    installation.tasks.rows[:] = [a_row("P1", "T1", state=ImportState.RUNNING)]
+    code, _, error = submit(installation, *base)
+    assert (code, "task P1/T1 is running already" in error) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "code"),
+    [(None, 0), ("completed", 0), ("running", 1), ("failed", 1)],
+)
+def test_an_import_left_out_for_another_one_is_done_only_if_that_one_is(
+    earlier: str | None, code: int, document: Path
+) -> None:
+    runs = FakeRuns(CLOSED)
+    reason = f"task T0 with the same idempotency key 'K1' is {earlier} already"
+    runs.ending = a_result(
+        state=ImportState.SKIPPED, reason=reason, earlier=earlier and ImportState(earlier)
+    )
+    base = (str(document), "--type", "crew", "--project", "P1")
+    done, out, _ = submit(FakeInstallation(runs=runs), *base)
+    assert (done, reason in out) == (code, True)
+    assert ("as a new task" in out) == (code == 1)
+
+
 def test_a_task_whose_message_was_rejected_is_not_mistaken_for_the_new_one() -> None:
     installation = FakeInstallation()
     asyncio.run(installation.rejected.record("queue", "import/P1/D1", "InvalidMessage", "x", b"{}"))

@@ -201,6 +201,23 @@ async def test_parked_runs_are_listed(client: Client, runs: ImportRuns) -> None:
     ]
 
 
+async def test_a_parked_run_that_was_terminated_is_counted_as_such(
+    client: Client, runs: ImportRuns
+) -> None:
+    before = (await runs.pipeline(IMPORTS)).counts
+    script = ScriptedImport(failures=[permanent("the disk is full")])
+    async with running(client, script) as workflow_id:
+        async with asyncio.timeout(20):
+            while not (await runs.pipeline(IMPORTS)).counts[ImportState.PARKED]:
+                await asyncio.sleep(0.05)
+        await client.get_workflow_handle(workflow_id).terminate()
+        async with asyncio.timeout(20):
+            while (seen := await runs.pipeline(IMPORTS)).counts[ImportState.PARKED]:
+                await asyncio.sleep(0.05)
+    terminated = ImportState.TERMINATED
+    assert seen.counts[terminated] == before[terminated] + 1
+
+
 async def test_another_pipeline_is_counted_by_who_is_waited_for(
     client: Client, runs: ImportRuns
 ) -> None:

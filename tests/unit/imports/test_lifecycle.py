@@ -1,8 +1,7 @@
 """Plan and record of an import, uploads and deletes."""
 
 import hashlib
-import os
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ from temporalio.exceptions import ApplicationError
 from activities.imports.deletes import DeleteImports
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.uploads import UploadImports
-from activities.scratch import fetched, sweep
-from adapters.ports import BlobNotFound
+from activities.scratch import fetched
+from adapters.memory.runs import MemoryRuns
+from adapters.ports import BlobNotFound, RunEnd
 from contracts.blobs import BlobRef
 from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT
 from contracts.imports import (
@@ -38,13 +38,17 @@ def equipment(**fields: Any) -> ImportMessage:
     return message_of("equipment", **{"blob_name": "in/file", **fields})
 
 
-async def prepare(ports: ActivityPorts, message: ImportMessage) -> Preparation:
-    lifecycle = ImportLifecycle(ports.store, ports.blobs, small_document_bytes=10)
+async def prepare(
+    ports: ActivityPorts, message: ImportMessage, runs: MemoryRuns | None = None
+) -> Preparation:
+    lifecycle = ImportLifecycle(
+        ports.store, ports.blobs, runs or MemoryRuns(), small_document_bytes=10
+    )
     return await environment().run(lifecycle.prepare, ImportOrder(message=message))
 
 
 async def finish(ports: ActivityPorts, closing: Closing) -> HandlerOutcome:
-    lifecycle = ImportLifecycle(ports.store, ports.blobs)
+    lifecycle = ImportLifecycle(ports.store, ports.blobs, MemoryRuns())
     return await environment().run(lifecycle.finish, closing)
 
 
@@ -106,6 +110,45 @@ async def test_another_task_with_the_same_guard_is_skipped_and_recorded(
     reason = "task T0 with the same idempotency key 'K1' is completed already"
     assert preparation == Preparation(skip=reason, state=ImportState.COMPLETED)
     assert ports.store.tasks["T1"] == (ImportState.SKIPPED, reason)
+
+
+def held(ports: ActivityPorts, state: ImportState) -> ImportMessage:
+    """A message whose idempotency key another task has."""
+    ports.store.tasks["T0"] = (state, None)
+    ports.store.guards["K1"] = "T0"
+    return equipment(idempotency_key="K1")
+
+
+async def test_the_work_of_a_parked_task_parks_another_one(ports: ActivityPorts) -> None:
+    message = held(ports, ImportState.PARKED)
+    with pytest.raises(ApplicationError, match="'K1' is parked: answer it first") as caught:
+        await prepare(ports, message)
+    assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
+    assert "docflow show P1/T0" in caught.value.message
+    assert ports.store.tasks["T0"] == (ImportState.PARKED, None)
+
+
+async def test_a_running_task_makes_another_one_unnecessary_and_is_named(
+    ports: ActivityPorts,
+) -> None:
+    reason = "task T0 with the same idempotency key 'K1' is running already"
+    preparation = await prepare(ports, held(ports, ImportState.RUNNING))
+    assert preparation == Preparation(skip=reason, state=ImportState.RUNNING)
+
+
+@pytest.mark.parametrize("state", [ImportState.RUNNING, ImportState.PARKED])
+@pytest.mark.parametrize("end", [RunEnd("terminated", datetime.now(UTC)), RunEnd("unknown")])
+async def test_a_task_whose_run_is_over_loses_its_work_to_another_one(
+    ports: ActivityPorts, state: ImportState, end: RunEnd
+) -> None:
+    await ports.put("in/file", b"Code\n")
+    runs = MemoryRuns()
+    runs.ends["import/P1/T0"] = end
+    assert (await prepare(ports, held(ports, state), runs)).plan is not None
+    was, reason = ports.store.tasks["T0"]
+    assert was is ImportState.TERMINATED
+    assert reason is not None and "import/P1/T0" in reason
+    assert ports.store.tasks["T1"] == (ImportState.RUNNING, None)
 
 
 async def test_preparing_again_after_a_crash_keeps_the_progress(ports: ActivityPorts) -> None:
@@ -232,15 +275,3 @@ async def test_fetched_files_are_gone_afterwards(ports: ActivityPorts) -> None:
     async with fetched(ports.blobs, "in/file", ports.scratch) as path:
         assert path.read_bytes() == b"content"
     assert list(ports.scratch.iterdir()) == []
-
-
-def test_only_old_folders_of_ours_are_swept(tmp_path: Path) -> None:
-    for name in ("docflow-old", "docflow-new", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").touch()
-    ago = time.time() - 100
-    for name in ("docflow-old", "other"):
-        os.utime(tmp_path / name, (ago, ago))
-    assert sweep(tmp_path, older_than=50) == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["docflow-new", "other"]
-    assert sweep(tmp_path / "missing") == 0

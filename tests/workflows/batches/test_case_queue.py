@@ -1,6 +1,7 @@
 """The batches of a case, one after the other, with a cloud in memory and real tables."""
 
 import asyncio
+import json
 import random
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
 
+from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.batches import (
     BatchKey,
     CaseResult,
@@ -22,6 +24,7 @@ from contracts.batches import (
     Timings,
 )
 from tests.support.batches.installation import (
+    QUICK,
     BatchInstallation,
     all_complete,
     batch_installation,
@@ -31,6 +34,8 @@ from tests.support.batches.installation import (
 from tests.support.batches.scripted import again, cancelled, ended, finished, started
 from tests.support.chaos import examples
 from tests.support.waiting import eventually
+from workers.services.batches.case_events import CaseEventIntake
+from workers.services.verdicts import KEY_REUSED, DeadLetter, Settle, Verdict
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
 
@@ -294,6 +299,38 @@ async def test_an_event_of_another_case_is_refused(installations: Worlds) -> Non
         other = JobStarted(case_id=key.case_id % 1_000_000_000 + 1, batch_id=1)
         with pytest.raises(WorkflowUpdateFailedError):
             await case.execute_update(CaseQueue.take, other)
+
+
+async def test_a_batch_is_not_started_by_two_different_messages(installations: Worlds) -> None:
+    first, second = keys_of(_case(), 2)
+    rejected = MemoryRejectedMessages()
+    async with installations() as installation:
+        intake = CaseEventIntake(installation.client, rejected, queue="case-events")
+
+        async def start(key: BatchKey, **more: Any) -> Verdict:
+            event = {"eventType": "JOB_STARTED", "caseId": key.case_id, "batchId": key.batch_id}
+            return await intake.accept(json.dumps({**event, **more}).encode(), 0, uuid.uuid4().hex)
+
+        settled = Settle(first.case_workflow_id)
+        quick = {"settle": 0, "poll": 1, "hold": 0}
+        case = await installation.tell(started(first, timings=QUICK))
+        await eventually(lambda: _loads(installation, first))
+        for key in (first, second):
+            assert await start(key, timings=quick) == settled
+            assert await start(key, timings=quick) == settled
+            refused = await start(key, timings={**quick, "maxRedrives": 7})
+            assert isinstance(refused, DeadLetter)
+            assert (refused.reason, "other timings" in refused.description) == (KEY_REUSED, True)
+        assert [row.reason for row in await rejected.list()] == [KEY_REUSED] * 2
+        await installation.tell(finished(first))
+        await installation.tell(finished(second))
+        await _become(installation, second, LoaderStatus.COMPLETE)
+
+        async def is_idle() -> bool:
+            return (await case.query(CaseQueue.status)).waiting == ()
+
+        await eventually(is_idle)
+        assert await start(second, timings={"maxRedrives": 7}) == settled
 
 
 async def test_a_long_case_begins_anew_and_loses_no_event(installations: Worlds) -> None:

@@ -202,7 +202,7 @@ async def test_what_a_terminated_run_left_is_swept(batches: BatchRuns) -> None:
     script = ScriptedBatch()
     async with batches.running(script, purpose=Purpose.SWEEP) as handle:
         result = await handle.result()
-    assert result.status is LoaderStatus.INCOMPLETE
+    assert result.status is LoaderStatus.TERMINATED
     assert removed_by(script) == list(REMOVING)
     assert not set(script.calls) & set(MAKING) and script.made("validate") == 0
     assert script.closings[0].only_processing is True

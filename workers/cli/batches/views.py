@@ -43,6 +43,7 @@ _STYLES: Mapping[LoaderStatus, str] = {
     LoaderStatus.INCOMPLETE: "bold red",
     LoaderStatus.CANCELLED: "magenta",
     LoaderStatus.FAILED: "bold red",
+    LoaderStatus.TERMINATED: "bold red",
     LoaderStatus.SKIPPED: "dim",
 }
 

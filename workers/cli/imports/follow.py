@@ -59,6 +59,7 @@ class Follower:
         runs: Temporal.
         resources: For progress marks and rejected messages.
         screen: Shows what is seen.
+        earlier: Run id of an earlier run of the import, which is over.
         quiet_seconds: After how long without a sign of life hints are given.
         pauses: Seconds of the first and the longest pause between two looks.
     """
@@ -70,6 +71,7 @@ class Follower:
         resources: "ImportAccess",
         screen: Screen,
         *,
+        earlier: str | None = None,
         quiet_seconds: float = QUIET_SECONDS,
         pauses: tuple[float, float] = (FIRST_PAUSE, LONGEST_PAUSE),
     ) -> None:
@@ -78,6 +80,7 @@ class Follower:
         self._runs = runs
         self._resources = resources
         self._screen = screen
+        self._earlier = earlier
         self._quiet_seconds = quiet_seconds
         self._pauses = pauses
         self._mark = LoadMark()
@@ -95,6 +98,8 @@ class Follower:
         pause, longest = self._pauses
         while True:
             view = await self._runs.look(self._workflow_id)
+            if view is not None and view.run_id == self._earlier:
+                view = None
             if view is not None and view.closed:
                 return await self._runs.result(self._workflow_id)
             if view is not None and view.parked:

@@ -36,7 +36,8 @@ def show_ending(
     """Show result or reason, with what to do next.
 
     Raises:
-        typer.Exit: The import failed, was cancelled or is parked.
+        typer.Exit: The import failed, was cancelled, is parked, or was left out for another one
+            that has not completed.
     """
     link = runs.link(message.workflow_id)
     if isinstance(ending, Parked):
@@ -46,8 +47,24 @@ def show_ending(
         print_json({**ending.model_dump(mode="json"), "link": link})
     else:
         _show_result(ending, link)
-    if ending.state in (ImportState.FAILED, ImportState.CANCELLED):
+    if ending.state in (ImportState.FAILED, ImportState.CANCELLED) or _is_undone(ending):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _is_undone(result: ImportResult) -> bool:
+    """Whether an import was left out for another one that has not done the work (yet)."""
+    return result.state is ImportState.SKIPPED and result.earlier not in (
+        None,
+        ImportState.COMPLETED,
+    )
+
+
+def _what_to_do(result: ImportResult) -> str:
+    """How the work is done after all."""
+    listed = f"`docflow list --project {result.project_id}` shows the other one"
+    if result.earlier is ImportState.RUNNING:
+        return f"{listed}: when it does not complete, submit this one again as a new task"
+    return f"{listed}: submit this one as a new task, under a key of its own"
 
 
 def _show_result(result: ImportResult, link: str | None) -> None:
@@ -60,6 +77,7 @@ def _show_result(result: ImportResult, link: str | None) -> None:
                 ("state", state_text(result.state)),
                 ("rows", counts_text(result.counts)),
                 ("reason", result.reason),
+                ("what to do", _what_to_do(result) if _is_undone(result) else None),
                 ("report", result.report and f"{result.report.name} (`docflow report {name}`)"),
                 ("run", link),
             ]

@@ -100,8 +100,12 @@ def imports(
 ) -> None:
     """Upload a document, send its message and follow the import to its end.
 
-    Exit codes: 0 completed (rejected rows or not) or skipped, 1 failed or cancelled,
-    2 wrong options, 4 parked: it waits for your answer.
+    A task is done once; one whose run was terminated is done again. Another task with the
+    idempotency key (or extraction) of an import that is parked waits for you as well.
+
+    Exit codes: 0 completed (rejected rows or not) or skipped, 1 failed, cancelled, or left out
+    for an import of the same work that has not completed, 2 wrong options, 4 parked: it waits
+    for your answer.
 
     \b
     Examples:
@@ -157,23 +161,31 @@ async def _submit(
         resources = await stack.enter_async_context(open_imports(cli))
         # Before anything is sent: who wants to follow has to be able to.
         runs = await open_runs(cli) if follow else None
-        await _send(queue, resources, message, file)
+        earlier = await _send(queue, resources, message, file, runs)
         if runs is None:
             show_sent(message, as_json=as_json)
             return
-        ending = await _follow(runs, resources, message)
+        ending = await _follow(runs, resources, message, earlier)
         show_ending(ending, message, runs, as_json=as_json)
 
 
 async def _send(
-    queue: "ServiceBusQueue", resources: "ImportAccess", message: ImportMessage, file: Path | None
-) -> None:
-    """Start the import; a refusal names the options and commands that help."""
+    queue: "ServiceBusQueue",
+    resources: "ImportAccess",
+    message: ImportMessage,
+    file: Path | None,
+    runs: "ImportRuns | None",
+) -> str | None:
+    """Start the import; a refusal names the options and commands that help.
+
+    Returns:
+        Run id of an earlier run of the task that was terminated.
+    """
     from workers.services.imports.submission import KnownTask, RejectedBefore, submit
 
     name = name_of(message)
     try:
-        await submit(resources, queue, message, file)
+        return await submit(resources, queue, message, file, runs)
     except KnownTask as refusal:
         raise CommandError(
             f"{refusal}; choose another --task, or see `docflow show {name}`"
@@ -185,12 +197,14 @@ async def _send(
         ) from refusal
 
 
-async def _follow(runs: "ImportRuns", resources: "ImportAccess", message: ImportMessage) -> Ending:
+async def _follow(
+    runs: "ImportRuns", resources: "ImportAccess", message: ImportMessage, earlier: str | None
+) -> Ending:
     screen = ProgressScreen()
     key = TaskKey(message.project_id, message.task_id)
     with screen.shown():
         try:
-            return await Follower(key, runs, resources, screen).follow()
+            return await Follower(key, runs, resources, screen, earlier=earlier).follow()
         except asyncio.CancelledError:
             screen.hint(
                 f"No longer following; the import continues: `docflow show {name_of(message)}`, "

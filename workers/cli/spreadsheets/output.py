@@ -16,6 +16,7 @@ _STATES: Mapping[SpreadsheetState, str] = {
     SpreadsheetState.PROCESSING: "cyan",
     SpreadsheetState.COMPLETED: "green",
     SpreadsheetState.FAILED: "bold red",
+    SpreadsheetState.TERMINATED: "bold red",
     SpreadsheetState.CANCELLED: "magenta",
 }
 _MATCHES: Mapping[MappingStatus, str] = {

@@ -15,6 +15,7 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from adapters.ports import RejectedMessages
@@ -22,8 +23,9 @@ from contracts.batches import TASK_QUEUE, CaseEvent, Timings
 from workers.services.batches.cases import CaseRuns
 from workers.services.batches.messages import read_case_event
 from workers.services.bodies import RefusedMessage
+from workers.services.duplicates import digest_of
 from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse
-from workers.services.verdicts import Abandon, Settle, Verdict
+from workers.services.verdicts import KEY_REUSED, Abandon, Settle, Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +64,8 @@ class CaseEventIntake:
         """Have an event taken by the run of its case, which is started when there is none.
 
         May be called again with the same message: it is one update of the case's run, and what
-        an event asks for is written down once.
+        an event asks for is written down once. A batch that is started again with other timings,
+        before it has ended, is refused.
 
         Args:
             raw: The body as it came.
@@ -71,7 +74,7 @@ class CaseEventIntake:
         """
         try:
             event = read_case_event(raw)
-            return await self._take(event, _update_id(raw, message_id))
+            return await self._take(event, _update_id(event, message_id))
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
@@ -96,6 +99,8 @@ class CaseEventIntake:
             return Abandon(f"{workflow_id} does not answer; is a worker of batches running?")
         except WorkflowUpdateFailedError as error:
             cause = error.cause
+            if isinstance(cause, ApplicationError) and cause.type == KEY_REUSED:
+                raise RefusedMessage(KEY_REUSED, cause.message) from error
             logger.warning("%s does not take %s now: %s", workflow_id, event.event_type, cause)
             return Abandon(f"{workflow_id}: {cause}")
         except RPCError as error:
@@ -124,6 +129,7 @@ def _is_recent(moment: Timestamp) -> bool:
     return datetime.now(UTC) - moment.ToDatetime(UTC) < POLLED_WITHIN
 
 
-def _update_id(raw: bytes, message_id: str | None) -> str:
+def _update_id(event: CaseEvent, message_id: str | None) -> str:
     """The same whenever the same message comes again."""
-    return hashlib.sha256(b"\0".join(((message_id or "").encode(), raw))).hexdigest()
+    content = f"{event.event_type}\0{digest_of(event)}\0{message_id or ''}"
+    return hashlib.sha256(content.encode()).hexdigest()

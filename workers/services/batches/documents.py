@@ -10,6 +10,7 @@ from temporalio.service import RPCError
 from contracts.batches import TASK_QUEUE, BatchKey, DocumentEvent, LoadOrder
 from workers.services.batches.messages import read_document_event
 from workers.services.bodies import RefusedMessage
+from workers.services.duplicates import MEMO, digest_of, earlier_run
 from workers.services.intake import START_TIMEOUT, given_back, short, starts_are_taken
 from workers.services.verdicts import INVALID_MESSAGE, DeadLetter, Settle, Verdict
 from workflows import attributes
@@ -35,8 +36,8 @@ class DocumentIntake:
         """Start the load that a message asks for.
 
         May be called again with the same message: one document is one workflow, started again
-        only when it has failed. One that is still running is settled: it becomes a dead letter
-        by itself when it fails.
+        only when it has failed or was terminated. One that is still running is settled: it becomes
+        a dead letter by itself when it fails. Another message of the same document is refused.
 
         Args:
             raw: The body as it came.
@@ -68,17 +69,31 @@ class DocumentIntake:
                 )
 
     async def _start(self, event: DocumentEvent, message_id: str | None) -> Verdict:
-        workflow_id = event.workflow_id
+        workflow_id, digest = event.workflow_id, digest_of(event)
+        try:
+            if await self._is_started(event, digest):
+                return Settle(workflow_id)
+            (await earlier_run(self._client, workflow_id)).refuse_other(digest)
+        except RPCError as error:
+            verdict = given_back(error)
+            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
+            return verdict
+        logger.info("message %r: %s was started by it before", message_id, workflow_id)
+        return Settle(workflow_id, duplicate=True)
+
+    async def _is_started(self, event: DocumentEvent, digest: str) -> bool:
+        """Start a load; False: there is one that is open, or was done."""
         try:
             await self._client.start_workflow(
                 # By its name: the function that comes through here is packed without the
                 # libraries that loading takes.
                 "DocumentLoad",
                 LoadOrder(event=event),
-                id=workflow_id,
+                id=event.workflow_id,
                 task_queue=TASK_QUEUE,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                memo={MEMO: digest},
                 search_attributes=attributes.at_start(
                     "batches", event.event_type, str(event.case_id)
                 ),
@@ -86,10 +101,5 @@ class DocumentIntake:
                 rpc_timeout=START_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:
-            logger.info("message %r: %s was done before", message_id, workflow_id)
-            return Settle(workflow_id, duplicate=True)
-        except RPCError as error:
-            verdict = given_back(error)
-            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
-            return verdict
-        return Settle(workflow_id)
+            return False
+        return True

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.exceptions import ApplicationError
 
 from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, Timings
+from contracts.errors import KEY_REUSED
 from workers.connect import connect
 from workers.services.batches.cases import CaseRuns
-from workers.services.errors import TemporalUnavailable
+from workers.services.errors import Refused, TemporalUnavailable
 from workers.services.runs import TemporalRuns, temporal_errors
 
 PIPELINE: Final = "batches"
@@ -33,6 +35,7 @@ class BatchRuns(TemporalRuns):
         """Deliver an event to its case; the workflow id of the run that accepted it.
 
         Raises:
+            Refused: The batch was started with other timings before.
             TemporalUnavailable: It was not accepted, or no worker answered.
         """
         workflow_id = event.key.case_workflow_id
@@ -47,6 +50,9 @@ class BatchRuns(TemporalRuns):
                     f"{name}: {workflow_id} does not answer; is a worker of {PIPELINE} running?"
                 ) from error
             except WorkflowUpdateFailedError as error:
+                cause = error.cause
+                if isinstance(cause, ApplicationError) and cause.type == KEY_REUSED:
+                    raise Refused(f"{name} was refused: {cause.message}") from error
                 raise TemporalUnavailable(f"{name} was not accepted: {error.cause}") from error
         return workflow_id
 

@@ -20,9 +20,10 @@ from contracts.imports import (
     TableMessage,
 )
 from workers.services.bodies import RefusedMessage, printable
+from workers.services.duplicates import MEMO, digest_of, earlier_run
 from workers.services.imports.messages import read_message
 from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse, short
-from workers.services.verdicts import Settle, Verdict
+from workers.services.verdicts import Abandon, Settle, Verdict
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
@@ -54,7 +55,8 @@ class ImportIntake:
     async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
         """Start the import that a message asks for.
 
-        May be called again with the same message: one task is one workflow.
+        May be called again with the same message: one task is one workflow. Another message of
+        the same task is refused, unless the run of the first one was terminated.
 
         Args:
             raw: The body as it came.
@@ -79,16 +81,40 @@ class ImportIntake:
         return await both_answer(self._client, self._rejected)
 
     async def _start(self, message: ImportMessage, message_id: str | None) -> Verdict:
-        workflow_id = message.workflow_id
+        workflow_id, digest = message.workflow_id, digest_of(message)
+        try:
+            if await self._is_started(message, message_id, WorkflowIDReusePolicy.REJECT_DUPLICATE):
+                return Settle(workflow_id)
+            earlier = await earlier_run(self._client, workflow_id)
+            if not earlier.terminated:
+                earlier.refuse_other(digest)
+                logger.info("message %r: %s was started by it before", message_id, workflow_id)
+                return Settle(workflow_id, duplicate=True)
+            again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
+            if await self._is_started(message, message_id, again):
+                return Settle(workflow_id)
+        except RPCError as error:
+            verdict = given_back(error)
+            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
+            return verdict
+        return Abandon(f"{workflow_id} was started by another message at the same moment")
+
+    async def _is_started(
+        self, message: ImportMessage, message_id: str | None, reuse: WorkflowIDReusePolicy
+    ) -> bool:
+        """Start a run; False: there is one already."""
         try:
             await self._client.start_workflow(
                 DocumentImport.run,
                 ImportOrder(message=message, park_for_seconds=self._park_for_seconds),
-                id=workflow_id,
+                id=message.workflow_id,
                 task_queue=TASK_QUEUE,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                id_reuse_policy=reuse,
+                # A repeated call of the client library carries its request id, which the server
+                # knows: only another message meets a run here.
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 request_eager_start=True,
+                memo={MEMO: digest_of(message)},
                 search_attributes=attributes.at_start(
                     "imports", message.document_type.value, message.project_id
                 ),
@@ -97,17 +123,8 @@ class ImportIntake:
                 rpc_timeout=START_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:
-            logger.info(
-                "message %r: %s was started before; the first message of a task counts",
-                message_id,
-                workflow_id,
-            )
-            return Settle(workflow_id, duplicate=True)
-        except RPCError as error:
-            verdict = given_back(error)
-            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
-            return verdict
-        return Settle(workflow_id)
+            return False
+        return True
 
 
 def summary(message: ImportMessage) -> str:

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Final
 
 from adapters.ports import RejectedMessage, Unavailable
-from contracts.imports import FileMessage, ImportMessage, ScheduleUploadMessage
+from contracts.imports import FileMessage, ImportMessage, ImportState, ScheduleUploadMessage
+from contracts.sweep import TERMINATED
 from workers.services.errors import WrongState
 from workers.services.imports.access import ImportAccess
 from workers.services.imports.queue import ServiceBusQueue
+from workers.services.imports.runs import ImportRuns
 
 REJECTIONS_SEARCHED: Final = 50
 """The newest rejected messages, among which a message is looked for."""
@@ -30,15 +32,25 @@ class RejectedBefore(WrongState):
 
 
 async def submit(
-    access: ImportAccess, queue: ServiceBusQueue, message: ImportMessage, file: Path | None
-) -> None:
+    access: ImportAccess,
+    queue: ServiceBusQueue,
+    message: ImportMessage,
+    file: Path | None,
+    runs: ImportRuns | None = None,
+) -> str | None:
     """Store the file of an import and send its message; a bridge starts its run.
+
+    A task whose run was terminated is sent again.
 
     Args:
         access: Status rows, rejected messages and blobs.
         queue: Where the message goes.
         message: What to import.
         file: Of the types that work from one.
+        runs: Temporal; None: the status row alone says how an earlier run ended.
+
+    Returns:
+        Run id of the earlier run, where there is one that was terminated.
 
     Raises:
         KnownTask: A task is done once.
@@ -47,7 +59,9 @@ async def submit(
     """
     task = f"task {message.project_id}/{message.task_id}"
     known = await access.tasks.get(message.project_id, message.task_id)
-    if known is not None:
+    earlier = await _terminated(runs, message) if known is not None else None
+    again = earlier is not None or (known is not None and known.state is ImportState.TERMINATED)
+    if known is not None and not again:
         raise KnownTask(f"{task} is {known.state} already, and a task is done once")
     rejected = await find_rejection(access, message.workflow_id)
     if rejected is not None:
@@ -55,10 +69,17 @@ async def submit(
     if file is not None:
         try:
             # Never over the file of an import that may be reading it right now.
-            await access.blobs.upload(file, _blob_of(message), overwrite=False)
+            await access.blobs.upload(file, _blob_of(message), overwrite=again)
         except FileExistsError as error:
             raise KnownTask(f"{task} has a file already, and a task is done once") from error
     await queue.send(to_wire(message), message.workflow_id)
+    return earlier
+
+
+async def _terminated(runs: ImportRuns | None, message: ImportMessage) -> str | None:
+    """Run id of the newest run of a task, where it was terminated."""
+    view = None if runs is None else await runs.look(message.workflow_id)
+    return view.run_id if view is not None and view.status == TERMINATED else None
 
 
 def _blob_of(message: ImportMessage) -> str:

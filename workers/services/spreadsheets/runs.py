@@ -23,6 +23,8 @@ from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlrea
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
+from adapters.ports import Runs
+from adapters.temporal.runs import TemporalRunEnds
 from contracts import errors as failures
 from contracts.base import Contract
 from contracts.spreadsheets import (
@@ -74,6 +76,7 @@ class SpreadsheetRuns:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.ends: Runs = TemporalRunEnds(client)
 
     async def start(self, order: SpreadsheetOrder) -> None:
         """Start an import.

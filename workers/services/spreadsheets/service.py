@@ -87,7 +87,8 @@ class SpreadsheetService(SpreadsheetQueries):
         Args:
             who: Who uploads.
             upload: The form as it arrives.
-            key: Idempotency key: a second request with it is answered with the first one's import.
+            key: Idempotency key: a second request with it is answered with the first one's import,
+                unless the run of that one was terminated.
 
         Raises:
             Forbidden: The roles do not allow it.

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from activities.run_sweep import reason_of
 from adapters.database.spreadsheets import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
 from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef
-from contracts.spreadsheets import SpreadsheetOrder, SpreadsheetState, workflow_id
+from contracts.spreadsheets import FINAL, SpreadsheetOrder, SpreadsheetState, workflow_id
 from domain.spreadsheets.types import SheetTypes
 from workers.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
 from workers.services.identity import Identity
@@ -98,7 +99,7 @@ class SpreadsheetUploads:
         await self._check_context(fields, organisation)
         fingerprint = None
         if key is not None:
-            uuid = str(uuids.uuid5(_KEYS, f"{organisation}\n{who.subject}\n{key}"))
+            uuid = await self._uuid_of(f"{organisation}\n{who.subject}\n{key}", organisation)
             fingerprint = _fingerprint(source, filename, fields)
             # An import that opens removes the notes of its uuid: this one belongs to it now.
             await self._store.forget_upload(source.name)
@@ -120,6 +121,21 @@ class SpreadsheetUploads:
             fingerprint=fingerprint,
             link=f"{public}/imports/{uuid}" if public else None,
         )
+
+    async def _uuid_of(self, key: str, organisation: int) -> str:
+        """The import that a key stands for: another one after each whose run was terminated."""
+        uuid = str(uuids.uuid5(_KEYS, key))
+        while await self._is_terminated(uuid, organisation):
+            uuid = str(uuids.uuid5(_KEYS, uuid))
+        return uuid
+
+    async def _is_terminated(self, uuid: str, organisation: int) -> bool:
+        row = await self._views.get(uuid, (organisation,))
+        if row is None or row.state in FINAL:
+            return row is not None and row.state is SpreadsheetState.TERMINATED
+        run = workflow_id(uuid)
+        end = await self._runs.ends.end(run)
+        return end is not None and await self._store.terminate(run, reason_of(run, end))
 
     def _organisation(self, who: Identity, fields: UploadFields) -> int:
         if not who.organisations:
@@ -189,6 +205,7 @@ class SpreadsheetUploads:
         if row is not None and row.purged_at is not None:
             raise Gone("the import of this Idempotency-Key was removed after its retention")
         if fingerprint != order.fingerprint:
+            logger.warning("the key of import %s came with another upload: refused", order.uuid)
             raise Refused(
                 "this Idempotency-Key was used for another upload; take a new one for each"
             )

@@ -311,5 +311,7 @@ def _heading(row: SpreadsheetRow) -> str:
             return "The import has failed"
         case SpreadsheetState.CANCELLED:
             return "The import was cancelled"
+        case SpreadsheetState.TERMINATED:
+            return "The run of the import was terminated"
         case _:
             return "docflow is reading the file"

@@ -35,6 +35,7 @@ STATES: Final[Mapping[SpreadsheetState, Badge]] = {
     _S.COMPLETED: Badge("Completed", "good"),
     _S.FAILED: Badge("Failed", "bad"),
     _S.CANCELLED: Badge("Cancelled", "warn"),
+    _S.TERMINATED: Badge("Terminated", "bad"),
 }
 
 WAITING: Final[Mapping[str, str]] = {

@@ -1,0 +1,78 @@
+"""Closes the rows of runs that ended without closing them."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.scratch import sweep
+from adapters.ports import OpenRow, OpenRows, RunEnd, Runs
+from contracts.sweep import NAMED, RunsSwept, RunSweepOrder
+
+PAGE: Final = 500
+"""Rows that are read at once."""
+
+
+class RunSweep:
+    """Finds rows whose run is over, and closes them.
+
+    Args:
+        rows: The rows of each pipeline that this worker serves and that keeps any.
+        runs: What Temporal knows of runs.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(self, rows: Mapping[str, OpenRows], runs: Runs, scratch: Path) -> None:
+        self._rows = rows
+        self._runs = runs
+        self._scratch = scratch
+
+    @activity.defn(name="runs.sweep")
+    @translate_failures
+    async def sweep(self, order: RunSweepOrder) -> RunsSwept:
+        """Close every open row of a pipeline whose run is over, or unknown for long.
+
+        A second run finds what the first one left. Scratch folders that no process of this machine
+        holds are removed as well.
+        """
+        rows, closed = self._rows[order.pipeline], list[str]()
+        async with Heartbeater():
+            folders = await asyncio.to_thread(sweep, self._scratch)
+            now, after = datetime.now(UTC), ""
+            before = now - timedelta(seconds=order.closed_for)
+            while page := await rows.open_rows(before, after, PAGE):
+                closed += [row.id for row in page if await self._is_closed(rows, row, order, now)]
+                after = page[-1].id
+        return RunsSwept(terminated=len(closed), runs=tuple(closed[:NAMED]), folders=folders)
+
+    async def _is_closed(
+        self, rows: OpenRows, row: OpenRow, order: RunSweepOrder, now: datetime
+    ) -> bool:
+        run = row.run or row.id
+        end = await self._runs.end(run)
+        if end is None or not _is_old(row, end, order, now):
+            return False
+        reason = reason_of(run, end)
+        if not await rows.terminate(row.id, reason, row.changed_at):
+            return False
+        activity.logger.warning("%s is terminated: %s", row.id, reason)
+        return True
+
+
+def _is_old(row: OpenRow, end: RunEnd, order: RunSweepOrder, now: datetime) -> bool:
+    if end.at is None:
+        return now - row.changed_at >= timedelta(seconds=order.unknown_for)
+    return now - end.at >= timedelta(seconds=order.closed_for) + row.grace
+
+
+def reason_of(run: str, end: RunEnd) -> str:
+    """Why a row that was left open is closed, for people."""
+    if end.at is None:
+        return f"Temporal knows no run {run}"
+    status = end.status.replace("_", " ")
+    return f"its run {run} was {status} at {end.at:%Y-%m-%d %H:%M} UTC and could not record its end"

@@ -1,0 +1,150 @@
+"""Runs that were terminated are swept: real runs, real rows, in every pipeline."""
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from activities.run_sweep import RunSweep
+from adapters.database import Database, open_database, upgrade
+from adapters.database.batches import SqlBatchStore
+from adapters.database.imports.store import SqlImportStore
+from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.memory.runs import MemoryRuns
+from adapters.ports import OpenRow, OpenRows, RunEnd
+from adapters.temporal.runs import TemporalRunEnds
+from contracts.batches import BatchKey, JobStarted
+from contracts.spreadsheets import workflow_id
+from contracts.sweep import RunsSwept, RunSweepOrder
+from tests.support.imports.activities import environment
+from tests.support.imports.store import message, plan
+from tests.support.spreadsheets.store import order
+from workers import catalogue
+from workflows.run_sweeper import RunSweeper
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Rows of one pipeline."""
+
+    rows: OpenRows
+    open: Callable[[], Awaitable[tuple[str, str]]]
+    """Opens a row; its id, and that of its run."""
+
+
+def _imports(database: Database) -> Opened:
+    store = SqlImportStore(database)
+
+    async def open() -> tuple[str, str]:
+        given = message(task_id=uuid.uuid4().hex)
+        await store.begin(given, plan(), given.workflow_id, None)
+        return given.workflow_id, given.workflow_id
+
+    return Opened(store, open)
+
+
+def _spreadsheets(database: Database) -> Opened:
+    store = SqlSpreadsheetStore(database)
+
+    async def open() -> tuple[str, str]:
+        new = order()
+        await store.open(new, workflow_id(new.uuid), datetime.now(UTC))
+        return workflow_id(new.uuid), workflow_id(new.uuid)
+
+    return Opened(store, open)
+
+
+def _batches(database: Database) -> Opened:
+    store = SqlBatchStore(database)
+
+    async def open() -> tuple[str, str]:
+        key = BatchKey(case_id=uuid.uuid4().int % 1_000_000_000 + 1, batch_id=1)
+        await store.note(key.case_id, [JobStarted(case_id=key.case_id, batch_id=1)])
+        return key.workflow_id, key.case_workflow_id
+
+    return Opened(store, open)
+
+
+OPENED: Mapping[str, Callable[[Database], Opened]] = {
+    "imports": _imports,
+    "spreadsheets": _spreadsheets,
+    "batches": _batches,
+}
+
+
+async def test_every_pipeline_is_tested() -> None:
+    assert list(OPENED) == [pipeline.name for pipeline in catalogue.PIPELINES]
+
+
+@pytest.mark.parametrize("pipeline", OPENED)
+async def test_rows_of_terminated_and_unknown_runs_are_closed_and_no_others(
+    server: Any, run_worker: Any, tmp_path: Path, pipeline: str
+) -> None:
+    client: Client = server.client
+    url = f"sqlite:///{tmp_path / 'docflow.db'}"
+    await upgrade(url)
+    async with open_database(url) as database:
+        opened = OPENED[pipeline](database)
+        rows = [await opened.open() for _ in range(4)]
+        queue = uuid.uuid4().hex
+        for _, run in rows[:3]:
+            await client.start_workflow("Nothing", id=run, task_queue=f"nobody-{queue}")
+        for _, run in rows[:2]:
+            await client.get_workflow_handle(run).terminate()
+        sweep = RunSweep({pipeline: opened.rows}, TemporalRunEnds(client), tmp_path)
+
+        async def swept(**order: int) -> RunsSwept:
+            return await client.execute_workflow(
+                RunSweeper.run,
+                RunSweepOrder(pipeline=pipeline, **order),
+                id=f"sweep-{uuid.uuid4().hex}",
+                task_queue=queue,
+            )
+
+        async with run_worker(queue, [RunSweeper], [sweep.sweep]):
+            assert await swept() == RunsSwept()
+            terminated = sorted(id for id, _ in rows[:2])
+            assert await swept(closed_for=0) == RunsSwept(terminated=2, runs=tuple(terminated))
+            unknown, _ = rows[3]
+            forgotten = await swept(closed_for=0, unknown_for=0)
+            assert forgotten == RunsSwept(terminated=1, runs=(unknown,))
+        [left] = await opened.rows.open_rows(datetime.now(UTC), "", 10)
+        assert left.id == rows[2][0]
+        await client.get_workflow_handle(rows[2][1]).terminate()
+
+
+@dataclass
+class Rows:
+    """One row, which is never as it was."""
+
+    row: OpenRow
+    asked: list[tuple[str, datetime | None]] = field(default_factory=list)
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> list[OpenRow]:
+        return [] if after else [self.row]
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        self.asked.append((id, unchanged_since))
+        return False
+
+
+@pytest.mark.parametrize(("grace", "asks"), [(0, True), (10, False)])
+async def test_a_row_that_has_changed_meanwhile_is_left_alone(
+    tmp_path: Path, grace: int, asks: bool
+) -> None:
+    now, id = datetime.now(UTC), "import/P1/T1"
+    rows, runs = Rows(OpenRow(id, now, grace=timedelta(minutes=grace))), MemoryRuns()
+    runs.ends[id] = RunEnd("terminated", now)
+    sweep = RunSweep({"imports": rows}, runs, tmp_path)
+    order = RunSweepOrder(pipeline="imports", closed_for=0)
+    assert await environment().run(sweep.sweep, order) == RunsSwept()
+    assert rows.asked == ([(id, now)] if asks else [])

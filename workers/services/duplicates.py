@@ -1,0 +1,71 @@
+"""A message whose run was started before: the same message again, or another one."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from contracts.base import Contract
+from workers.services.bodies import RefusedMessage
+from workers.services.intake import START_TIMEOUT
+from workers.services.verdicts import KEY_REUSED
+
+MEMO: Final = "digest"
+"""Entry of a run's memo: the digest of the message that started it."""
+
+
+def digest_of(message: Contract) -> str:
+    """The same for two bodies that mean the same.
+
+    Neither the order of fields nor white space counts, nor whether a default is spelled out; a
+    field that a later release adds with a default leaves the digest as it is.
+    """
+    content = message.model_dump(mode="json", exclude_defaults=True)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """The newest run of a workflow id."""
+
+    workflow_id: str
+    status: WorkflowExecutionStatus
+    digest: str | None
+    """None: it was started by a release that kept none."""
+
+    @property
+    def terminated(self) -> bool:
+        """It was ended from outside, and what it held is free again."""
+        return self.status is WorkflowExecutionStatus.TERMINATED
+
+    def refuse_other(self, digest: str) -> None:
+        """Refuse a message that is not the one that the run was started by.
+
+        Raises:
+            RefusedMessage: It is another one.
+        """
+        if self.digest in (None, digest):
+            return
+        raise RefusedMessage(
+            KEY_REUSED,
+            f"{self.workflow_id} was started by a message with other content and is "
+            f"{self.status.name.lower().replace('_', ' ')} in Temporal: this message was not used; "
+            "send it again under a key that was not used before",
+        )
+
+
+async def earlier_run(client: Client, workflow_id: str) -> EarlierRun:
+    """The run that a start has met.
+
+    Raises:
+        RPCError: Temporal does not answer, or has forgotten the run meanwhile.
+    """
+    found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=START_TIMEOUT)
+    digest = (await found.memo()).get(MEMO)
+    return EarlierRun(
+        workflow_id,
+        found.status or WorkflowExecutionStatus.RUNNING,
+        digest if isinstance(digest, str) else None,
+    )
