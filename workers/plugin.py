@@ -26,6 +26,7 @@ PASSTHROUGH = (
     "workflows.parkable",
     "workflows.parking",
     "workflows.policies",
+    "workflows.short_steps",
     "workflows.waiting",
 )
 """What all pipelines share; each names its own modules in its register."""
