@@ -24,7 +24,8 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
 from workers import catalogue
-from workers.connect import TemporalUnreachable
+from workers.connect import reason_of
+from workers.errors import TemporalUnreachable
 from workers.pipelines.schedules import Declared
 from workflows import attributes
 
@@ -140,7 +141,7 @@ async def _describe(client: Client, id: str) -> ScheduleDescription | None:
 
 def _lost(id: str, error: RPCError) -> TemporalUnreachable:
     return TemporalUnreachable(
-        f"cannot reconcile schedule {id}: {error.message}; "
+        f"cannot reconcile schedule {id}: {reason_of(error)}; "
         "does Temporal answer, and may we read and write schedules of this namespace?"
     )
 

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
-from adapters.database.models import metadata
+from adapters.database.models.every import metadata
+from adapters.database.schema import MIGRATIONS, revisions
 from adapters.ports import Denied, Unavailable
 
 
@@ -66,6 +68,12 @@ async def test_other_revisions_are_named(empty_url: str, revision: str, says: st
             )
         with pytest.raises(SchemaBehind, match=says):
             await require_current(database)
+
+
+def test_the_names_of_the_files_are_the_revisions_in_their_order() -> None:
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    oldest_first = reversed([script.revision for script in scripts.walk_revisions()])
+    assert revisions() == tuple(oldest_first)
 
 
 async def test_upgrades_at_the_same_time_take_turns(empty_url: str) -> None:
@@ -140,7 +148,7 @@ async def test_a_path_that_cannot_be_a_database_is_named(tmp_path: Path) -> None
 
 
 async def test_a_server_that_has_no_such_database_is_named(postgres_database_url: str) -> None:
-    url = postgres_database_url.replace("/test_", "/none_")
+    url = f"{postgres_database_url.rpartition('/')[0]}/none"
     for use in (current(url), upgrade(url)):
         with pytest.raises(Denied, match=r"^DATABASE_URL: \S+ at \S* ?cannot be used: .*not exist"):
             await use

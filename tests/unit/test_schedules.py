@@ -24,7 +24,7 @@ from temporalio.testing import WorkflowEnvironment
 from contracts.spreadsheets import RetentionOrder
 from stack.temporal import temporal_binary
 from workers import catalogue
-from workers.connect import TemporalUnreachable
+from workers.errors import TemporalUnreachable
 from workers.pipelines.schedules import Declared, daily, every
 from workers.plugin import docflow_plugin
 from workers.schedules import Change, declared_schedules, look, reconcile

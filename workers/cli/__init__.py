@@ -1,5 +1,6 @@
 """The `docflow` command."""
 
+import gc
 import logging
 import os
 import signal
@@ -9,6 +10,8 @@ from types import FrameType
 from typing import Final, NoReturn
 
 _INTERRUPTED: Final = 130
+_YOUNG_OBJECTS: Final = 50_000
+"""New containers between two collections: modules are no garbage, and a command loads hundreds."""
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
@@ -26,6 +29,9 @@ def main() -> NoReturn:
     if interrupt is signal.default_int_handler:
         # Python drops exceptions that a signal raises at some points of an import.
         signal.signal(signal.SIGINT, _end)
+    gc.set_threshold(_YOUNG_OBJECTS, 10, 10)
+    # Unless it is told otherwise, pydantic looks for plugins in every installed distribution.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from workers.cli.app import app
 
     signal.signal(signal.SIGINT, interrupt)
@@ -40,10 +46,15 @@ def main() -> NoReturn:
         # A defect: shown as the interpreter would show it.
         traceback.print_exc()
         code = 1
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """The only way out: write what is buffered and end, 0 only when all of it was written."""
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             code = code or 1
     os._exit(code)

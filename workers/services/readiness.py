@@ -11,6 +11,7 @@ from temporalio.service import RPCError
 
 from adapters.database import Database
 from adapters.ports import PortError
+from workers.connect import reason_of
 
 _SECONDS: Final = 3
 _RPC_TIMEOUT: Final = timedelta(seconds=5)
@@ -41,5 +42,5 @@ class Readiness:
             logger.warning("not ready: %s", error or "the database does not answer in time")
         # A client that was never connected raises a RuntimeError.
         except (RPCError, RuntimeError) as error:
-            logger.warning("Temporal does not answer: %s", error)
+            logger.warning("Temporal does not answer: %s", reason_of(error))
         return False

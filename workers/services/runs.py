@@ -23,7 +23,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.base import Contract
-from workers.connect import connect
+from workers.connect import connect, reason_of
 from workers.pipelines.base import Pipeline
 from workers.services.errors import NotFound, Refused, TemporalUnavailable
 from workers.services.status import ParkedRun, PipelineView
@@ -121,7 +121,7 @@ class TemporalRuns:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return None
             raise TemporalUnavailable(
-                f"no worker answers for {workflow_id}: {error.message}"
+                f"no worker answers for {workflow_id}: {reason_of(error)}"
             ) from error
         except WorkflowQueryFailedError as error:
             raise TemporalUnavailable(f"{workflow_id} cannot be queried: {error}") from error
@@ -233,7 +233,7 @@ def temporal_errors() -> Generator[None]:
     # A client that was never connected raises a RuntimeError.
     except (RPCError, RuntimeError) as error:
         raise TemporalUnavailable(
-            "Temporal does not answer at the moment; try again in a minute"
+            f"Temporal does not answer at the moment: {reason_of(error)}; try again in a minute"
         ) from error
 
 

@@ -94,7 +94,7 @@ def test_list_filters_and_limits() -> None:
 
 
 def test_an_empty_list_explains_how_to_begin() -> None:
-    assert "docflow submit imports" in FakeInstallation().docflow("list").stdout
+    assert "docflow submit --help" in FakeInstallation().docflow("list").stdout
     assert json.loads(FakeInstallation().docflow("list", "--json").stdout) == []
 
 

@@ -13,7 +13,7 @@ from contracts.imports import (
 from domain.imports.chunks import TaskKey
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, Failure, attempt
-from workers.cli.imports.context import open_imports, open_runs
+from workers.cli.imports.context import open_runs, open_tasks
 from workers.cli.output import (
     console,
     counts_text,
@@ -43,8 +43,8 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """
     key: TaskKey = known.key
     name = name_of(key)
-    async with open_imports(cli) as resources:
-        row = await resources.tasks.get(key.project_id, key.task_id)
+    async with open_tasks(cli) as tasks:
+        row = await tasks.get(key.project_id, key.task_id)
     snapshot = await attempt(_look(cli, known.workflow_id))
     if isinstance(snapshot, Failure):
         if row is None:
