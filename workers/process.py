@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
@@ -17,15 +16,18 @@ from workers.bridges.totals import BridgeTotals
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.dependencies import COMMON_WORKFLOWS, open_dependencies
+from workers.gauges import show_runs
 from workers.health import Health, serve_health
-from workers.listeners import authority, listener
+from workers.metrics import measuring
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
 from workers.resources.common import CommonSettings, Resources, open_resources
 from workers.schedules import Change, reconcile
+from workers.services.runs import TemporalRuns
 from workers.settings.check import unread_names
 from workers.settings.common import HttpSettings
 from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
+from workers.telemetry import process_runtime
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +121,9 @@ async def run_worker(
     readers = [each.settings for each in (*pipelines, *bridges)]
     settings = read_settings(environment, [*readers, HttpSettings.read, CommonSettings.read])
     host = settings[HttpSettings.read].host
-    runtime = _runtime(host, metrics_port)
+    runtime = process_runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
+        stack.enter_context(measuring(runtime.metric_meter))
         stop = stack.enter_context(stop_on_signals())
         common = await stack.enter_async_context(open_resources(environment))
         context = Context(environment, await connect(runtime=runtime), common)
@@ -137,6 +140,11 @@ async def run_worker(
             await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
         await _reconcile_schedules(context.client, working)
+        if metrics_port is not None:
+            counting = asyncio.create_task(
+                show_runs(TemporalRuns(context.client, environment), pipelines)
+            )
+            stack.callback(counting.cancel)
         tune_collector()
         health.ready = True
         logger.info("working on %s", ", ".join(working))
@@ -185,9 +193,19 @@ async def _until_stopped(stop: asyncio.Event, bridges: Sequence[Receive]) -> Non
 
 
 async def run_bridge(
-    bridge: Bridge, environment: Mapping[str, str], *, drain: bool = False
+    bridge: Bridge,
+    environment: Mapping[str, str],
+    *,
+    drain: bool = False,
+    metrics_port: int | None = None,
 ) -> BridgeTotals:
     """Receive messages and start runs until SIGTERM or SIGINT, or until the queue is empty.
+
+    Args:
+        bridge: Of a register.
+        environment: Where settings are read.
+        drain: End when the queue stays empty.
+        metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
         SettingsError: A setting is missing or invalid.
@@ -195,15 +213,17 @@ async def run_bridge(
         TemporalUnreachable: Temporal does not answer at the start.
     """
     common = [CommonSettings.read] if bridge.needs_resources else []
-    settings = read_settings(environment, [bridge.settings, *common])
+    settings = read_settings(environment, [bridge.settings, HttpSettings.read, *common])
+    runtime = process_runtime(settings[HttpSettings.read].host, metrics_port)
     async with AsyncExitStack() as stack:
+        stack.enter_context(measuring(runtime.metric_meter))
         stop = stack.enter_context(stop_on_signals())
         resources = (
             await stack.enter_async_context(open_resources(environment))
             if bridge.needs_resources
             else None
         )
-        context = Context(environment, await connect(), resources)
+        context = Context(environment, await connect(runtime=runtime), resources)
         return await bridge.run(context, settings[bridge.settings], stop, drain)
 
 
@@ -211,18 +231,3 @@ async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None
     for id, change in (await reconcile(client, pipelines)).items():
         if change is not Change.NONE:
             logger.info("schedule %s: %s", id, change)
-
-
-def _runtime(host: str, metrics_port: int | None) -> Runtime | None:
-    if metrics_port is None:
-        return None
-    # The SDK takes no names, and does not say whether address or port is at fault.
-    with listener(host, metrics_port, "metrics port") as probe:
-        address = authority(probe)
-    try:
-        metrics = PrometheusConfig(bind_address=address)
-        return Runtime(telemetry=TelemetryConfig(metrics=metrics))
-    except ValueError as error:
-        raise SettingsError(
-            f"metrics port {metrics_port} cannot be used: {error}; choose another"
-        ) from error

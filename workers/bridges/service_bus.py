@@ -25,7 +25,8 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.consumer import Consumer
+from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import LeaseLost, QueueMissing, QueueRefused, TransportError

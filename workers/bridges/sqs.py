@@ -8,7 +8,8 @@ from typing import Final
 
 from adapters.aws.errors import CREDENTIALS, Missing, has_code
 from adapters.ports import Denied, PortError
-from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.consumer import Consumer
+from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.totals import BridgeTotals

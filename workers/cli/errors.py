@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 
-from workers.cli.text import one_line
+from workers.text import one_line
 
 Result = TypeVar("Result")
 

@@ -1,14 +1,13 @@
 """`docflow worker` and `docflow bridge`: the processes that do the work, from the catalogue."""
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers import catalogue
 from workers.cli.context import cli_context
-from workers.cli.errors import run
+from workers.cli.errors import failures_in_one_line, run
 from workers.pipelines.base import Bridge, Pipeline
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _run_worker(
 ) -> None:
     from workers.process import run_worker
 
-    log_to_stderr()
+    start_logs(cli_context(context).environment)
     run(
         run_worker(
             names,
@@ -133,11 +132,14 @@ def _run_worker(
 
 
 def _bridge(bridge: Bridge) -> Callable[..., None]:
-    def command(context: typer.Context, drain: Drain = False) -> None:
+    def command(
+        context: typer.Context, drain: Drain = False, metrics_port: MetricsPort = None
+    ) -> None:
         from workers.process import run_bridge
 
-        log_to_stderr()
-        _print_totals(run(run_bridge(bridge, cli_context(context).environment, drain=drain)))
+        environment = cli_context(context).environment
+        start_logs(environment)
+        _print_totals(run(run_bridge(bridge, environment, drain=drain, metrics_port=metrics_port)))
 
     return command
 
@@ -145,13 +147,15 @@ def _bridge(bridge: Bridge) -> Callable[..., None]:
 def _former_bridge(bridge: Bridge, former: str) -> Callable[..., None]:
     command = _bridge(bridge)
 
-    def renamed(context: typer.Context, drain: Drain = False) -> None:
+    def renamed(
+        context: typer.Context, drain: Drain = False, metrics_port: MetricsPort = None
+    ) -> None:
         typer.echo(
             f"warning: `docflow bridge {former}` is now `docflow bridge {bridge.name}`; "
             "the old name will be removed",
             err=True,
         )
-        command(context, drain)
+        command(context, drain, metrics_port)
 
     return renamed
 
@@ -163,11 +167,9 @@ def _print_totals(totals: "BridgeTotals") -> None:
     )
 
 
-def log_to_stderr() -> None:
+def start_logs(environment: Mapping[str, str]) -> None:
     """Log what a process does to its output."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    # These log every link and retry, and every look at the schema, at INFO.
-    for name in ("azure", "alembic", "botocore", "aiobotocore"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    from workers.logs import configure_logs
+
+    with failures_in_one_line():
+        configure_logs(environment)

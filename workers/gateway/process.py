@@ -14,13 +14,16 @@ from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.parts import open_parts, part_settings
 from workers.listeners import HOST_SETTING, authority, listener
+from workers.metrics import measuring
 from workers.pipelines.base import Context
 from workers.resources.common import RESOURCE_SETTINGS, open_resources
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
 from workers.settings.check import check_at_start
+from workers.settings.common import HttpSettings
 from workers.settings.gateway import GatewaySettings
 from workers.signals import stop_on_signals
+from workers.telemetry import process_runtime
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +49,7 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
         server = _Server(
             uvicorn.Config(
                 app,
-                log_level="warning",
+                log_config=None,
                 lifespan="off",
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
@@ -64,13 +67,16 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
             await serving
 
 
-async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -> None:
+async def run_gateway(
+    environment: Mapping[str, str], *, host: str, port: int, metrics_port: int | None = None
+) -> None:
     """Serve API and pages until SIGTERM or SIGINT.
 
     Args:
         environment: Where settings are read.
         host: Name or address to listen on.
         port: Port; a free one when 0.
+        metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
         SettingsError: A setting is missing or invalid, the host is no address of this machine, or
@@ -79,13 +85,15 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         TemporalUnreachable: Temporal does not answer at the start.
     """
     own = part_settings()
-    check_at_start(environment, GatewaySettings, *own.values(), *RESOURCE_SETTINGS)
+    check_at_start(environment, GatewaySettings, HttpSettings, *own.values(), *RESOURCE_SETTINGS)
     settings = GatewaySettings.read(environment)
+    runtime = process_runtime(HttpSettings.read(environment).host, metrics_port)
     of_parts = {name: group.read(environment) for name, group in own.items()}
     async with AsyncExitStack() as stack:
+        stack.enter_context(measuring(runtime.metric_meter))
         stop = stack.enter_context(stop_on_signals())
         resources = await stack.enter_async_context(open_resources(environment))
-        client = await connect()
+        client = await connect(runtime=runtime)
         app = create_app(
             open_parts(Context(environment, client, resources), of_parts),
             Inbox(client),

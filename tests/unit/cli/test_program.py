@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tests.support.cli import COMMANDS
 from workers.cli.app import app
-from workers.cli.text import one_line, visible
+from workers.text import one_line, visible
 
 DOCFLOW = (sys.executable, "-m", "workers.cli")
 ROOT = Path(__file__).parents[3]

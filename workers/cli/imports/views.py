@@ -23,9 +23,9 @@ from workers.cli.output import (
     problems_table,
     state_text,
 )
-from workers.cli.text import one_line
 from workers.pipelines.base import Run
 from workers.services.imports.verbs import name_of
+from workers.text import one_line
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
