@@ -43,10 +43,17 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except BaseException:
-        # A defect: shown as the interpreter would show it.
-        traceback.print_exc()
+        _show_defect()
         code = 1
     _leave(code)
+
+
+def _show_defect() -> None:
+    """In the log of a process, which hides secrets; else as the interpreter would show it."""
+    if logging.getLogger().handlers:
+        logging.getLogger(__name__).critical("ended by a defect", exc_info=True)
+    else:
+        traceback.print_exc()
 
 
 def _leave(code: int) -> NoReturn:

@@ -49,7 +49,9 @@ async def serve(app: FastAPI, stop: asyncio.Event, *, host: str, port: int) -> N
         server = _Server(
             uvicorn.Config(
                 app,
+                # Its lines are part of the process's own log.
                 log_config=None,
+                log_level="warning",
                 lifespan="off",
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE_SECONDS,

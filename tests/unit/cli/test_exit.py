@@ -89,6 +89,27 @@ main()
     assert ("LookupError: a defect" in done.stderr) == ("LookupError" in command)
 
 
+def test_a_defect_of_a_process_is_logged_without_secrets() -> None:
+    done = run(
+        """
+import sys
+import workers.cli.app as module
+from workers.cli import main
+from workers.logs import configure_logs
+
+def app(prog_name):
+    configure_logs({"DOCFLOW_LOG_FORMAT": "json", "DOCFLOW_JWT_KEY": "planted-key"})
+    raise LookupError("planted-key")
+
+module.app = app
+main()
+"""
+    )
+    [line] = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, line["level"]) == (1, "critical")
+    assert "LookupError: ***" in line["error"] and "planted-key" not in done.stderr
+
+
 def test_output_that_cannot_be_written_is_a_failure() -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
