@@ -61,7 +61,7 @@ lint: $(DEV_STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
-# bench-NAME measures a pipeline of the catalogue; bench alone, document imports.
+# bench-NAME measures a pipeline of the catalogue, or bench-commands; bench alone, document imports.
 bench: bench-imports
 
 bench-%: $(DEV_STAMP)

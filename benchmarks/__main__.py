@@ -1,4 +1,4 @@
-"""`make bench-PIPELINE`: what a pipeline costs, on one machine."""
+"""`make bench-PIPELINE`, `make bench-commands`: what a pipeline or a command costs."""
 
 import importlib
 import sys
@@ -9,13 +9,13 @@ from workers import catalogue
 
 
 def names() -> Sequence[str]:
-    """The pipelines of the catalogue that have a benchmark."""
-    every = (pipeline.name for pipeline in catalogue.PIPELINES)
+    """The commands, and the pipelines of the catalogue that have a benchmark."""
+    every = (*(pipeline.name for pipeline in catalogue.PIPELINES), "commands")
     return [name for name in every if find_spec(f"benchmarks.{name}") is not None]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the benchmark of the pipeline that is named first, with the other arguments."""
+    """Run the benchmark that is named first, with the other arguments."""
     name = next(iter(arguments), None)
     if name not in names():
         sys.exit(f"usage: python -m benchmarks {{{','.join(names())}}} [PART ...]")

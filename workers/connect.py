@@ -1,14 +1,19 @@
 """The way to Temporal, for every process."""
 
+import asyncio
+import logging
 import os
+import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
-from temporalio.runtime import Runtime
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
+from workers.errors import TemporalUnreachable
 from workers.plugin import docflow_plugin
 from workers.settings.errors import SettingsError
 from workers.settings.secrets import SecretFiles
@@ -18,8 +23,47 @@ _FLAGS: Final = ("true", "false", "1", "0")
 """What the SDK understands as yes or no."""
 
 
-class TemporalUnreachable(Exception):
-    """Temporal does not answer; the message says where we looked."""
+CONNECT_SECONDS: Final = 10.0
+"""How long Temporal may take to answer at all; the SDK would wait without end."""
+_REASONS: Final[Mapping[str, str]] = {
+    "ConnectionRefused": "the connection is refused",
+    "tcp connect error": "there is no connection",
+    "dns error": "the host name is not known",
+    "InvalidContentType": "what listens there speaks no TLS, and the settings ask for it",
+    "InvalidCertificate": "its certificate is not accepted",
+    "h2 protocol error": "what listens there is not Temporal",
+    "ConnectionReset": "the connection was closed",
+    "BrokenPipe": "the connection was closed",
+    "transport error": "the connection was closed",
+    "Timeout expired": "no answer in time",
+}
+"""What stands in a message of the SDK's network library, and what it means."""
+_STATUS: Final = re.compile(r'Status \{ code: \w+, message: "([^"]+)"')
+
+logger = logging.getLogger(__name__)
+
+
+def reason_of(error: RPCError | RuntimeError) -> str:
+    """Why Temporal cannot be used, in words; what its network library says is logged at DEBUG."""
+    text = str(error)
+    logger.debug("Temporal: %s", text)
+    for mark, reason in _REASONS.items():
+        if mark in text:
+            return reason
+    if found := _STATUS.search(text):
+        return found[1].rstrip(".")
+    # The server's own words.
+    is_plain = isinstance(error, RPCError) and text and "{" not in text
+    return text.rstrip(".") if is_plain else "it does not answer"
+
+
+@cache
+def quiet_runtime() -> Runtime:
+    """The runtime of commands, which report a failure themselves.
+
+    The SDK's own log would show each of its retries, in colours and in terms of its library.
+    """
+    return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
 async def connect(address: str | None = None, *, runtime: Runtime | None = None) -> Client:
@@ -28,7 +72,7 @@ async def connect(address: str | None = None, *, runtime: Runtime | None = None)
     Args:
         address: Takes the place of `TEMPORAL_ADDRESS`; everything else, `TEMPORAL_PROFILE`,
             namespace, TLS and API key, comes from the environment or a TOML profile.
-        runtime: For metrics.
+        runtime: With logs and metrics of a process; None: that of a command, which has neither.
 
     Raises:
         SettingsError: A setting of Temporal, or a file that it names, cannot be used.
@@ -39,17 +83,26 @@ async def connect(address: str | None = None, *, runtime: Runtime | None = None)
         config["target_host"] = address
     config.setdefault("target_host", "localhost:7233")
     try:
-        return await Client.connect(**config, plugins=[docflow_plugin()], runtime=runtime)
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await Client.connect(
+                **config, plugins=[docflow_plugin()], runtime=runtime or quiet_runtime()
+            )
+    except TimeoutError as error:
+        raise _unreachable(config, f"no answer within {CONNECT_SECONDS:g} s") from error
     except (RPCError, RuntimeError) as error:
-        raise TemporalUnreachable(
-            f"cannot reach Temporal at {config.get('target_host')}: {error}; "
-            "is it running, and is TEMPORAL_ADDRESS right?"
-        ) from error
+        raise _unreachable(config, reason_of(error)) from error
     except ValueError as error:
         raise SettingsError(
             f"Temporal's settings cannot be used: {error}; TEMPORAL_ADDRESS is host:port, and "
             "TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_* belong together"
         ) from error
+
+
+def _unreachable(config: ClientConnectConfig, reason: str) -> TemporalUnreachable:
+    return TemporalUnreachable(
+        f"cannot reach Temporal at {config.get('target_host')}: {reason}; "
+        "is it running, and is TEMPORAL_ADDRESS right?"
+    )
 
 
 def read_config(environment: Mapping[str, str]) -> ClientConnectConfig:

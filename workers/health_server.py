@@ -55,7 +55,7 @@ async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> As
     app = Starlette(routes=[Route("/health/live", live), Route("/health/ready", ready)])
     with listener(host, port, "health port") as listening:
         logger.info("health at http://%s/health/ready", authority(listening))
-        server = _Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        server = _Server(uvicorn.Config(app, log_config=None, log_level="warning", lifespan="off"))
         serving = asyncio.create_task(server.serve([listening]))
         try:
             yield listening.getsockname()[1]

@@ -8,6 +8,7 @@ from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
+from workflows.run_ends import RunEnds
 
 PASSTHROUGH = (
     # Pure data: re-importing pydantic models for every run costs most of a run's CPU.
@@ -26,6 +27,7 @@ PASSTHROUGH = (
     "workflows.parkable",
     "workflows.parking",
     "workflows.policies",
+    "workflows.run_ends",
     "workflows.short_steps",
     "workflows.waiting",
 )
@@ -47,9 +49,10 @@ def _sandbox(runner: WorkflowRunner | None) -> WorkflowRunner:
 
 
 def docflow_plugin() -> SimplePlugin:
-    """Pydantic payloads and a sandbox that shares contracts, activities and ports."""
+    """Pydantic payloads, ends of runs in log and metrics, and a sandbox that shares contracts."""
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
+        interceptors=[RunEnds()],
         workflow_runner=_sandbox,
     )

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final
 
 from temporalio.client import Client
-from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
@@ -22,19 +21,22 @@ from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
+from workers.gauges import show_runs
 from workers.health import Health
 from workers.health_server import serve_health
-from workers.listeners import authority, listener
+from workers.metrics import measuring
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
 from workers.resources.common import CommonSettings, Resources, make_folders, open_resources
 from workers.schedules import Change, reconcile
 from workers.services.readiness import Readiness
+from workers.services.runs import TemporalRuns
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
 from workers.settings.common import HttpSettings
 from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
+from workers.telemetry import process_runtime
 
 logger = logging.getLogger(__name__)
 
@@ -137,8 +139,9 @@ async def run_worker(
     readers = [each.settings for each in (*pipelines, *bridges)]
     settings = read_settings(environment, [*readers, HttpSettings.read, CommonSettings.read])
     host = settings[HttpSettings.read].host
-    runtime = _runtime(host, metrics_port)
+    runtime = process_runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
+        stack.enter_context(measuring(runtime.metric_meter))
         stop = stack.enter_context(stop_on_signals())
         health = Health()
         if health_port is not None:
@@ -165,6 +168,11 @@ async def run_worker(
             await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
         await _reconcile_schedules(context.client, working)
+        if metrics_port is not None:
+            counting = asyncio.create_task(
+                show_runs(TemporalRuns(context.client, environment), pipelines)
+            )
+            stack.callback(counting.cancel)
         tune_collector()
         health.ready = True
         logger.info("working on %s", ", ".join(working))
@@ -237,6 +245,7 @@ async def run_bridge(
     *,
     drain: bool = False,
     health_port: int | None = None,
+    metrics_port: int | None = None,
 ) -> BridgeTotals:
     """Receive messages and start runs until SIGTERM or SIGINT, or until the queue is empty.
 
@@ -245,6 +254,7 @@ async def run_bridge(
         environment: Where settings are read.
         drain: Stop when the queue stays empty, and wait for nothing that is missing.
         health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
+        metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
         SettingsError: A setting is missing or invalid, or the port cannot be listened on.
@@ -252,7 +262,9 @@ async def run_bridge(
     """
     common = [CommonSettings.read] if bridge.needs_resources else []
     settings = read_settings(environment, [bridge.settings, HttpSettings.read, *common])
+    runtime = process_runtime(settings[HttpSettings.read].host, metrics_port)
     async with AsyncExitStack() as stack:
+        stack.enter_context(measuring(runtime.metric_meter))
         stop = stack.enter_context(stop_on_signals())
         health = Health()
         if health_port is not None:
@@ -260,7 +272,7 @@ async def run_bridge(
             await stack.enter_async_context(serve_health(health, health_port, host))
         if bridge.needs_resources:
             make_folders(settings[CommonSettings.read])
-        temporal = Connection(connect)
+        temporal = Connection(partial(connect, runtime=runtime))
         requirements = open_requirements(
             environment, temporal, (), with_resources=bridge.needs_resources
         )
@@ -287,18 +299,3 @@ async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None
     for id, change in (await reconcile(client, pipelines)).items():
         if change is not Change.NONE:
             logger.info("schedule %s: %s", id, change)
-
-
-def _runtime(host: str, metrics_port: int | None) -> Runtime | None:
-    if metrics_port is None:
-        return None
-    # The SDK takes no names, and does not say whether address or port is at fault.
-    with listener(host, metrics_port, "metrics port") as probe:
-        address = authority(probe)
-    try:
-        metrics = PrometheusConfig(bind_address=address)
-        return Runtime(telemetry=TelemetryConfig(metrics=metrics))
-    except ValueError as error:
-        raise SettingsError(
-            f"metrics port {metrics_port} cannot be used: {error}; choose another"
-        ) from error

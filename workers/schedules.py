@@ -25,7 +25,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.sweep import RUN_SWEEPER, RunSweepOrder
 from workers import catalogue
-from workers.connect import TemporalUnreachable
+from workers.connect import reason_of
+from workers.errors import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.schedules import Declared, every
 from workflows import attributes
@@ -157,7 +158,7 @@ async def _describe(client: Client, id: str) -> ScheduleDescription | None:
 
 def _lost(id: str, error: RPCError) -> TemporalUnreachable:
     return TemporalUnreachable(
-        f"cannot reconcile schedule {id}: {error.message}; "
+        f"cannot reconcile schedule {id}: {reason_of(error)}; "
         "does Temporal answer, and may we read and write schedules of this namespace?"
     )
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Integer, Text
 
 from adapters.database.bulk.protocol import RowBatch
-from adapters.database.models import key_of
-from adapters.database.models.base import ABOVE_ALL, ExactDecimal
+from adapters.database.models.base import ABOVE_ALL, ExactDecimal, key_of
 from contracts.problems import Problem
 
 _KEY_BYTES: Final = 2_000

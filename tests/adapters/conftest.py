@@ -15,7 +15,8 @@ from temporalio.client import Client
 from adapters.database import Database, open_database, upgrade
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import BatchStore, LoadStore
 from stack.postgres import postgres_server

@@ -11,7 +11,7 @@ import pytest_asyncio
 from tests.support.bridges import running
 from tests.support.consumer_queues import KINDS, LEASE, ConsumedQueue, MakeQueue, queue_maker
 from tests.support.waiting import eventually
-from workers.bridges.consumer import Limits
+from workers.bridges.limits import Limits
 from workers.bridges.retry import Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict

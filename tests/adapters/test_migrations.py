@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
-from adapters.database.models import metadata
+from adapters.database.models.every import metadata
+from adapters.database.schema import MIGRATIONS, revisions
 from adapters.ports import Denied, Unavailable
 from tests.support.fresh_database import sibling
 
@@ -67,6 +69,12 @@ async def test_other_revisions_are_named(empty_url: str, revision: str, says: st
             )
         with pytest.raises(SchemaBehind, match=says):
             await require_current(database)
+
+
+def test_the_names_of_the_files_are_the_revisions_in_their_order() -> None:
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    oldest_first = reversed([script.revision for script in scripts.walk_revisions()])
+    assert revisions() == tuple(oldest_first)
 
 
 async def test_upgrades_at_the_same_time_take_turns(empty_url: str) -> None:

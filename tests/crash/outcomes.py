@@ -10,7 +10,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from adapters.database.imports.views import ImportTaskRow, SqlImportTasks
-from adapters.database.models import DOMAIN, STAGED, key_of
+from adapters.database.models.every import DOMAIN, STAGED, key_of
 from adapters.database.models.imports import import_progress, import_rejects
 from contracts.imports import ImportState
 from domain.tabular.rows import Cell

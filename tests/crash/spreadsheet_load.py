@@ -10,7 +10,8 @@ from typing import Any
 
 from temporalio.client import WorkflowUpdateFailedError
 
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.base import Contract
 from contracts.errors import WRONG_STATE
 from contracts.spreadsheets import (

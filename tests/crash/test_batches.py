@@ -23,7 +23,7 @@ from temporalio.client import Client
 from activities.batches.orphans import BatchOrphans
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
-from adapters.database.batches import SqlBatchStore
+from adapters.database.batches.store import SqlBatchStore
 from contracts.batches import (
     TASK_QUEUE,
     BatchEndFinished,

@@ -11,7 +11,8 @@ from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.database import upgrade
-from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.database.batches.document_loads import SqlLoadStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns

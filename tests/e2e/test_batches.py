@@ -19,7 +19,7 @@ from temporalio.client import Client, WorkflowExecution
 
 from adapters.aws.session import AwsClients, open_aws
 from adapters.database import Database
-from adapters.database.batches import SqlBatchStore
+from adapters.database.batches.store import SqlBatchStore
 from contracts.batches import (
     BatchKey,
     BatchResult,

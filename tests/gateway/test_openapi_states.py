@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from tests.support.chaos import examples
 from tests.support.gateway import (
     EVENT,

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from temporalio.client import Client
 
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from stack.children import free_port
 from tests.support.gateway import (
     GOOD,

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from typing import Any, ClassVar
 
 import pytest
+import typer
 from temporalio.client import WorkflowExecution
 from typer.testing import CliRunner, Result
 
@@ -29,10 +30,11 @@ from contracts.imports import (
 from domain.imports.chunks import LoadMark, TaskKey
 from workers.cli.app import app
 from workers.cli.context import CliContext
-from workers.connect import TemporalUnreachable
+from workers.errors import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
-from workers.resources import common
+from workers.resources import tables
+from workers.services import rejected
 from workers.services import runs as all_runs
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
@@ -44,6 +46,20 @@ from workers.services.status import ParkedRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
 from workers.settings.common import BlobSettings, DatabaseSettings
 from workers.settings.imports import QueueSettings
+
+
+def _commands() -> Iterator[tuple[str, ...]]:
+    def walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for name, child in getattr(command, "commands", {}).items():
+            yield from walk(child, (*path, name))
+        if not hasattr(command, "commands"):
+            yield path
+
+    yield from walk(typer.main.get_command(app), ())
+
+
+COMMANDS = tuple(_commands())
+"""Every command of the program, as the words that it is called by."""
 
 NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
@@ -302,6 +318,23 @@ class FakeInstallation:
         yield self
 
     @asynccontextmanager
+    async def _tables(self, environment: Mapping[str, str]) -> AsyncGenerator["FakeInstallation"]:
+        DatabaseSettings.read(environment)
+        yield self
+
+    @asynccontextmanager
+    async def _tasks(self, environment: Mapping[str, str]) -> AsyncGenerator[FakeTasks]:
+        DatabaseSettings.read(environment)
+        yield self.tasks
+
+    @asynccontextmanager
+    async def _rejected(
+        self, environment: Mapping[str, str]
+    ) -> AsyncGenerator[MemoryRejectedMessages]:
+        DatabaseSettings.read(environment)
+        yield self.rejected
+
+    @asynccontextmanager
     async def _queue(self, settings: QueueSettings) -> AsyncGenerator[FakeQueue]:
         yield self.queue
 
@@ -314,7 +347,9 @@ class FakeInstallation:
         """Run a command."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
-            patch.setattr(common, "open_resources", self._resources)
+            patch.setattr(access, "open_tasks", self._tasks)
+            patch.setattr(rejected, "open_rejected", self._rejected)
+            patch.setattr(tables, "open_tables", self._tables)
             for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(queue, "open_queue", self._queue)

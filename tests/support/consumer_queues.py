@@ -15,7 +15,8 @@ from stack.service_bus import ServiceBusEmulator
 from tests.support.aws import cloud, clouds
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.sqs import Pair, pair_of_queues
-from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.consumer import Consumer
+from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import ServiceBusTransport
 from workers.bridges.sqs import Polling, SqsTransport

@@ -1,13 +1,17 @@
 """Settings of Temporal that cannot work are refused with a sentence, and none is ignored."""
 
+import asyncio
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
 from tests.support.cli import run_docflow
 from workers.cli.context import CliContext
-from workers.connect import connect, read_config
+from workers.connect import connect, read_config, reason_of
+from workers.errors import TemporalUnreachable
 from workers.settings.errors import SettingsError
 
 KEY = "planted-secret"
@@ -61,6 +65,59 @@ def test_the_api_key_comes_from_a_file(tmp_path: Path) -> None:
     assert read_config({"DOCFLOW_SECRETS_DIR": str(tmp_path)}).get("api_key") == KEY
     named = {"TEMPORAL_API_KEY_FILE": str(tmp_path / "temporal_api_key")}
     assert read_config(named).get("api_key") == KEY
+
+
+RAW = ("tonic", "Os {", "Status {", "transport::", "call error", "Failed client connect")
+
+
+async def refusal(address: str) -> str:
+    with pytest.raises(TemporalUnreachable) as refused:
+        await connect(address)
+    said = str(refused.value)
+    assert said.startswith(f"cannot reach Temporal at {address}: ")
+    assert [text for text in RAW if text in said] == []
+    return said
+
+
+async def test_why_temporal_does_not_answer_is_told_in_words(unused_tcp_port: int) -> None:
+    assert "the connection is refused" in await refusal(f"127.0.0.1:{unused_tcp_port}")
+    assert "the host name is not known" in await refusal("no-such-host.invalid:7233")
+
+
+async def test_what_is_not_temporal_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(web, "127.0.0.1", 0) as server:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        assert "what listens there is not Temporal" in await refusal(address)
+        monkeypatch.setenv("TEMPORAL_TLS", "true")
+        assert "speaks no TLS" in await refusal(address)
+
+
+async def test_what_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.connect.CONNECT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert "no answer within 0.2 s" in await refusal(f"127.0.0.1:{silent.getsockname()[1]}")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Timeout expired", "no answer in time"),
+        ("Namespace nope is not found.", "Namespace nope is not found"),
+        (
+            'call: Status { code: PermissionDenied, message: "Request unauthorized." }',
+            "Request unauthorized",
+        ),
+        ("error: Whatever { kind: Other }", "it does not answer"),
+    ],
+)
+def test_the_servers_own_words_are_kept_and_others_are_not(said: str, reason: str) -> None:
+    assert reason_of(RPCError(said, RPCStatusCode.UNAVAILABLE, b"")) == reason
 
 
 async def test_an_address_that_is_none_is_named() -> None:

@@ -11,7 +11,8 @@ import pytest
 from tests.support.bridges import running
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.waiting import eventually
-from workers.bridges.consumer import Consumer, Limits
+from workers.bridges.consumer import Consumer
+from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import LeaseLost, NotDeadLettered, TransportError

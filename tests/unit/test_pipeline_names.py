@@ -79,9 +79,6 @@ _EXAMPLE = "an example in the help of commands that all pipelines share"
 
 TEXTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/migrations/versions/0006_batches.py", "batches"): "a table in a release",
-    ("adapters/database/models/__init__.py", "batches"): "a module in `__all__`",
-    ("adapters/database/models/__init__.py", "imports"): "a module in `__all__`",
-    ("adapters/database/models/__init__.py", "spreadsheets"): "a module in `__all__`",
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
     ("stack/commands.py", "docflow submit imports"): "an example in help",

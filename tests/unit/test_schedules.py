@@ -25,8 +25,8 @@ from contracts.spreadsheets import RetentionOrder
 from contracts.sweep import RUN_SWEEPER, RunSweepOrder
 from stack.temporal import temporal_binary
 from workers import catalogue
-from workers.connect import TemporalUnreachable
 from workers.dependencies import COMMON_WORKFLOWS
+from workers.errors import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.schedules import Declared, daily, every
 from workers.plugin import docflow_plugin

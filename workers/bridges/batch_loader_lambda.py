@@ -16,7 +16,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 from adapters.ports import BatchQueues, PortError
 from contracts.batches import BatchKey, names_of
 from workers.bridges.retry import Retry
-from workers.connect import TemporalUnreachable, connect
+from workers.connect import connect
+from workers.errors import TemporalUnreachable
 from workers.services.batches.documents import DocumentIntake
 from workers.services.verdicts import Abandon, DeadLetter, Settle
 from workers.settings.errors import SettingsError

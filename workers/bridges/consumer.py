@@ -11,11 +11,12 @@ those behind it that are in flight are given back too, and none of them overtake
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Generic
+from typing import Any, Final, Generic, TypeVar
 
+from workers import metrics
 from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry, redelivery_delay
 from workers.bridges.stop import Stop
@@ -30,8 +31,10 @@ from workers.bridges.transport import (
     TransportError,
 )
 from workers.health import Health
+from workers.log_context import about
 from workers.services.verdicts import Abandon, DeadLetter, Verdict
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS: Final = 60
@@ -236,11 +239,15 @@ class _Session(Generic[Received]):
         item = _InFlight(message, key, None if key is None else self._last.get(key))
         self._in_flight.add(item)
         self._undecided.add(item)
-        item.task = self._tasks.create_task(self._handle(item))
+        item.task = self._tasks.create_task(self._named(item, self._handle(item)))
         item.task.add_done_callback(partial(self._done, item))
         if key is not None:
             self._last[key] = item.task
         self._schedule_extension(item)
+
+    def _named(self, item: _InFlight[Received], work: Awaitable[T]) -> Coroutine[Any, Any, T]:
+        """Work on a message, named in the log."""
+        return about(work, queue=self._transport.name, message_id=item.message.message_id)
 
     def _done(self, item: _InFlight[Received], task: _Task) -> None:
         self._in_flight.discard(item)
@@ -276,7 +283,7 @@ class _Session(Generic[Received]):
             else behind.delay + 1
         )
         if await self._settle(item, partial(self._transport.abandon, message, delay)):
-            self.totals = self.totals.plus(abandoned=1)
+            self._count(abandoned=1)
         return _GivenBack(message.message_id if behind is None else behind.first, delay)
 
     def _decided(self, item: _InFlight[Received]) -> None:
@@ -331,11 +338,18 @@ class _Session(Generic[Received]):
                     "message %r could not be dead-lettered yet: %s", message.message_id, error
                 )
                 return False
-            self.totals = self.totals.plus(dead_lettered=done)
+            self._count(dead_lettered=done)
         else:
             done = await self._settle(item, partial(transport.complete, message))
-            self.totals = self.totals.plus(settled=done)
+            self._count(settled=done)
         return True
+
+    def _count(self, **outcome: int) -> None:
+        self.totals = self.totals.plus(**outcome)
+        for name, number in outcome.items():
+            if number:
+                labels = {"queue": self._transport.name, "outcome": name}
+                metrics.count(metrics.MESSAGES, labels)
 
     async def _settle(
         self, item: _InFlight[Received], settlement: Callable[[], Awaitable[None]]
@@ -368,7 +382,7 @@ class _Session(Generic[Received]):
 
     def _start_extension(self, item: _InFlight[Received]) -> None:
         if not item.task.cancelling():
-            item.extension = self._tasks.create_task(self._extend(item))
+            item.extension = self._tasks.create_task(self._named(item, self._extend(item)))
 
     async def _extend(self, item: _InFlight[Received]) -> None:
         async with item.lock:

@@ -1,5 +1,6 @@
 """The `docflow` command."""
 
+import gc
 import logging
 import os
 import signal
@@ -9,6 +10,8 @@ from types import FrameType
 from typing import Final, NoReturn
 
 _INTERRUPTED: Final = 130
+_YOUNG_OBJECTS: Final = 50_000
+"""New containers between two collections: modules are no garbage, and a command loads hundreds."""
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
@@ -26,6 +29,9 @@ def main() -> NoReturn:
     if interrupt is signal.default_int_handler:
         # Python drops exceptions that a signal raises at some points of an import.
         signal.signal(signal.SIGINT, _end)
+    gc.set_threshold(_YOUNG_OBJECTS, 10, 10)
+    # Unless it is told otherwise, pydantic looks for plugins in every installed distribution.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from workers.cli.app import app
 
     signal.signal(signal.SIGINT, interrupt)
@@ -37,13 +43,25 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except BaseException:
-        # A defect: shown as the interpreter would show it.
-        traceback.print_exc()
+        _show_defect()
         code = 1
+    _leave(code)
+
+
+def _show_defect() -> None:
+    """In the log of a process, which hides secrets; else as the interpreter would show it."""
+    if logging.getLogger().handlers:
+        logging.getLogger(__name__).critical("ended by a defect", exc_info=True)
+    else:
+        traceback.print_exc()
+
+
+def _leave(code: int) -> NoReturn:
+    """The only way out: write what is buffered and end, 0 only when all of it was written."""
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             code = code or 1
     os._exit(code)

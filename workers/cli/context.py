@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from workers.resources.common import Resources
+    from adapters.database import Database
+    from adapters.ports import RejectedMessages
     from workers.services.runs import TemporalRuns
 
 
@@ -19,16 +20,27 @@ class CliContext:
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
-    def resources(self) -> "AbstractAsyncContextManager[Resources]":
-        """Database and blob store.
+    def tables(self) -> "AbstractAsyncContextManager[Database]":
+        """The database alone.
 
         Raises:
-            SettingsError: A setting is missing.
+            SettingsError: `DATABASE_URL` is missing or wrong.
             SchemaBehind: The database waits for `docflow db upgrade`.
         """
-        from workers.resources import common
+        from workers.resources import tables
 
-        return common.open_resources(self.environment)
+        return tables.open_tables(self.environment)
+
+    def rejected(self) -> "AbstractAsyncContextManager[RejectedMessages]":
+        """The record of rejected messages.
+
+        Raises:
+            SettingsError: `DATABASE_URL` is missing or wrong.
+            SchemaBehind: The database waits for `docflow db upgrade`.
+        """
+        from workers.services import rejected
+
+        return rejected.open_rejected(self.environment)
 
     async def runs(self) -> "TemporalRuns":
         """Runs of every pipeline in Temporal.

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 
-from workers.cli.text import one_line
+from workers.text import one_line
 
 Result = TypeVar("Result")
 
@@ -92,11 +92,14 @@ def _lines(error: Exception) -> tuple[str, ...]:
 
 def _sentence(error: Exception) -> str:
     """What is wrong and, where a service knows it, why and where to look."""
-    from workers.services.errors import ServiceError, ServiceUnavailable
+    from workers.services.errors import ServiceError, ServiceUnavailable, TemporalUnavailable
 
     text = str(error) or type(error).__name__
-    if isinstance(error, ServiceUnavailable) and (cause := str(error.__cause__ or "")):
-        text += f" ({cause})" if cause not in text else ""
+    # What Temporal's client raised is in the text already, in words.
+    is_explained = isinstance(error, TemporalUnavailable)
+    if isinstance(error, ServiceUnavailable) and not is_explained:
+        cause = str(error.__cause__ or "")
+        text += f" ({cause})" if cause and cause not in text else ""
     if isinstance(error, ServiceError) and error.workflow_id is not None:
         text += f"; see `docflow show {error.workflow_id}`"
     return text
@@ -113,10 +116,9 @@ def _expected() -> tuple[type[Exception], ...]:
 
     Called only when something was raised, so that a command that works never loads them.
     """
-    from adapters.database import SchemaBehind
     from adapters.ports import PortError
-    from workers.connect import TemporalUnreachable
+    from workers.errors import TemporalUnreachable
     from workers.services.errors import ServiceError
     from workers.settings.errors import SettingsError
 
-    return SettingsError, PortError, SchemaBehind, ServiceError, TemporalUnreachable
+    return SettingsError, PortError, ServiceError, TemporalUnreachable

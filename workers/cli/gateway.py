@@ -8,7 +8,7 @@ import typer
 
 from workers.cli.context import cli_context
 from workers.cli.errors import failures_in_one_line, run
-from workers.cli.processes import log_to_stderr
+from workers.cli.processes import MetricsPort, start_logs
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -21,6 +21,7 @@ def gateway(
         typer.Option(help="Name or address to listen on [DOCFLOW_HTTP_HOST or 127.0.0.1]."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Serve the HTTP API, the mapping pages and the inbox until SIGTERM or Ctrl-C.
 
@@ -32,15 +33,22 @@ def gateway(
       docflow gateway
       docflow gateway --host 0.0.0.0 --port 8080
     """
-    log_to_stderr()
-    run(_serve(cli_context(context).environment, host, port))
+    start_logs(cli_context(context).environment)
+    run(_serve(cli_context(context).environment, host, port, metrics_port))
 
 
-async def _serve(environment: Mapping[str, str], host: str | None, port: int) -> None:
+async def _serve(
+    environment: Mapping[str, str], host: str | None, port: int, metrics_port: int | None
+) -> None:
     from workers.gateway.process import run_gateway
     from workers.settings.common import HttpSettings
 
-    await run_gateway(environment, host=host or HttpSettings.read(environment).host, port=port)
+    await run_gateway(
+        environment,
+        host=host or HttpSettings.read(environment).host,
+        port=port,
+        metrics_port=metrics_port,
+    )
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contracts.imports import Counts, ImportState, Problem
-from workers.cli.text import visible
+from workers.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

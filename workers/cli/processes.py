@@ -1,14 +1,13 @@
 """`docflow worker` and `docflow bridge`: the processes that do the work, from the catalogue."""
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers import catalogue
 from workers.cli.context import cli_context
-from workers.cli.errors import run
+from workers.cli.errors import failures_in_one_line, run
 from workers.pipelines.base import Bridge, Pipeline
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def _run_worker(
 ) -> None:
     from workers.process import run_worker
 
-    log_to_stderr()
+    start_logs(cli_context(context).environment)
     run(
         run_worker(
             names,
@@ -136,13 +135,19 @@ def _run_worker(
 
 def _bridge(bridge: Bridge) -> Callable[..., None]:
     def command(
-        context: typer.Context, drain: Drain = False, health_port: HealthPort = None
+        context: typer.Context,
+        drain: Drain = False,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
     ) -> None:
         from workers.process import run_bridge
 
-        log_to_stderr()
         environment = cli_context(context).environment
-        _print_totals(run(run_bridge(bridge, environment, drain=drain, health_port=health_port)))
+        start_logs(environment)
+        working = run_bridge(
+            bridge, environment, drain=drain, health_port=health_port, metrics_port=metrics_port
+        )
+        _print_totals(run(working))
 
     return command
 
@@ -151,14 +156,17 @@ def _former_bridge(bridge: Bridge, former: str) -> Callable[..., None]:
     command = _bridge(bridge)
 
     def renamed(
-        context: typer.Context, drain: Drain = False, health_port: HealthPort = None
+        context: typer.Context,
+        drain: Drain = False,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
     ) -> None:
         typer.echo(
             f"warning: `docflow bridge {former}` is now `docflow bridge {bridge.name}`; "
             "the old name will be removed",
             err=True,
         )
-        command(context, drain, health_port)
+        command(context, drain, health_port, metrics_port)
 
     return renamed
 
@@ -170,11 +178,9 @@ def _print_totals(totals: "BridgeTotals") -> None:
     )
 
 
-def log_to_stderr() -> None:
+def start_logs(environment: Mapping[str, str]) -> None:
     """Log what a process does to its output."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    # These log every link and retry, and every look at the schema, at INFO.
-    for name in ("azure", "alembic", "botocore", "aiobotocore"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    from workers.logs import configure_logs
+
+    with failures_in_one_line():
+        configure_logs(environment)

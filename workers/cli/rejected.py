@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adapters.ports import RejectedMessage
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 
 if TYPE_CHECKING:
-    from workers.resources.common import Resources
+    from adapters.ports import RejectedMessage, RejectedMessages
     from workers.services.resubmission import QueueSender
 
 app = typer.Typer(
@@ -41,8 +40,8 @@ def list_rejected(
 
 
 async def _list(cli: CliContext, limit: int, *, as_json: bool) -> None:
-    async with cli.resources() as resources:
-        found = await resources.rejected.list(limit)
+    async with cli.rejected() as rejected:
+        found = await rejected.list(limit)
     if as_json:
         print_json([_as_json(message) for message in found])
         return
@@ -76,8 +75,8 @@ def show(context: typer.Context, number: NumberArgument, as_json: JsonOption = F
 
 
 async def _show(cli: CliContext, number: int, *, as_json: bool) -> None:
-    async with cli.resources() as resources:
-        message = await _get(resources, number)
+    async with cli.rejected() as rejected:
+        message = await _get(rejected, number)
     if as_json:
         print_json(_as_json(message))
         return
@@ -129,8 +128,8 @@ def resubmit(
 async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: bool) -> None:
     from workers.services.resubmission import sender_of
 
-    async with cli.resources() as resources:
-        message = await _get(resources, number)
+    async with cli.rejected() as rejected:
+        message = await _get(rejected, number)
         sender = sender_of(message.queue, cli.environment)
         body = _body(message, file)
         if not force:
@@ -139,12 +138,12 @@ async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: b
         # old id would not be recorded.
         message_id = f"resubmitted-{number}-{secrets.token_hex(4)}"
         await sender.send(cli.environment, body, message_id)
-        await resources.rejected.mark_resubmitted(number)
+        await rejected.mark_resubmitted(number)
     typer.echo(f"sent message {number} to queue {message.queue} again")
 
 
-async def _get(resources: "Resources", number: int) -> RejectedMessage:
-    message = await resources.rejected.get(number)
+async def _get(rejected: "RejectedMessages", number: int) -> "RejectedMessage":
+    message = await rejected.get(number)
     if message is None:
         raise CommandError(
             f"there is no rejected message {number}; `docflow rejected list` shows them"
@@ -152,7 +151,7 @@ async def _get(resources: "Resources", number: int) -> RejectedMessage:
     return message
 
 
-def _body(message: RejectedMessage, file: Path | None) -> bytes:
+def _body(message: "RejectedMessage", file: Path | None) -> bytes:
     if file is not None:
         return read_body(file)
     if message.truncated:
@@ -162,7 +161,7 @@ def _body(message: RejectedMessage, file: Path | None) -> bytes:
     return message.body.encode("utf-8", "surrogatepass")
 
 
-def _refuse_in_vain(sender: "QueueSender", message: RejectedMessage, body: bytes) -> None:
+def _refuse_in_vain(sender: "QueueSender", message: "RejectedMessage", body: bytes) -> None:
     from workers.services.bodies import RefusedMessage
 
     if message.resubmitted_at is not None:
@@ -179,7 +178,7 @@ def _refuse_in_vain(sender: "QueueSender", message: RejectedMessage, body: bytes
         ) from refused
 
 
-def _as_json(message: RejectedMessage) -> dict[str, Any]:
+def _as_json(message: "RejectedMessage") -> dict[str, Any]:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(RejectedMessage).dump_python(message, mode="json")
+    return TypeAdapter(type(message)).dump_python(message, mode="json")

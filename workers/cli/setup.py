@@ -9,8 +9,8 @@ from workers import catalogue
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import ExitCode, UsageError, run
 from workers.cli.output import JsonOption, print_json
-from workers.cli.text import one_line
 from workers.pipelines.base import Pipeline
+from workers.text import one_line
 
 if TYPE_CHECKING:
     from workers.services.setup.requirements import Result

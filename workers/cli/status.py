@@ -80,7 +80,7 @@ async def _status(context: CliContext, *, as_json: bool) -> None:
 
 async def _database(context: CliContext) -> Check:
     async def opened() -> None:
-        async with context.resources():
+        async with context.tables():
             pass
 
     failed = await attempt(opened())

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from workers.gateway import inbox as inbox_api
 from workers.gateway.http.auth import Tokens
+from workers.gateway.http.counting import CountedResponses
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.pages.routes import pages_router
@@ -72,12 +73,13 @@ def create_app(
 def _middleware(settings: GatewaySettings, uploads: Sequence[str]) -> list[Middleware]:
     https = (settings.public_url or "").startswith("https://")
     middleware = [
+        Middleware(CountedResponses),
         Middleware(SecurityHeaders, https=https),
         Middleware(SmallBodies, uploads=uploads),
     ]
     if settings.cors_origins:
         middleware.insert(
-            1,
+            2,
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -15,6 +16,7 @@ from workers.gateway.http.auth import Tokens
 from workers.gateway.parts import open_parts, part_settings
 from workers.gateway.starting import Entrance
 from workers.listeners import HOST_SETTING, authority, listener
+from workers.metrics import measuring
 from workers.pipelines.base import Context
 from workers.resources.common import (
     RESOURCE_SETTINGS,
@@ -27,8 +29,10 @@ from workers.services.readiness import Readiness
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import check_at_start
+from workers.settings.common import HttpSettings
 from workers.settings.gateway import GatewaySettings
 from workers.signals import stop_on_signals
+from workers.telemetry import process_runtime
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +58,8 @@ async def serve(app: ASGIApp, stop: asyncio.Event, *, host: str, port: int) -> N
         server = _Server(
             uvicorn.Config(
                 app,
+                # Its lines are part of the process's own log.
+                log_config=None,
                 log_level="warning",
                 lifespan="off",
                 server_header=False,
@@ -72,7 +78,9 @@ async def serve(app: ASGIApp, stop: asyncio.Event, *, host: str, port: int) -> N
             await serving
 
 
-async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -> None:
+async def run_gateway(
+    environment: Mapping[str, str], *, host: str, port: int, metrics_port: int | None = None
+) -> None:
     """Serve API and pages until SIGTERM or SIGINT.
 
     Before everything that they need is there, every request is answered with 503.
@@ -81,19 +89,22 @@ async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -
         environment: Where settings are read.
         host: Name or address to listen on.
         port: Port; a free one when 0.
+        metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
         SettingsError: A setting is missing or invalid, the host is no address of this machine, or
             the port is taken.
     """
     own = part_settings()
-    check_at_start(environment, GatewaySettings, *own.values(), *RESOURCE_SETTINGS)
+    check_at_start(environment, GatewaySettings, HttpSettings, *own.values(), *RESOURCE_SETTINGS)
     settings = GatewaySettings.read(environment)
+    runtime = process_runtime(HttpSettings.read(environment).host, metrics_port)
     of_parts = {name: group.read(environment) for name, group in own.items()}
     make_folders(CommonSettings.read(environment))
     async with AsyncExitStack() as stack:
+        stack.enter_context(measuring(runtime.metric_meter))
         stop = stack.enter_context(stop_on_signals())
-        temporal = Connection(connect)
+        temporal = Connection(partial(connect, runtime=runtime))
         requirements = open_requirements(environment, temporal, ())
         readiness = Readiness(await stack.enter_async_context(requirements))
         entrance = Entrance(readiness.health)

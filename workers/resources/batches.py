@@ -12,7 +12,8 @@ from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
 from adapters.aws.topic import AwsTopic
 from adapters.database import Database
-from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.database.batches.document_loads import SqlLoadStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.files.texts.pool import FileTexts
 from adapters.ports import (
     BatchFunctions,

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from adapters.azure.blobs import AzureBlobs
-from adapters.database import Database, open_database, require_current
+from adapters.database import Database
 from adapters.database.rejected import SqlRejectedMessages
-from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.report import XlsxReportWriter
 from adapters.notices.log import LogNotices
@@ -17,6 +15,8 @@ from adapters.notices.several import SeveralNotices
 from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
+from workers.resources.blobs import open_blobs
+from workers.resources.tables import open_tables
 from workers.settings.check import check_settings
 from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
 from workers.settings.errors import SettingsError
@@ -65,14 +65,6 @@ class Resources:
     """Folder for files while they are read."""
 
 
-def open_blobs(settings: BlobSettings) -> Blobs:
-    """The blob store that the settings name; a folder of it is made when a blob is written."""
-    if settings.folder is not None:
-        return FolderBlobs(settings.folder)
-    assert settings.connection_string is not None
-    return AzureBlobs(settings.connection_string, settings.container)
-
-
 def open_notices(settings: NoticeSettings) -> SeveralNotices:
     """Every way that the settings name; the log when they name none."""
     channels: list[Notifications] = []
@@ -113,8 +105,7 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
     """
     settings = CommonSettings.read(environment)
     make_folders(settings)
-    async with open_database(settings.database.url) as database:
-        await require_current(database)
+    async with open_tables(environment) as database:
         yield Resources(
             database=database,
             rejected=SqlRejectedMessages(database),

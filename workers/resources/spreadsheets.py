@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from adapters.database import Database
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from domain.spreadsheets.types import SheetTypes
 
 

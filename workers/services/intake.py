@@ -9,6 +9,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import PortError, RejectedMessages
+from workers.connect import reason_of
 from workers.services import search_attributes
 from workers.services.bodies import RefusedMessage
 from workers.services.errors import TemporalUnavailable
@@ -35,7 +36,7 @@ def given_back(error: RPCError) -> Abandon:
         raise RefusedMessage(
             INVALID_MESSAGE, f"Temporal does not take the message: {error.message}"
         ) from error
-    return Abandon(f"Temporal: {error.status.name}: {error.message}")
+    return Abandon(f"Temporal: {error.status.name}: {reason_of(error)}")
 
 
 async def refuse(

@@ -24,7 +24,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.base import Contract
 from contracts.sweep import TERMINATED
-from workers.connect import connect
+from workers.connect import connect, reason_of
 from workers.pipelines.base import Pipeline
 from workers.services import search_attributes
 from workers.services.errors import NotFound, Refused, TemporalUnavailable
@@ -123,7 +123,7 @@ class TemporalRuns:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return None
             raise TemporalUnavailable(
-                f"no worker answers for {workflow_id}: {error.message}"
+                f"no worker answers for {workflow_id}: {reason_of(error)}"
             ) from error
         except WorkflowQueryFailedError as error:
             raise TemporalUnavailable(f"{workflow_id} cannot be queried: {error}") from error
@@ -244,7 +244,7 @@ def temporal_errors() -> Generator[None]:
         if isinstance(error, RPCError) and search_attributes.is_refusal(error):
             raise TemporalUnavailable(f"{error.message}; run `docflow setup`") from error
         raise TemporalUnavailable(
-            "Temporal does not answer at the moment; try again in a minute"
+            f"Temporal does not answer at the moment: {reason_of(error)}; try again in a minute"
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
@@ -129,12 +129,27 @@ class ScratchSettings(Settings):
         return self.root or Path(tempfile.gettempdir()) / "docflow"
 
 
+class LogSettings(Settings):
+    """How processes log."""
+
+    title: ClassVar[str] = "Logs"
+    used_by: ClassVar[str] = "workers, bridges, gateway"
+
+    format: Annotated[
+        Literal["text", "json"], Setting(kind="`text` or `json`", rule="must be text or json")
+    ] = Field(
+        "text",
+        validation_alias="DOCFLOW_LOG_FORMAT",
+        description="lines for people, or one JSON object for each event",
+    )
+
+
 class HttpSettings(Settings):
     """Where processes listen."""
 
     title: ClassVar[str] = "HTTP"
     used_by: ClassVar[str] = (
-        "`docflow gateway`, workers and bridges with `--health-port` or `--metrics-port`"
+        "`docflow gateway`, workers with `--health-port`, all processes with `--metrics-port`"
     )
 
     host: str = Field(

@@ -40,8 +40,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
-from adapters.database.models import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.base import UtcDateTime
+from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 
 _LARGE: Final = 1_000
 """Rows from which on a straight COPY gains more than it costs to try."""

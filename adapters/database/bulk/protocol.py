@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, FromClause, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.models import key_of
+from adapters.database.models.base import key_of
 
 AnyInsert = postgresql.Insert | sqlite.Insert
 """Both know ON CONFLICT, with the same methods."""

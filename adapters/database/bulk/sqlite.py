@@ -27,8 +27,8 @@ from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
-from adapters.database.models import DOMAIN, STAGED, key_of
 from adapters.database.models.base import UtcDateTime
+from adapters.database.models.every import DOMAIN, STAGED, key_of
 
 _STAMPS = ("source_line", "source_task", "created_at", "updated_at", "version")
 

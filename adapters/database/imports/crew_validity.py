@@ -8,7 +8,7 @@ from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
-from adapters.database.models import STAGED
+from adapters.database.models.every import STAGED
 from adapters.database.models.tables import crew_members
 from domain.imports.crew_assignments import Assignments, Term, end_before_next
 

@@ -34,8 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.bulk.protocol import BulkWriter, advisory_lock_key
 from adapters.database.codec import dump_cells, dump_problems, load_cells, load_problems
 from adapters.database.engine import Database
-from adapters.database.models import metadata
-from adapters.database.models.base import UtcDateTime
+from adapters.database.models.base import UtcDateTime, metadata
 from adapters.database.models.imports import (
     COUNTS,
     FINAL,

@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.codec import clean
 from adapters.database.imports.progress import Load, forget_aside
-from adapters.database.models import key_of
+from adapters.database.models.base import key_of
 from adapters.database.models.schedules import (
     RETIRED,
     SCOPE,

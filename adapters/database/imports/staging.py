@@ -14,7 +14,7 @@ from adapters.database.codec import dump_cells, load_cells
 from adapters.database.imports.crew_validity import close_absent
 from adapters.database.imports.progress import Load, add_rejects
 from adapters.database.imports.upserts import write_batch
-from adapters.database.models import DOMAIN, STAGED, key_of
+from adapters.database.models.every import DOMAIN, STAGED, key_of
 from adapters.database.models.tables import crew_members
 from contracts.imports import Counts, Strategy
 from domain.tabular.rows import Cell, RejectedRow

@@ -19,7 +19,7 @@ from adapters.database.imports import leftovers, schedules, staging, status
 from adapters.database.imports import progress as loads
 from adapters.database.imports.progress import Load
 from adapters.database.imports.upserts import needs_table_alone, write_batch
-from adapters.database.models import DOMAIN, STAGED, data_of, key_of
+from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 from adapters.database.models.schedules import (
     PEOPLES_COLUMNS,
     schedule_activities,

@@ -13,7 +13,7 @@ from adapters.database.imports.crew_validity import (
     stored_assignments,
     without_overlaps,
 )
-from adapters.database.models import key_of
+from adapters.database.models.base import key_of
 from adapters.database.models.tables import crew_members
 from adapters.database.storable import unstorable
 from contracts.imports import Counts, Problem, Strategy

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from adapters.database.models import metadata
+from adapters.database.models.every import metadata
 
 if context.is_offline_mode():
     raise RuntimeError("migrations run on a connection: use `docflow db upgrade`")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from sqlalchemy import Table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.models import metadata
+from adapters.database.models.every import metadata
 from adapters.database.models.people import TARGETS
 
 Row = tuple[Any, ...]

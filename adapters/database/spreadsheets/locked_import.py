@@ -19,14 +19,14 @@ from adapters.database.bulk.protocol import BulkWriter, acquire_advisory_lock
 from adapters.database.bulk.sqlite import SqliteWriter
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
-    COUNTS,
     spreadsheet_imports,
     spreadsheet_values,
 )
 from adapters.database.spreadsheets.bulk import Bulk
 from adapters.database.spreadsheets.bulk_postgresql import PostgresBulk
 from adapters.database.spreadsheets.bulk_sqlite import SqliteBulk
-from contracts.spreadsheets import FINAL, MappingStatus, RowCounts, SpreadsheetState
+from adapters.database.spreadsheets.statuses import counts_of
+from contracts.spreadsheets import FINAL, MappingStatus, SpreadsheetState
 from domain.spreadsheets.records import SheetMark
 
 
@@ -132,11 +132,6 @@ def mark_of(row: Any) -> SheetMark:
         counts=counts_of(row),
         finished=row.round_ended,
     )
-
-
-def counts_of(row: Any) -> RowCounts:
-    """Counts from a status row."""
-    return RowCounts(**{name: getattr(row, name) for name in COUNTS})
 
 
 @lru_cache

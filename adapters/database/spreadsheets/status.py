@@ -17,10 +17,10 @@ from adapters.database.spreadsheets.locked_import import (
     LockedImport,
     Tools,
     counted_values,
-    counts_of,
     lock_known,
     save,
 )
+from adapters.database.spreadsheets.statuses import counts_of
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     FINAL,

@@ -4,12 +4,11 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, select
 
 from adapters.database.codec import clean
-from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
     decisions,
     spreadsheet_columns,
@@ -22,7 +21,7 @@ from adapters.database.models.spreadsheets import (
 )
 from adapters.database.spreadsheets import audit_trail
 from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts
-from adapters.database.spreadsheets.locked_import import counts_of, tools_of
+from adapters.database.spreadsheets.locked_import import tools_of
 from adapters.database.spreadsheets.records import (
     CellsView,
     ColumnsView,
@@ -36,17 +35,19 @@ from adapters.database.spreadsheets.records import (
     UndoView,
 )
 from adapters.database.spreadsheets.results import is_outcome
+from adapters.database.spreadsheets.statuses import (
+    SqlSpreadsheetStatuses,
+    count,
+    counts_of,
+    paged,
+    reading_status,
+)
 from adapters.database.spreadsheets.values import mapping_of
-from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     DecisionRecord,
-    Layout,
     MappingStatus,
     Outcome,
     RowCounts,
-    SpreadsheetState,
-    UndoCounts,
-    UndoState,
 )
 from domain.spreadsheets.records import Preview
 
@@ -65,50 +66,14 @@ __all__ = [
     "UndoView",
 ]
 
-_LARGE: Final = frozenset({"preview", "fields"})
-"""Columns of the status row that a status is read without."""
 
-
-class SqlSpreadsheetViews:
+class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
     """Imports as the gateway shows them.
 
     Every method raises `Unavailable` when the database is down. Apart from `get` and `list`,
     nothing asks whose import it is: callers look it up first. One that is not there is empty.
     Pages count from 0.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def get(self, uuid: str, organisations: Collection[int]) -> SpreadsheetRow | None:
-        """The status of an import; None when it is none of these organisations'."""
-        row = await self._status(uuid)
-        return None if row is None or row.organisation_id not in organisations else _status(row)
-
-    async def list(
-        self,
-        organisations: Collection[int],
-        *,
-        state: SpreadsheetState | None = None,
-        import_type: str | None = None,
-        page: int = 0,
-        size: int = 20,
-    ) -> Page[SpreadsheetRow]:
-        """Imports of these organisations, the newest first."""
-        imports = spreadsheet_imports
-        conditions: list[ColumnElement[bool]] = [
-            imports.c.organisation_id.in_(sorted(organisations))
-        ]
-        if state is not None:
-            conditions.append(imports.c.state == state.value)
-        if import_type is not None:
-            conditions.append(imports.c.import_type == import_type)
-        order = (imports.c.created_at.desc(), imports.c.id.desc())
-        query = select(*_status_columns()).where(*conditions).order_by(*order)
-        async with self._database.reading() as connection:
-            total = await connection.execute(_count(imports, *conditions))
-            rows = await connection.execute(_paged(query, page, size))
-            return Page([_status(row) for row in rows], total.scalar_one())
 
     async def changed(self, uuid: str) -> int | None:
         """The revision of the status; None when there is no such import."""
@@ -119,7 +84,7 @@ class SqlSpreadsheetViews:
         """Columns by place, with samples, and the version of the mappings."""
         columns = spreadsheet_columns
         async with self._database.reading() as connection:
-            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
                 return ColumnsView(0, ())
             query = select(columns).where(columns.c.import_id == row.id).order_by(columns.c.id)
@@ -149,7 +114,7 @@ class SqlSpreadsheetViews:
         """Distinct values in the order they were found, and the version of the mappings."""
         values = spreadsheet_values
         async with self._database.reading() as connection:
-            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
                 return CellsView(0, (), 0)
             conditions: list[ColumnElement[bool]] = [values.c.import_id == row.id]
@@ -157,9 +122,9 @@ class SqlSpreadsheetViews:
                 conditions.append(values.c.field == field)
             if status is not None:
                 conditions.append(values.c.status == status.value)
-            total = await connection.execute(_count(values, *conditions))
+            total = await connection.execute(count(values, *conditions))
             query = select(values).where(*conditions).order_by(values.c.id)
-            found = await connection.execute(_paged(query, page, size))
+            found = await connection.execute(paged(query, page, size))
             return CellsView(row.version, [mapping_of(each) for each in found], total.scalar_one())
 
     async def results(
@@ -168,7 +133,7 @@ class SqlSpreadsheetViews:
         """Outcome of the rows, by line."""
         results = spreadsheet_results
         async with self._database.reading() as connection:
-            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None or row.purged_at is not None:
                 return Page((), 0)
             counts = counts_of(row)
@@ -178,7 +143,7 @@ class SqlSpreadsheetViews:
             if outcome is not None:
                 query = query.where(is_outcome(outcome))
                 total = getattr(counts, outcome.value.lower())
-            found = await connection.execute(_paged(query, page, size))
+            found = await connection.execute(paged(query, page, size))
             items = [ResultRow(each.line, Outcome(each.outcome), each.message) for each in found]
         return Page(items, total)
 
@@ -186,7 +151,7 @@ class SqlSpreadsheetViews:
         """Outcome of the rows in figures, and what a dry run would change."""
         differences = spreadsheet_differences
         async with self._database.reading() as connection:
-            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
                 return SummaryView(RowCounts(), 0, ())
             query = select(differences).where(differences.c.import_id == row.id)
@@ -205,31 +170,15 @@ class SqlSpreadsheetViews:
     async def decisions(self, uuid: str, *, page: int = 0, size: int = 50) -> Page[DecisionRecord]:
         """Who decided what, the newest first."""
         async with self._database.reading() as connection:
-            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
                 return Page((), 0)
             mine = decisions.c.workflow_id == row.workflow_id
-            total = await connection.execute(_count(decisions, mine))
+            total = await connection.execute(count(decisions, mine))
             query = select(decisions).where(mine)
             query = query.order_by(decisions.c.at.desc(), decisions.c.id.desc())
-            found = await connection.execute(_paged(query, page, size))
+            found = await connection.execute(paged(query, page, size))
             return Page([_decision(each) for each in found], total.scalar_one())
-
-    async def undo(self, uuid: str) -> UndoView | None:
-        """Progress of an undo; None: none has begun."""
-        row = await self._status(uuid)
-        if row is None or row.undo_state is None:
-            return None
-        counts = UndoCounts(
-            deleted=row.undo_deleted, restored=row.undo_restored, left_alone=row.undo_left_alone
-        )
-        return UndoView(
-            state=UndoState(row.undo_state),
-            counts=counts,
-            by=row.undo_by,
-            requested_at=row.undo_requested_at,
-            finished_at=row.undo_finished_at,
-        )
 
     async def undo_conflicts(
         self, uuid: str, *, page: int = 0, size: int = 50
@@ -237,13 +186,13 @@ class SqlSpreadsheetViews:
         """Rows that an undo left alone, by line."""
         conflicts = spreadsheet_undo_conflicts
         async with self._database.reading() as connection:
-            row = (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
+            row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
                 return Page((), 0)
             mine = conflicts.c.import_id == row.id
-            total = await connection.execute(_count(conflicts, mine))
+            total = await connection.execute(count(conflicts, mine))
             query = select(conflicts).where(mine).order_by(conflicts.c.line, conflicts.c.id)
-            found = await connection.execute(_paged(query, page, size))
+            found = await connection.execute(paged(query, page, size))
             items = [
                 UndoConflict(each.line, each.table_name, each.row_id, each.reason) for each in found
             ]
@@ -273,74 +222,17 @@ class SqlSpreadsheetViews:
     async def created_since(self, subject: str, since: datetime) -> int:
         """Uploads and imports that have begun since a moment."""
         uploads, imports = spreadsheet_uploads, spreadsheet_imports
-        noted = _count(uploads, uploads.c.subject == clean(subject), uploads.c.created_at >= since)
-        opened = _count(imports, imports.c.by == clean(subject), imports.c.created_at >= since)
+        noted = count(uploads, uploads.c.subject == clean(subject), uploads.c.created_at >= since)
+        opened = count(imports, imports.c.by == clean(subject), imports.c.created_at >= since)
         query = select(noted.scalar_subquery() + opened.scalar_subquery())
         async with self._database.reading() as connection:
             return (await connection.execute(query)).scalar_one()
-
-    async def _status(self, uuid: str) -> Any:
-        async with self._database.reading() as connection:
-            return (await connection.execute(_reading(), {"uuid": uuid})).one_or_none()
-
-
-def _count(table: Table, *conditions: ColumnElement[bool]) -> Select[int]:
-    return select(func.count()).select_from(table).where(*conditions)
-
-
-def _paged(query: Select[*tuple[Any, ...]], page: int, size: int) -> Select[*tuple[Any, ...]]:
-    return query.limit(size).offset(page * size)
-
-
-def _status_columns() -> list[ColumnElement[Any]]:
-    return [column for column in spreadsheet_imports.c if column.name not in _LARGE]
-
-
-@lru_cache
-def _reading() -> Select[*tuple[Any, ...]]:
-    mine = spreadsheet_imports.c.uuid == bindparam("uuid")
-    return select(*_status_columns()).where(mine)
 
 
 @lru_cache
 def _revision() -> Select[int]:
     imports = spreadsheet_imports
     return select(imports.c.revision).where(imports.c.uuid == bindparam("uuid"))
-
-
-def _status(row: Any) -> SpreadsheetRow:
-    return SpreadsheetRow(
-        uuid=row.uuid,
-        workflow_id=row.workflow_id,
-        organisation_id=row.organisation_id,
-        import_type=row.import_type,
-        context_id=row.context_id,
-        filename=row.filename,
-        by=row.by,
-        auto_start=row.auto_start,
-        dry_run=row.dry_run,
-        fingerprint=row.fingerprint,
-        state=SpreadsheetState(row.state),
-        state_since=row.state_since,
-        step=row.step,
-        reason=row.reason,
-        assignee=row.assignee,
-        waiting_since=row.waiting_since,
-        version=row.version,
-        revision=row.revision,
-        total=row.total,
-        counts=counts_of(row),
-        parked=row.parked,
-        values_total=row.values_total,
-        values_open=row.values_open,
-        layout=Layout() if row.layout is None else Layout.model_validate_json(row.layout),
-        report=None if row.report is None else BlobRef.model_validate_json(row.report),
-        undo_state=None if row.undo_state is None else UndoState(row.undo_state),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        finished_at=row.finished_at,
-        purged_at=row.purged_at,
-    )
 
 
 def _column(row: Any) -> ColumnView:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from adapters.database import Database
-from adapters.database.batches import SqlLoadStore
+from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.models.batches import documents
 from adapters.ports import Attached, Extracted, LoadStore
 from contracts.batches import (

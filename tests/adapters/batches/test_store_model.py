@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.database import open_database
-from adapters.database.batches import SqlBatchStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.ports import Attached, Extracted
 from contracts.batches import (
     STEPS,

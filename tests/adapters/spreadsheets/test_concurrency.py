@@ -8,7 +8,7 @@ from sqlalchemy import insert, text
 
 from adapters.database import Database, open_database
 from adapters.database.models.people import persons
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.ports import Unavailable
 from contracts.spreadsheets import RowCounts
 from domain.spreadsheets.records import SheetMark

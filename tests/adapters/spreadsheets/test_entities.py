@@ -3,7 +3,7 @@
 import pytest
 
 from adapters.database import Database
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from domain.spreadsheets.records import EntityScope
 from stack.sample_club import SampleClub, sample_club
 from tests.support.spreadsheets.store import table

@@ -8,7 +8,8 @@ from sqlalchemy import select
 
 from adapters.database import Database
 from adapters.database.models.spreadsheets import remembered_columns, remembered_values
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.spreadsheets import (
     Alternative,
     Analysis,

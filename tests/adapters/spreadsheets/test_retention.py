@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from adapters.database import Database
-from adapters.database.models import metadata
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.models.every import metadata
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     Analysis,

@@ -9,7 +9,8 @@ from sqlalchemy import delete, text
 
 from adapters.database import Database
 from adapters.database.models.people import event_categories
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.problems import Problem
 from contracts.spreadsheets import CellSummary, RowCounts, SpreadsheetState
 from domain.spreadsheets.records import FoundValue, ParkedRow, SheetMark, TargetRows

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from adapters.database import Database
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     DecisionRecord,

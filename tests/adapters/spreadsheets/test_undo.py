@@ -12,7 +12,8 @@ from sqlalchemy import delete, insert, update
 from adapters.database import Database, open_database
 from adapters.database.models.people import event_participants, persons, race_results
 from adapters.database.models.spreadsheets import spreadsheet_journal
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.spreadsheets import UndoCounts, UndoState
 from domain.spreadsheets.records import EntityScope
 from stack.sample_club import SampleClub

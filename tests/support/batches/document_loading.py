@@ -14,7 +14,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.batches.document_load import DocumentLoads
 from adapters.database import Database, open_database
-from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.database.batches.document_loads import SqlLoadStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.database.models.base import metadata
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.blobs import MemoryBlobs

@@ -12,7 +12,8 @@ from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
 from adapters.database import open_database, upgrade
-from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.database.batches.document_loads import SqlLoadStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.cloud import MemoryCloud

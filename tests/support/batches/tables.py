@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import select
 
 from adapters.database import Database
-from adapters.database.batches import SqlBatchStore, SqlLoadStore
+from adapters.database.batches.document_loads import SqlLoadStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.database.models import batches as models
 from adapters.ports import Extracted, LoadStore
 from contracts.batches import (

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import select
 
 from adapters.database import Database
-from adapters.database.models import DOMAIN, key_of
+from adapters.database.models.every import DOMAIN, key_of
 from contracts.blobs import BlobRef
 from contracts.imports import (
     IMPORT_MESSAGE,

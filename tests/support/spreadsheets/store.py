@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import select
 
 from adapters.database import Database
-from adapters.database.models import metadata
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.models.every import metadata
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
     RowCounts,

@@ -13,7 +13,7 @@ from activities.batches.completion import BatchCompletion
 from activities.batches.plans import BatchPlans
 from activities.batches.validation import BatchValidation, function_lock
 from adapters.database import open_database
-from adapters.database.batches import SqlBatchStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.memory.cloud import MemoryCloud
 from contracts.batches import (
     BatchKey,

@@ -20,7 +20,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     calls: list[Any] = []
     process = ModuleType("workers.gateway.process")
 
-    async def run_gateway(environment: Mapping[str, str], *, host: str, port: int) -> None:
+    async def run_gateway(
+        environment: Mapping[str, str], *, host: str, port: int, metrics_port: int | None
+    ) -> None:
         calls.append((dict(environment), host, port))
 
     vars(process).update(run_gateway=run_gateway)

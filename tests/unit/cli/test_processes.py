@@ -33,11 +33,16 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append((names, dict(environment), options))
 
     async def run_bridge(
-        bridge: Bridge, environment: Mapping[str, str], *, drain: bool, health_port: int | None
+        bridge: Bridge,
+        environment: Mapping[str, str],
+        *,
+        drain: bool,
+        health_port: int | None,
+        metrics_port: int | None,
     ) -> Totals:
         if not environment:
             raise SettingsError("missing setting: AZURE_SERVICE_BUS_CONNECTION_STRING")
-        calls.append((bridge.name, dict(environment), drain, health_port))
+        calls.append((bridge.name, dict(environment), drain, health_port, metrics_port))
         return Totals()
 
     vars(process).update(run_worker=run_worker, run_bridge=run_bridge)
@@ -72,8 +77,9 @@ def test_worker(
 
 @pytest.mark.parametrize("drain", [True, False])
 def test_the_bridge_reports_what_it_did(drain: bool, started: list[Any]) -> None:
-    done = FakeInstallation().docflow("bridge", "service-bus", *(["--drain"] * drain))
-    assert started == [("service-bus", SETTINGS, drain, None)]
+    ports = ["--metrics-port", "9090"] if drain else []
+    done = FakeInstallation().docflow("bridge", "service-bus", *(["--drain"] * drain), *ports)
+    assert started == [("service-bus", SETTINGS, drain, None, 9090 if drain else None)]
     assert done.stdout == "12 received: 10 settled, 2 dead-lettered, 0 abandoned\n"
 
 
@@ -88,7 +94,7 @@ def test_the_bridge_of_case_events_answers_to_its_former_name(
     name: str, warning: str, started: list[Any]
 ) -> None:
     done = FakeInstallation().docflow("bridge", name, "--drain", "--health-port", "0")
-    assert started == [("case-events", SETTINGS, True, 0)]
+    assert started == [("case-events", SETTINGS, True, 0, None)]
     assert done.stderr[: len(warning) or None] == warning
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.seen_keys import SeenKeys
-from adapters.database.models import DOMAIN, key_of
+from adapters.database.models.every import DOMAIN, key_of
 from adapters.database.models.schedules import SCOPE
 from contracts.problems import Problem
 from domain.imports.chunks import RowChunk

@@ -8,7 +8,6 @@ import typer
 
 from contracts.batches import LARGEST_ID, BatchKey
 from workers.cli.context import CliContext
-from workers.services.batches import access
 
 if TYPE_CHECKING:
     from workers.resources.batches import BatchResources
@@ -54,11 +53,12 @@ async def open_cloud(cli: CliContext) -> AsyncGenerator["BatchResources"]:
     """
     from workers.connect import connect
     from workers.resources.batches import open_batches
+    from workers.resources.tables import open_tables
     from workers.settings.batches import BatchSettings
 
     settings = BatchSettings.read(cli.environment)
     async with (
-        access.open_tables(cli.environment) as database,
+        open_tables(cli.environment) as database,
         open_batches(settings, database, await connect()) as opened,
     ):
         yield opened

@@ -24,9 +24,9 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.cli.runs import show_in_temporal
-from workers.cli.text import one_line
 from workers.pipelines.base import Run
 from workers.services.batches import access
+from workers.text import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table

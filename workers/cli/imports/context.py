@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from workers.cli.context import CliContext
 
 if TYPE_CHECKING:
+    from adapters.database.imports.views import SqlImportTasks
     from workers.services.imports.access import ImportAccess
     from workers.services.imports.queue import ServiceBusQueue
     from workers.services.imports.runs import ImportRuns
@@ -21,6 +22,18 @@ def open_imports(cli: CliContext) -> "AbstractAsyncContextManager[ImportAccess]"
     from workers.services.imports import access
 
     return access.open_imports(cli.environment)
+
+
+def open_tasks(cli: CliContext) -> "AbstractAsyncContextManager[SqlImportTasks]":
+    """Status rows.
+
+    Raises:
+        SettingsError: `DATABASE_URL` is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    from workers.services.imports import access
+
+    return access.open_tasks(cli.environment)
 
 
 def open_queue(cli: CliContext) -> "AbstractAsyncContextManager[ServiceBusQueue]":

@@ -13,9 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
 from workers.cli.errors import UsageError
-from workers.cli.text import one_line
 from workers.services.bodies import RefusedMessage
 from workers.services.imports import messages
+from workers.text import one_line
 
 OPTIONS: Mapping[str, str] = {
     "document_type": "--type",

@@ -7,7 +7,7 @@ from typing import Final
 from contracts.imports import ImportState
 from workers.cli.context import CliContext
 from workers.cli.errors import Failure, attempt
-from workers.cli.imports.context import open_imports, open_queue
+from workers.cli.imports.context import open_queue, open_tasks
 from workers.cli.imports.views import row_as_json
 from workers.pipelines.base import Pipeline
 from workers.services.imports.verbs import name_of
@@ -18,8 +18,8 @@ MESSAGES_PEEKED: Final = 100
 
 async def parked(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
     """Imports that are parked, with the reasons that their status rows keep."""
-    async with open_imports(context) as resources:
-        rows = await resources.tasks.list(limit, ImportState.PARKED)
+    async with open_tasks(context) as tasks:
+        rows = await tasks.list(limit, ImportState.PARKED)
     return [
         ParkedRun(
             pipeline=pipeline.name,

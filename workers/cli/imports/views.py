@@ -13,7 +13,7 @@ from contracts.imports import (
 from domain.imports.chunks import TaskKey
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, Failure, attempt
-from workers.cli.imports.context import open_imports, open_runs
+from workers.cli.imports.context import open_runs, open_tasks
 from workers.cli.output import (
     console,
     counts_text,
@@ -23,9 +23,9 @@ from workers.cli.output import (
     problems_table,
     state_text,
 )
-from workers.cli.text import one_line
 from workers.pipelines.base import Run
 from workers.services.imports.verbs import name_of
+from workers.text import one_line
 
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
@@ -43,8 +43,8 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """
     key: TaskKey = known.key
     name = name_of(key)
-    async with open_imports(cli) as resources:
-        row = await resources.tasks.get(key.project_id, key.task_id)
+    async with open_tasks(cli) as tasks:
+        row = await tasks.get(key.project_id, key.task_id)
     snapshot = await attempt(_look(cli, known.workflow_id))
     if isinstance(snapshot, Failure):
         if row is None:

@@ -11,7 +11,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, print_json
 from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
-from workers.cli.text import one_line
+from workers.text import one_line
 
 if TYPE_CHECKING:
     from workers.services.identity import Identity

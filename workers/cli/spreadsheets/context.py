@@ -5,8 +5,8 @@ may answer for every organisation.
 """
 
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +17,9 @@ from workers.cli.errors import CommandError, ExitCode, UsageError
 from workers.pipelines.spreadsheets import SPREADSHEETS
 
 if TYPE_CHECKING:
+    from workers.services.identity import Identity
     from workers.services.spreadsheets.access import Access
+    from workers.services.spreadsheets.statuses import SpreadsheetStatuses
 
 UuidArgument = Annotated[
     str, typer.Argument(metavar="UUID", help="As `spreadsheets list` shows it.")
@@ -73,16 +75,43 @@ async def open_access(
         TemporalUnreachable: Temporal does not answer.
         CommandError: The service refused an operation inside the block.
     """
-    from workers.services.errors import Refused, ServiceError
     from workers.services.spreadsheets import access
     from workers.settings.spreadsheets import SpreadsheetSettings
 
     settings = SpreadsheetSettings.read(cli.environment)
-    try:
+    with _refusals_in_options():
         async with access.open_access(
             cli.environment, cli.user, settings, organisation=organisation, email=email
         ) as opened:
             yield opened
+
+
+@asynccontextmanager
+async def open_statuses(
+    cli: CliContext, *, organisation: int | None = None
+) -> AsyncGenerator[tuple["SpreadsheetStatuses", "Identity"]]:
+    """The status rows alone, and who asks for them.
+
+    Raises:
+        SettingsError: `DATABASE_URL` is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        CommandError: An operation inside the block was refused.
+    """
+    from workers.services.spreadsheets import access
+
+    with _refusals_in_options():
+        async with access.open_statuses(
+            cli.environment, cli.user, organisation=organisation
+        ) as opened:
+            yield opened
+
+
+@contextmanager
+def _refusals_in_options() -> Generator[None]:
+    from workers.services.errors import Refused, ServiceError
+
+    try:
+        yield
     except ServiceError as refusal:
         misuse = isinstance(refusal, Refused)
         exit_code = ExitCode.USAGE if misuse else ExitCode.FAILED

@@ -11,7 +11,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.cli.output_files import output_file
-from workers.cli.spreadsheets.context import UuidArgument, open_access, parse_uuid
+from workers.cli.spreadsheets.context import UuidArgument, open_access, open_statuses, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import row_counts, spreadsheet_state
 from workers.pipelines.base import Run
@@ -58,10 +58,8 @@ async def _list(
     *,
     as_json: bool,
 ) -> None:
-    async with open_access(cli, organisation=organisation) as access:
-        found = await access.service.list(
-            access.who, state=state, import_type=import_type, page=page, size=size
-        )
+    async with open_statuses(cli, organisation=organisation) as (statuses, who):
+        found = await statuses.list(who, state=state, import_type=import_type, page=page, size=size)
     if as_json:
         print_json([to_json(row) for row in found.items])
         return
@@ -101,9 +99,9 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
 
 
 async def _show(cli: CliContext, text: str, *, as_json: bool) -> None:
-    async with open_access(cli) as access:
-        row = await access.service.get(access.who, parse_uuid(text))
-        undo = await access.service.undo_view(access.who, row.uuid)
+    async with open_statuses(cli) as (statuses, who):
+        row = await statuses.get(who, parse_uuid(text))
+        undo = await statuses.undo_view(who, row.uuid)
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})
         return

@@ -24,8 +24,9 @@ from workers.gateway.spreadsheets.events import last_revision, status_events
 from workers.gateway.spreadsheets.problems import import_problems
 from workers.gateway.spreadsheets.schemas import AnswerView, ImportTypeView, ImportView
 from workers.services.identity import Identity
-from workers.services.spreadsheets.queries import LARGEST_PAGE, settled
+from workers.services.spreadsheets.queries import settled
 from workers.services.spreadsheets.service import SpreadsheetService
+from workers.services.spreadsheets.statuses import LARGEST_PAGE
 from workers.services.spreadsheets.upload_form import check_beginning
 
 router = APIRouter(prefix="/api", responses=import_problems(401, 403, 422, 503))

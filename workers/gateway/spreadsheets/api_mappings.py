@@ -30,7 +30,7 @@ from workers.gateway.spreadsheets.schemas import (
 )
 from workers.services.errors import WrongState
 from workers.services.spreadsheets.errors import StillOpen
-from workers.services.spreadsheets.queries import LARGEST_PAGE
+from workers.services.spreadsheets.statuses import LARGEST_PAGE
 from workers.services.spreadsheets.upload_form import LayoutBody
 
 router = APIRouter(

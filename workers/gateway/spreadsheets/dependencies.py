@@ -10,7 +10,8 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from workers.pipelines.spreadsheets import NAME
 from workers.services.errors import Conflict
 from workers.services.identity import Identity
-from workers.services.spreadsheets.service import LARGEST_PAGE, SpreadsheetService
+from workers.services.spreadsheets.service import SpreadsheetService
+from workers.services.spreadsheets.statuses import LARGEST_PAGE
 
 _STRONG_TAG: Final = re.compile(r'"(\d{1,15})"')
 _LAST_PAGE: Final = 1_000_000

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from adapters.database.spreadsheets import SqlSpreadsheetViews
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
 from workers.gateway.spreadsheets import api, api_mappings, api_results

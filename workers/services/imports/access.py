@@ -3,21 +3,38 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from adapters.database.imports.store import SqlImportStore
-from adapters.database.imports.views import SqlImportTasks
 from adapters.ports import Blobs, RejectedMessages
-from workers.resources import common
+
+if TYPE_CHECKING:
+    from adapters.database.imports.store import SqlImportStore
+    from adapters.database.imports.views import SqlImportTasks
 
 
 @dataclass(frozen=True)
 class ImportAccess:
     """Status rows, marks, rejected messages and documents of one installation."""
 
-    tasks: SqlImportTasks
-    store: SqlImportStore
+    tasks: "SqlImportTasks"
+    store: "SqlImportStore"
     rejected: RejectedMessages
     blobs: Blobs
+
+
+@asynccontextmanager
+async def open_tasks(environment: Mapping[str, str]) -> AsyncGenerator["SqlImportTasks"]:
+    """Status rows alone, for what only reads them.
+
+    Raises:
+        SettingsError: `DATABASE_URL` is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    from adapters.database.imports.views import SqlImportTasks
+    from workers.resources.tables import open_tables
+
+    async with open_tables(environment) as database:
+        yield SqlImportTasks(database)
 
 
 @asynccontextmanager
@@ -28,10 +45,19 @@ async def open_imports(environment: Mapping[str, str]) -> AsyncGenerator[ImportA
         SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
-    async with common.open_resources(environment) as opened:
+    from adapters.database.imports.store import SqlImportStore
+    from adapters.database.imports.views import SqlImportTasks
+    from adapters.database.rejected import SqlRejectedMessages
+    from workers.resources.blobs import open_blobs
+    from workers.resources.tables import open_tables
+    from workers.settings.check import check_settings
+    from workers.settings.common import BlobSettings, DatabaseSettings
+
+    check_settings(environment, BlobSettings, DatabaseSettings)
+    async with open_tables(environment) as database:
         yield ImportAccess(
-            SqlImportTasks(opened.database),
-            SqlImportStore(opened.database),
-            opened.rejected,
-            opened.blobs,
+            SqlImportTasks(database),
+            SqlImportStore(database),
+            SqlRejectedMessages(database),
+            open_blobs(BlobSettings.read(environment)),
         )

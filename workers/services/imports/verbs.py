@@ -57,8 +57,8 @@ class ImportVerbs:
             task_id = _KEY.validate_python(text)
         except ValidationError:
             return None
-        async with access.open_imports(environment) as opened:
-            rows = await opened.tasks.find(task_id)
+        async with access.open_tasks(environment) as tasks:
+            rows = await tasks.find(task_id)
         return [found for row in rows if (found := _known(row.workflow_id))]
 
     def name(self, run: Run) -> str:
@@ -72,8 +72,8 @@ class ImportVerbs:
         kind = filters.more.get("type")
         if kind is not None and kind not in tuple(DocumentType):
             return []
-        async with access.open_imports(environment) as opened:
-            rows = await opened.tasks.list(
+        async with access.open_tasks(environment) as tasks:
+            rows = await tasks.list(
                 filters.limit,
                 ImportState(filters.state) if filters.state else None,
                 DocumentType(kind) if kind else None,

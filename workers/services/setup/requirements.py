@@ -8,7 +8,7 @@ from typing import Final
 
 from adapters.database import SchemaBehind
 from adapters.ports import PortError
-from workers.connect import TemporalUnreachable
+from workers.errors import TemporalUnreachable
 from workers.services.errors import ServiceError
 from workers.settings.errors import SettingsError
 

@@ -6,25 +6,22 @@ A caller that has the settings of database and Temporal may answer for every org
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sqlalchemy import select
-
-from adapters.database import Database
-from adapters.database.models.spreadsheets import spreadsheet_imports
-from adapters.database.spreadsheets import SqlSpreadsheetViews
-from workers.connect import connect
-from workers.resources.common import open_resources
-from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.identity import OPERATOR, Identity
-from workers.services.spreadsheets.service import SpreadsheetService
-from workers.settings.spreadsheets import SpreadsheetSettings
+
+if TYPE_CHECKING:
+    from adapters.database.spreadsheets.statuses import SqlSpreadsheetStatuses
+    from workers.services.spreadsheets.service import SpreadsheetService
+    from workers.services.spreadsheets.statuses import SpreadsheetStatuses
+    from workers.settings.spreadsheets import SpreadsheetSettings
 
 
 @dataclass(frozen=True)
 class Access:
     """The service, and who asks it."""
 
-    service: SpreadsheetService
+    service: "SpreadsheetService"
     who: Identity
 
 
@@ -32,7 +29,7 @@ class Access:
 async def open_access(
     environment: Mapping[str, str],
     user: str | None,
-    settings: SpreadsheetSettings | None = None,
+    settings: "SpreadsheetSettings | None" = None,
     *,
     organisation: int | None = None,
     email: str | None = None,
@@ -51,26 +48,52 @@ async def open_access(
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
     """
+    from adapters.database.spreadsheets.views import SqlSpreadsheetViews
+    from workers.connect import connect
+    from workers.resources.common import open_resources
+    from workers.resources.spreadsheets import spreadsheet_resources
+    from workers.services.spreadsheets.service import SpreadsheetService
+    from workers.settings.spreadsheets import SpreadsheetSettings
+
     async with open_resources(environment) as resources:
         sheets = spreadsheet_resources(resources.database)
+        views = SqlSpreadsheetViews(resources.database)
         service = SpreadsheetService(
             await connect(),
-            SqlSpreadsheetViews(resources.database),
+            views,
             sheets.store,
             resources.blobs,
             sheets.types,
             settings or SpreadsheetSettings.read({}),
             resources.scratch,
         )
-        known = (
-            (organisation,) if organisation is not None else await organisations(resources.database)
-        )
-        roles = frozenset({OPERATOR})
-        yield Access(service, Identity(user or "operator", known, roles, email=email))
+        yield Access(service, await _operator(views, user, organisation, email))
 
 
-async def organisations(database: Database) -> tuple[int, ...]:
-    """Every organisation that has imports."""
-    query = select(spreadsheet_imports.c.organisation_id).distinct()
-    async with database.reading() as connection:
-        return tuple((await connection.execute(query)).scalars())
+@asynccontextmanager
+async def open_statuses(
+    environment: Mapping[str, str], user: str | None, *, organisation: int | None = None
+) -> AsyncGenerator[tuple["SpreadsheetStatuses", Identity]]:
+    """The status rows alone, and who asks, as for `open_access`.
+
+    Raises:
+        SettingsError: `DATABASE_URL` is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+    """
+    from adapters.database.spreadsheets.statuses import SqlSpreadsheetStatuses
+    from workers.resources.tables import open_tables
+    from workers.services.spreadsheets.statuses import SpreadsheetStatuses
+
+    async with open_tables(environment) as database:
+        rows = SqlSpreadsheetStatuses(database)
+        yield SpreadsheetStatuses(rows), await _operator(rows, user, organisation)
+
+
+async def _operator(
+    rows: "SqlSpreadsheetStatuses",
+    user: str | None,
+    organisation: int | None,
+    email: str | None = None,
+) -> Identity:
+    known = (organisation,) if organisation is not None else await rows.organisations()
+    return Identity(user or "operator", known, frozenset({OPERATOR}), email=email)

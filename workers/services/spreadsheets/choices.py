@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from activities.spreadsheets.contexts import fields_of, load_context
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import CellMapping
 from domain.spreadsheets.fields import SheetField

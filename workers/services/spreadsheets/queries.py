@@ -1,7 +1,6 @@
 """What can be read of spreadsheet imports."""
 
 import asyncio
-import re
 import uuid as uuids
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from adapters.database.spreadsheets.views import (
     SqlSpreadsheetViews,
     SummaryView,
     UndoConflict,
-    UndoView,
 )
 from adapters.ports import BlobNotFound, Blobs
 from contracts.spreadsheets import (
@@ -28,7 +26,6 @@ from contracts.spreadsheets import (
     DecisionRecord,
     MappingStatus,
     Outcome,
-    SpreadsheetState,
     UndoState,
 )
 from domain.spreadsheets.records import Entity, Preview
@@ -36,10 +33,8 @@ from domain.spreadsheets.types.base import SheetType
 from workers.services.errors import Gone, NotFound, WrongState, no_role
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices, FieldView
+from workers.services.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
 
-LARGEST_PAGE: Final = 200
-"""Items of one page."""
-_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _POLL_SECONDS: Final = 0.5
 _SILENCE_SECONDS: Final = 15
 _WATCH_SECONDS: Final = 15 * 60
@@ -57,7 +52,7 @@ class ReportFile:
     filename: str
 
 
-class SpreadsheetQueries:
+class SpreadsheetQueries(SpreadsheetStatuses):
     """Everything that changes nothing.
 
     Each method is given who asks. An import of an organisation that is not theirs does not exist
@@ -67,50 +62,11 @@ class SpreadsheetQueries:
     def __init__(
         self, views: SqlSpreadsheetViews, blobs: Blobs, choices: Choices, scratch: Path
     ) -> None:
+        super().__init__(views)
         self._views = views
         self._blobs = blobs
         self._choices = choices
         self._scratch = scratch
-
-    async def list(
-        self,
-        who: Identity,
-        *,
-        organisation: int | None = None,
-        state: SpreadsheetState | None = None,
-        import_type: str | None = None,
-        page: int = 0,
-        size: int = 20,
-    ) -> Page[SpreadsheetRow]:
-        """Imports, the newest first.
-
-        Args:
-            who: Who asks.
-            organisation: Only of this one; one that is not theirs has none.
-            state: Only in this state.
-            import_type: Only of this type.
-            page: From 0.
-            size: Items of a page, at most 200.
-        """
-        if not who.may_read:
-            raise no_role()
-        mine = who.organisations
-        if organisation is not None:
-            mine = tuple(id for id in mine if id == organisation)
-        return await self._views.list(
-            mine, state=state, import_type=import_type, page=page, size=min(size, LARGEST_PAGE)
-        )
-
-    async def get(self, who: Identity, uuid: str) -> SpreadsheetRow:
-        """The status of an import; answered for purged ones as well."""
-        if not who.may_read:
-            raise no_role()
-        row = None
-        if _UUID.fullmatch(uuid):
-            row = await self._views.get(uuid, who.organisations)
-        if row is None:
-            raise NotFound("there is no such import in your organisations")
-        return row
 
     async def contexts(self, who: Identity) -> Sequence[AvailableContext]:
         """Events, membership periods and races that imports of theirs can belong to."""
@@ -259,11 +215,6 @@ class SpreadsheetQueries:
         Interrupted, it would leave its connection to the database behind.
         """
         return await asyncio.shield(asyncio.ensure_future(reading))
-
-    async def undo_view(self, who: Identity, uuid: str) -> UndoView | None:
-        """How far an undo has come; None: none was requested."""
-        await self.get(who, uuid)
-        return await self._views.undo(uuid)
 
     async def undo_conflicts(
         self, who: Identity, uuid: str, *, page: int = 0, size: int = 50

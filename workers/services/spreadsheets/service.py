@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 from temporalio.client import Client
 
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
 from adapters.ports import Blobs
 from contracts.base import Contract
@@ -37,7 +37,6 @@ from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
 from workers.services.spreadsheets.queries import (
-    LARGEST_PAGE,
     ReportFile,
     SpreadsheetQueries,
 )
@@ -46,7 +45,7 @@ from workers.services.spreadsheets.upload_form import Upload, problems_of
 from workers.services.spreadsheets.uploads import SpreadsheetUploads
 from workers.settings.spreadsheets import SpreadsheetSettings
 
-__all__ = ["LARGEST_PAGE", "Identity", "ReportFile", "SpreadsheetService"]
+__all__ = ["Identity", "ReportFile", "SpreadsheetService"]
 
 _BEGUN_SECONDS: Final = 2
 """How long an answer waits for an undo to begin; without a worker it begins later."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from activities.run_sweep import reason_of
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
 from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef

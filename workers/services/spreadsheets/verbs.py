@@ -34,15 +34,13 @@ class SpreadsheetVerbs:
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Imports of all organisations."""
-        from adapters.database import open_database, require_current
-        from adapters.database.spreadsheets import SqlSpreadsheetViews
-        from workers.services.spreadsheets.access import organisations
-        from workers.settings.common import DatabaseSettings
+        from adapters.database.spreadsheets.statuses import SqlSpreadsheetStatuses
+        from workers.resources.tables import open_tables
 
-        async with open_database(DatabaseSettings.read(environment).url) as database:
-            await require_current(database)
-            page = await SqlSpreadsheetViews(database).list(
-                await organisations(database),
+        async with open_tables(environment) as database:
+            views = SqlSpreadsheetStatuses(database)
+            page = await views.list(
+                await views.organisations(),
                 state=SpreadsheetState(filters.state) if filters.state else None,
                 import_type=filters.more.get("type"),
                 page=0,

@@ -1,0 +1,82 @@
+"""Gauges of open runs, from a real server's visibility."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
+from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
+from temporalio.testing import WorkflowEnvironment
+
+from stack.temporal import temporal_binary
+from tests.support.waiting import eventually
+from workers import gauges, metrics
+from workers.pipelines.imports import IMPORTS
+from workers.services.runs import TemporalRuns
+from workflows import attributes
+
+
+@pytest_asyncio.fixture
+async def client() -> AsyncIterator[Client]:
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(), search_attributes=attributes.ALL
+    )
+    async with environment:
+        yield environment.client
+
+
+async def start(client: Client, task: str, state: str, since: datetime | None = None) -> None:
+    """A run that nobody works on, as visibility shows it."""
+    pairs = [
+        SearchAttributePair(attributes.PIPELINE, IMPORTS.name),
+        SearchAttributePair(attributes.STATE, state),
+        SearchAttributePair(attributes.NEEDS_ATTENTION, since is not None),
+    ]
+    if since is not None:
+        pairs.append(SearchAttributePair(attributes.WAITING_SINCE, since))
+    await client.start_workflow(
+        "DocumentImport",
+        id=f"import/p1/{task}",
+        task_queue="none",
+        search_attributes=TypedSearchAttributes(pairs),
+    )
+
+
+async def test_open_runs_are_counted_by_state_with_the_longest_wait(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The longest wait is not that of the oldest run, and stands on none of the first pages.
+    monkeypatch.setattr(gauges, "_PAGE", 2)
+    hour = datetime.now(UTC) - timedelta(hours=1)
+    for task, minutes in (("a", 5), ("b", 59), ("c", 30), ("d", 1), ("e", 2)):
+        await start(client, task, "parked", hour + timedelta(minutes=60 - minutes))
+    await start(client, "f", "waiting")
+    await start(client, "g", "running")
+    buffer = MetricBuffer(10_000)
+    runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
+    seen: dict[tuple[str, str | None], float] = {}
+
+    def shown() -> Mapping[tuple[str, str | None], float]:
+        for update in buffer.retrieve_updates():
+            if update.metric.name in (metrics.RUNS, metrics.LONGEST_WAIT):
+                assert update.attributes["pipeline"] == IMPORTS.name
+                state = update.attributes.get("state")
+                seen[update.metric.name, None if state is None else str(state)] = update.value
+        return seen
+
+    async def everything() -> bool:
+        return shown().get((metrics.RUNS, "open")) == 7 and (metrics.LONGEST_WAIT, None) in seen
+
+    monkeypatch.setattr(gauges, "SECONDS", 0.05)
+    with metrics.measuring(runtime.metric_meter):
+        showing = asyncio.create_task(gauges.show_runs(TemporalRuns(client, {}), [IMPORTS]))
+    try:
+        await eventually(everything)
+    finally:
+        showing.cancel()
+    assert seen[metrics.RUNS, "parked"] == seen[metrics.RUNS, "needs_attention"] == 5
+    assert seen[metrics.RUNS, "waiting"] == 1
+    assert 59 * 60 <= seen[metrics.LONGEST_WAIT, None] < 70 * 60

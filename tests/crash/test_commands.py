@@ -1,0 +1,64 @@
+"""Commands that talk to Temporal end with their own exit code, under load and however often."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from contracts.imports import ImportState
+from tests.crash.harness import WORKER_WITH_BRIDGE, running_system, until
+from tests.support.chaos import kills
+from tests.support.processes import start
+from workers.services.imports.runs import ImportRuns
+
+pytestmark = pytest.mark.chaos
+
+DOCUMENTS = kills(2, 67)
+"""Each is submitted, tried again and skipped: three commands."""
+AT_ONCE = 4
+
+
+async def docflow(settings: Mapping[str, str], *arguments: str) -> int:
+    """The exit code of a command; negative when a signal ended it."""
+    process = await start(settings, *arguments)
+    output, errors = await process.communicate()
+    code = process.returncode
+    assert code is not None
+    assert code == 0, f"{arguments}: {code}: {output.decode()}{errors.decode()}"
+    return code
+
+
+async def test_every_call_ends_with_its_own_exit_code(tmp_path: Path) -> None:
+    file = tmp_path / "equipment.csv"
+    # No column of it is known: the import parks.
+    file.write_text("nothing,that,is,known\n1,2,3,4\n")
+    (tmp_path / "system").mkdir()
+    turn, codes = asyncio.Semaphore(AT_ONCE), Counter[int]()
+    async with running_system(tmp_path / "system", WORKER_WITH_BRIDGE) as system:
+        runs = ImportRuns(await system.client(), {})
+
+        async def parked(task: str) -> None:
+            async def is_parked() -> bool:
+                status = await runs.status(f"import/P1/{task}")
+                return status is not None and status.state is ImportState.PARKED
+
+            await until(is_parked, f"{task} is parked", every=0.1)
+
+        async def call(*arguments: str) -> None:
+            async with turn:
+                codes[await docflow(system.settings, *arguments)] += 1
+
+        async def document(task: str) -> None:
+            options = ("--type", "equipment", "--project", "P1", "--task", task, "--no-follow")
+            await call("submit", "imports", str(file), *options)
+            await parked(task)
+            await call("retry", f"P1/{task}")
+            await parked(task)
+            await call("skip", f"P1/{task}", "--reason", "planned")
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(DOCUMENTS):
+                group.create_task(document(f"T{number}"))
+    assert codes == {0: 3 * DOCUMENTS}

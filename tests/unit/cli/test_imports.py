@@ -1,0 +1,79 @@
+"""What commands import, and which settings they ask for: no more than they need."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from adapters.database import upgrade
+
+ROOT = Path(__file__).parents[3]
+
+CLOUDS = ("aioboto3", "azure", "botocore", "obstore")
+ENGINE = ("temporalio", "activities", "workflows")
+WEB = ("fastapi", "httpx", "jinja2", "starlette", "uvicorn")
+FILES = ("adapters.files", "docx", "pycountry", "pypdfium2", "python_calamine", "rapidfuzz")
+DATABASE = ("adapters.database", "sqlalchemy")
+SCHEMA = ("alembic", "adapters.database.models.every")
+NEVER = (*CLOUDS, *WEB, *FILES, *SCHEMA, "stack")
+"""What no command needs that only reads."""
+
+
+def imported(*arguments: str, fails: bool = False, **environment: str) -> set[str]:
+    """The modules that a command has imported at its end."""
+    code = f"""
+import sys
+from workers.cli.app import app
+try:
+    app({list(arguments)!r})
+except SystemExit as ended:
+    print(ended.code, *sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    ended, *modules = done.stdout.splitlines()[-1].split()
+    assert (ended, done.stderr == "") == (("1", False) if fails else ("0", True)), done.stderr
+    return set(modules)
+
+
+def found(modules: set[str], unwanted: tuple[str, ...]) -> list[str]:
+    return sorted(modules.intersection(unwanted))
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite:///{tmp_path_factory.mktemp('database') / 'docflow.db'}"
+    asyncio.run(upgrade(url))
+    return url
+
+
+def test_help_loads_nothing_that_works() -> None:
+    modules = imported("--help")
+    assert found(modules, (*CLOUDS, *ENGINE, *WEB, *FILES, *DATABASE, *SCHEMA, "rich")) == []
+
+
+def test_one_command_does_not_load_the_others() -> None:
+    modules = imported("db", "--help")
+    assert found(modules, ("workers.cli.batches", "workers.cli.runs", "workers.catalogue")) == []
+
+
+@pytest.mark.parametrize("command", ["list", "spreadsheets list", "rejected list"])
+def test_a_command_that_reads_tables_needs_the_database_alone(command: str, database: str) -> None:
+    modules = imported(*command.split(), DATABASE_URL=database)
+    assert found(modules, (*NEVER, *ENGINE)) == []
+
+
+@pytest.mark.parametrize("command", ["schedules list", "retry batch/7/1"])
+def test_a_command_that_asks_temporal_needs_nothing_else(command: str) -> None:
+    modules = imported(*command.split(), fails=True, TEMPORAL_ADDRESS="127.0.0.1:1")
+    assert "temporalio" in modules
+    assert found(modules, (*NEVER, *DATABASE)) == []

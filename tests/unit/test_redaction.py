@@ -1,0 +1,59 @@
+"""No secret reaches a log, whoever logs it."""
+
+from pathlib import Path
+
+import pytest
+
+from workers.redaction import HIDDEN, Redaction
+
+ENVIRONMENT = {
+    "DATABASE_URL": "postgresql://docflow:planted%2Fpass@db/docflow",
+    "AZURE_STORAGE_CONNECTION_STRING": "AccountName=a;AccountKey=plantedkey==;EndpointSuffix=x",
+    "DOCFLOW_NOTIFY_WEBHOOK_URL": "https://hooks.example.org/services/planted-token-of-hook?to=1",
+    "DOCFLOW_BATCH_FUNCTION_ENVIRONMENT": '{"LOADER_PASSWORD": "planted-inner"}',
+    "TEMPORAL_API_KEY": "planted-api-key",
+    "DOCFLOW_BLOB_FOLDER": "/var/no-secret",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cannot connect to postgresql://docflow:planted%2Fpass@db/docflow",
+        "password planted/pass refused",
+        "signed with plantedkey==",
+        "POST https://hooks.example.org/services/planted-token-of-hook answered 404",
+        "the function has planted-inner",
+        "metadata: planted-api-key",
+    ],
+)
+def test_the_values_of_secret_settings_are_hidden_in_whole_and_in_part(text: str) -> None:
+    shown = Redaction.of(ENVIRONMENT)(text)
+    assert "planted" not in shown and HIDDEN in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GET https://a.blob.core.windows.net/c/b?sv=1&se=2&sig=planted%3D",
+        "PUT https://b.s3.amazonaws.com/k?X-Amz-Credential=planted&X-Amz-Signature=planted",
+        "Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=planted=",
+        "amqps://user:planted@host/queue",
+        "Authorization: Bearer planted.planted.planted",
+        "token eyJplanted.planted-planted.planted_",
+        "?token=planted",
+    ],
+)
+def test_what_looks_like_a_secret_is_hidden_without_any_setting(text: str) -> None:
+    shown = Redaction()(text)
+    assert "planted" not in shown and HIDDEN in shown
+
+
+def test_other_texts_stay_as_they_are() -> None:
+    text = "import/P1/T1 at http://127.0.0.1:8000/imports/1: 3 rows in /var/no-secret"
+    assert Redaction.of(ENVIRONMENT)(text) == text
+
+
+def test_secrets_from_files_are_hidden(tmp_path: Path) -> None:
+    (file := tmp_path / "key").write_text("planted-in-a-file\n")
+    assert Redaction.of({"DOCFLOW_JWT_KEY_FILE": str(file)})("planted-in-a-file") == HIDDEN

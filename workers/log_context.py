@@ -1,0 +1,31 @@
+"""What a line of the log is about, bound once where work begins, and never at each call."""
+
+from collections.abc import Awaitable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+_CONTEXT: ContextVar[Mapping[str, str]] = ContextVar("log_context")
+
+
+@contextmanager
+def bound(**facts: str | None) -> Generator[None]:
+    """Add facts to every line that is logged inside the block, tasks of it included."""
+    known = {name: value for name, value in facts.items() if value is not None}
+    token = _CONTEXT.set({**current(), **known})
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+async def about(work: Awaitable[T], **facts: str | None) -> T:
+    """Do something; every line that is logged meanwhile has the facts."""
+    with bound(**facts):
+        return await work
+
+
+def current() -> Mapping[str, str]:
+    """The facts of the block that this is called in."""
+    return _CONTEXT.get({})

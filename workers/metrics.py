@@ -1,0 +1,49 @@
+"""docflow's own metrics, on the endpoint of Temporal's SDK; docs/runbook.md describes them.
+
+A process measures from `measuring` on. Where nothing measures, as in commands and functions,
+counting does nothing.
+"""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from temporalio.common import MetricMeter
+
+MESSAGES: Final = "docflow_messages_total"
+RESPONSES: Final = "docflow_responses_total"
+RUNS: Final = "docflow_runs"
+LONGEST_WAIT: Final = "docflow_longest_wait_seconds"
+
+_DESCRIPTIONS: Final[Mapping[str, str]] = {
+    MESSAGES: "Messages that a bridge has decided about",
+    RESPONSES: "Answers of the gateway",
+    RUNS: "Open runs",
+    LONGEST_WAIT: "How long the run has waited that has waited longest for a person",
+}
+_METER: ContextVar[MetricMeter] = ContextVar("meter")
+
+
+@contextmanager
+def measuring(meter: MetricMeter) -> Generator[None]:
+    """Measure what is done inside the block, tasks of it included."""
+    token = _METER.set(meter)
+    try:
+        yield
+    finally:
+        _METER.reset(token)
+
+
+def count(name: str, labels: Mapping[str, str]) -> None:
+    """Add one to a counter."""
+    _meter().create_counter(name, _DESCRIPTIONS[name]).add(1, labels)
+
+
+def show(name: str, value: float, labels: Mapping[str, str]) -> None:
+    """Set a gauge."""
+    _meter().create_gauge_float(name, _DESCRIPTIONS[name]).set(value, labels)
+
+
+def _meter() -> MetricMeter:
+    return _METER.get(MetricMeter.noop)

@@ -1,0 +1,70 @@
+"""What the status rows of spreadsheet imports tell, for which the database alone is needed."""
+
+import re
+from typing import Final
+
+from adapters.database.spreadsheets.records import Page, SpreadsheetRow, UndoView
+from adapters.database.spreadsheets.statuses import SqlSpreadsheetStatuses
+from contracts.spreadsheets import SpreadsheetState
+from workers.services.errors import NotFound, no_role
+from workers.services.identity import Identity
+
+LARGEST_PAGE: Final = 200
+"""Items of one page."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class SpreadsheetStatuses:
+    """Where imports stand.
+
+    Each method is given who asks. An import of an organisation that is not theirs does not exist
+    for them (`NotFound`).
+    """
+
+    def __init__(self, rows: SqlSpreadsheetStatuses) -> None:
+        self._rows = rows
+
+    async def list(
+        self,
+        who: Identity,
+        *,
+        organisation: int | None = None,
+        state: SpreadsheetState | None = None,
+        import_type: str | None = None,
+        page: int = 0,
+        size: int = 20,
+    ) -> Page[SpreadsheetRow]:
+        """Imports, the newest first.
+
+        Args:
+            who: Who asks.
+            organisation: Only of this one; one that is not theirs has none.
+            state: Only in this state.
+            import_type: Only of this type.
+            page: From 0.
+            size: Items of a page, at most 200.
+        """
+        if not who.may_read:
+            raise no_role()
+        mine = who.organisations
+        if organisation is not None:
+            mine = tuple(id for id in mine if id == organisation)
+        return await self._rows.list(
+            mine, state=state, import_type=import_type, page=page, size=min(size, LARGEST_PAGE)
+        )
+
+    async def get(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The status of an import; answered for purged ones as well."""
+        if not who.may_read:
+            raise no_role()
+        row = None
+        if _UUID.fullmatch(uuid):
+            row = await self._rows.get(uuid, who.organisations)
+        if row is None:
+            raise NotFound("there is no such import in your organisations")
+        return row
+
+    async def undo_view(self, who: Identity, uuid: str) -> UndoView | None:
+        """How far an undo has come; None: none was requested."""
+        await self.get(who, uuid)
+        return await self._rows.undo(uuid)
