@@ -269,7 +269,8 @@ def test_a_cold_start_loads_no_database_reader_activity_or_workflow() -> None:
     )
     loaded = done.stdout.split()
     assert batch_loader_lambda.__name__ in loaded
-    assert {name for name in loaded if re.match(r"workflows\.", name)} == {"workflows.attributes"}
+    workflows = {name for name in loaded if re.match(r"workflows\.", name)}
+    assert workflows == {"workflows.attributes", "workflows.run_ends"}
     unused = r"(sqlalchemy|aioboto3|activities|adapters\.(?!ports\b)\w+)(\.|$)"
     assert [name for name in loaded if re.match(unused, name)] == []
 

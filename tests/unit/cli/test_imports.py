@@ -24,12 +24,14 @@ NEVER = (*CLOUDS, *WEB, *FILES, *SCHEMA, "stack")
 def imported(*arguments: str, fails: bool = False, **environment: str) -> set[str]:
     """The modules that a command has imported at its end."""
     code = f"""
-import sys
+import os, sys
 from workers.cli.app import app
 try:
     app({list(arguments)!r})
 except SystemExit as ended:
-    print(ended.code, *sys.modules)
+    print(ended.code, *sys.modules, flush=True)
+# Threads of Temporal's SDK may abort an interpreter that ends in the usual way.
+os._exit(0)
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
