@@ -55,7 +55,9 @@ class RunSweep:
     ) -> bool:
         run = row.run or row.id
         end = await self._runs.end(run)
-        if end is None or not _is_old(row, end, order, now):
+        if end is None or (row.only_after and end.status not in row.only_after):
+            return False
+        if not _is_old(row, end, order, now):
             return False
         reason = reason_of(run, end)
         if not await rows.terminate(row.id, reason, row.changed_at):

@@ -37,6 +37,8 @@ class OpenRow:
     """Workflow id of the run that would close it; None: that of `id`."""
     grace: timedelta = timedelta()
     """How much longer than others it is left to what else closes it."""
+    only_after: frozenset[str] = frozenset()
+    """Ends of its run that leave it open by mistake; empty: every end does."""
 
 
 class OpenRows(Protocol):

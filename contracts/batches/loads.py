@@ -135,6 +135,8 @@ class DocumentState(StrEnum):
     DUPLICATE = "duplicate"
     """Another document of the case has the same bytes; no text of its own is kept."""
     FAILED = "failed"
+    TERMINATED = "terminated"
+    """Its load was ended from outside; its message may be sent again."""
 
 
 class LoadOrder(Contract):

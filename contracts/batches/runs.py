@@ -334,6 +334,7 @@ class DocumentCounts(Contract):
     loaded: int = 0
     duplicate: int = 0
     failed: int = 0
+    terminated: int = 0
 
 
 class BatchResult(Contract):

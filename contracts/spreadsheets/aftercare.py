@@ -53,7 +53,7 @@ class RetentionOrder(Contract):
     """Input of the retention workflow; seconds and counts."""
 
     finished_after: int = Field(default=7 * DAY, ge=1)
-    """COMPLETED, FAILED and CANCELLED, from their end."""
+    """COMPLETED, FAILED, CANCELLED and TERMINATED, from their end."""
     waiting_after: int = Field(default=90 * DAY, ge=1)
     """UPLOADED, COLUMN_MAPPING and CELL_MAPPING, from their last change."""
     undo_after: int = Field(default=30 * DAY, ge=1)

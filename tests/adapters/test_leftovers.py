@@ -12,14 +12,15 @@ from adapters.database.imports.views import SqlImportTasks
 from adapters.database.models import metadata
 from adapters.database.models.imports import import_progress, import_rejects
 from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
-from adapters.ports import OpenRow, OpenRows
-from contracts.batches import BatchKey, Closing, LoaderStatus, Purpose
+from adapters.ports import LoadStore, OpenRow, OpenRows
+from contracts.batches import BatchKey, Closing, DocumentState, LoaderStatus, Purpose
 from contracts.imports import Closing as ImportClosing
 from contracts.imports import ImportState, Strategy
 from contracts.spreadsheets import SpreadsheetState, UndoState, undo_id, workflow_id
 from domain.imports.chunks import LoadMark, TaskKey
 from stack.sample_club import SampleClub
 from tests.support.batches.scripted import finished, started
+from tests.support.batches.tables import FIRST, SqlBatchTables, document, load, source
 from tests.support.imports.store import chunk, count, message, plan, reject, stored
 from tests.support.spreadsheets.store import Runner, opened, undo_order
 
@@ -150,3 +151,28 @@ async def test_a_terminated_batch_leaves_its_case_free(database: Database) -> No
     facts = await batches.facts(first)
     assert facts is not None and not facts.job_finished
     assert await batches.claim(first, ())
+
+
+async def test_a_terminated_load_leaves_its_bytes_free(
+    loads: LoadStore, database: Database
+) -> None:
+    batches, held = SqlBatchStore(database), document("D 1")
+    other = document("D-2")
+    assert await loads.save_source(held, source("a")) is None
+    assert await loads.save_source(other, source("a")) == held.document_id
+    [row] = await found(batches)
+    assert row.id == held.workflow_id
+    assert "terminated" in row.only_after and "failed" not in row.only_after
+    assert await ids(batches, after=row.id) == []
+    assert not await batches.terminate(row.id, WHY, row.changed_at - timedelta(days=1))
+    assert await batches.terminate(row.id, WHY, row.changed_at)
+    assert not await batches.terminate(row.id, WHY)
+    assert (await batches.counts(FIRST)).terminated == 1
+    assert await SqlBatchTables(database).state(held.document_id) == (
+        DocumentState.TERMINATED,
+        WHY,
+    )
+    third = document("D-3")
+    assert await loads.save_source(third, source("a")) is None
+    assert await load(loads, held, source("a")) == third.document_id
+    assert (await SqlBatchTables(database).state(held.document_id))[1] is None

@@ -10,6 +10,7 @@ import pytest
 
 from contracts.spreadsheets import workflow_id
 from tests.support.gateway import GOOD, HEADER, Stack, served, sheet, token, upload, uploaded_files
+from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -68,6 +69,9 @@ async def test_a_key_whose_import_was_terminated_is_free(stack: Stack) -> None:
         assert f"its run {workflow_id(ids[0])} was terminated at" in states[0]["reason"]
         other = await upload(ina, sheet(HEADER, *GOOD[:1]), headers=key)
         assert other.status_code == 201
+        ina.cookies.set(COOKIE, token("ina"))
+        page = (await ina.get(f"/imports/{ids[0]}")).text
+        assert "The run of the import was terminated" in page and "Why it has ended" in page
 
 
 async def test_uploads_of_one_key_race(stack: Stack) -> None:

@@ -1,7 +1,7 @@
 """Runs that were terminated are swept: real runs, real rows, in every pipeline."""
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -137,12 +137,16 @@ class Rows:
         return False
 
 
-@pytest.mark.parametrize(("grace", "asks"), [(0, True), (10, False)])
+@pytest.mark.parametrize(
+    ("grace", "only_after", "asks"),
+    [(0, (), True), (10, (), False), (0, ("terminated",), True), (0, ("timed_out",), False)],
+)
 async def test_a_row_that_has_changed_meanwhile_is_left_alone(
-    tmp_path: Path, grace: int, asks: bool
+    tmp_path: Path, grace: int, only_after: Sequence[str], asks: bool
 ) -> None:
     now, id = datetime.now(UTC), "import/P1/T1"
-    rows, runs = Rows(OpenRow(id, now, grace=timedelta(minutes=grace))), MemoryRuns()
+    row = OpenRow(id, now, grace=timedelta(minutes=grace), only_after=frozenset(only_after))
+    rows, runs = Rows(row), MemoryRuns()
     runs.ends[id] = RunEnd("terminated", now)
     sweep = RunSweep({"imports": rows}, runs, tmp_path)
     order = RunSweepOrder(pipeline="imports", closed_for=0)

@@ -134,8 +134,7 @@ async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: b
         body = _body(message, file)
         if not force:
             _refuse_in_vain(sender, message, body)
-        # A new id: the queue may drop one that it has seen, and a second rejection under the
-        # old id would not be recorded.
+        # A new id: the queue may drop one that it has seen.
         message_id = f"resubmitted-{number}-{secrets.token_hex(4)}"
         await sender.send(cli.environment, body, message_id)
         await rejected.mark_resubmitted(number)

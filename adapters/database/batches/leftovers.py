@@ -4,18 +4,27 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Text, and_, case, cast, delete, literal, or_, select, update
+from sqlalchemy import ColumnElement, Text, and_, case, cast, delete, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
-from adapters.database.models.batches import TEMPORARY, batches
+from adapters.database.models.batches import (
+    TEMPORARY,
+    batches,
+    doc_dedupe,
+    documents,
+    process_checkpoints,
+)
 from adapters.ports import OpenRow
-from contracts.batches import BatchKey, LoaderStatus
+from contracts.batches import BatchKey, DocumentProcessed, DocumentState, LoaderStatus, LoadStep
 from domain.batches.events import ended
 
 AFTER_RESOURCES: Final = timedelta(minutes=45)
 """The sweeper of resources goes first: it closes the row, and stops loads that are open."""
+LOADS_ASKED_FOR: Final = timedelta(days=2)
+"""One whose load has failed or was cancelled stays `loading`, and is not asked for any longer."""
 
+_FROM_OUTSIDE: Final = frozenset({"terminated", "timed_out"})
 _PROCESSING: Final = LoaderStatus.PROCESSING.value
 _REQUESTED: Final = and_(
     batches.c.loader_status == LoaderStatus.WAITING.value, batches.c.purpose.is_not(None)
@@ -25,7 +34,17 @@ _REQUESTED: Final = and_(
 async def open_rows(
     connection: AsyncConnection, before: datetime, after: str, limit: int
 ) -> Sequence[OpenRow]:
-    """Batches in `processing`, and those that were started and wait for their case, by id."""
+    """Batches that have begun or were started, and documents that are loading, by id."""
+    found = await _open_batches(connection, before, after, limit)
+    if len(found) < limit:
+        found += await _open_documents(connection, before, after, limit - len(found))
+    return found
+
+
+async def _open_batches(
+    connection: AsyncConnection, before: datetime, after: str, limit: int
+) -> list[OpenRow]:
+    """Batches in `processing`, and those that were started and wait for their case."""
     id = literal("batch/") + cast(batches.c.case_id, Text) + "/" + cast(batches.c.batch_id, Text)
     run = case(
         (batches.c.loader_status == _PROCESSING, id),
@@ -52,14 +71,46 @@ async def open_rows(
     ]
 
 
+async def _open_documents(
+    connection: AsyncConnection, before: datetime, after: str, limit: int
+) -> list[OpenRow]:
+    """Documents that are `loading`, also those whose load has failed or was cancelled."""
+    parts = (documents.c.case_id, documents.c.batch_id, documents.c.document_id)
+    case_id, batch_id, document_id = (cast(part, Text) for part in parts)
+    id = literal("load/") + case_id + "/" + batch_id + "/" + document_id
+    rows = await connection.execute(
+        select(id.label("id"), documents.c.updated_at)
+        .where(
+            documents.c.state == DocumentState.LOADING.value,
+            documents.c.updated_at <= before,
+            documents.c.updated_at > before - LOADS_ASKED_FOR,
+            id > after,
+        )
+        .order_by(id)
+        .limit(limit)
+    )
+    return [OpenRow(row.id, row.updated_at, only_after=_FROM_OUTSIDE) for row in rows]
+
+
 async def terminate(
     connection: AsyncConnection,
     run: str,
     reason: str,
     unchanged_since: datetime | None,
 ) -> bool:
-    """Close a batch as terminated: its case is free, and it may be started again."""
-    _, case_id, batch_id = run.split("/")
+    """Close a batch or a document as terminated.
+
+    The case of a batch is free, and it may be started again. The bytes of a document are free for
+    another one that has the same, and its message may be sent again.
+    """
+    kind, case_id, batch_id, *rest = run.split("/", 3)
+    if kind == "load":
+        document = and_(
+            documents.c.case_id == int(case_id),
+            documents.c.batch_id == int(batch_id),
+            documents.c.document_id == rest[0],
+        )
+        return await _terminate_document(connection, document, reason, unchanged_since)
     key = BatchKey(case_id=int(case_id), batch_id=int(batch_id))
     own = and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
     query = select(batches.c.updated_at).where(
@@ -73,5 +124,40 @@ async def terminate(
     await connection.execute(update(batches).where(own).values(**values, updated_at=now))
     for table in TEMPORARY:
         mine = and_(table.c.case_id == key.case_id, table.c.batch_id == key.batch_id)
+        await connection.execute(delete(table).where(mine))
+    return True
+
+
+async def _terminate_document(
+    connection: AsyncConnection,
+    own: ColumnElement[bool],
+    reason: str,
+    unchanged_since: datetime | None,
+) -> bool:
+    is_loading = documents.c.state == DocumentState.LOADING.value
+    query = select(documents).where(own, is_loading).with_for_update()
+    row = (await connection.execute(query)).one_or_none()
+    if row is None or unchanged_since not in (None, row.updated_at):
+        return False
+    event_type = DocumentProcessed.model_fields["event_type"].default
+    await connection.execute(
+        update(documents)
+        .where(own)
+        .values(
+            state=DocumentState.TERMINATED.value,
+            reason=clean(reason),
+            failed_event=event_type,
+            updated_at=datetime.now(UTC),
+        )
+    )
+    # As after a failure: it has to claim its bytes again.
+    for table in (doc_dedupe, process_checkpoints):
+        mine = and_(
+            table.c.case_id == row.case_id,
+            table.c.batch_id == row.batch_id,
+            table.c.document_id == row.document_id,
+        )
+        if table is process_checkpoints:
+            mine &= and_(table.c.event_type == event_type, table.c.step == LoadStep.DEDUPE.value)
         await connection.execute(delete(table).where(mine))
     return True

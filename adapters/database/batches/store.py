@@ -169,14 +169,14 @@ class SqlBatchStore:
             )
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
-        """Batches in `processing`, and those that were started and wait for their case."""
+        """Batches that have begun or were started, and documents that are loading."""
         async with self._database.reading() as connection:
             return await leftovers.open_rows(connection, before, after, limit)
 
     async def terminate(
         self, id: str, reason: str, unchanged_since: datetime | None = None
     ) -> bool:
-        """Close a batch as terminated, and empty its temporary tables."""
+        """Close a batch or a document as terminated; what it held is free."""
         async with self._database.transaction() as connection:
             return await leftovers.terminate(connection, id, reason, unchanged_since)
 

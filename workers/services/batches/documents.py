@@ -78,7 +78,9 @@ class DocumentIntake:
             verdict = given_back(error)
             logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
             return verdict
-        logger.info("message %r: %s was started by it before", message_id, workflow_id)
+        logger.info(
+            "message %r: %s was started before by the same message", message_id, workflow_id
+        )
         return Settle(workflow_id, duplicate=True)
 
     async def _is_started(self, event: DocumentEvent, digest: str) -> bool:

@@ -88,7 +88,9 @@ class ImportIntake:
             earlier = await earlier_run(self._client, workflow_id)
             if not earlier.terminated:
                 earlier.refuse_other(digest)
-                logger.info("message %r: %s was started by it before", message_id, workflow_id)
+                logger.info(
+                    "message %r: %s was started before by the same message", message_id, workflow_id
+                )
                 return Settle(workflow_id, duplicate=True)
             again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
             if await self._is_started(message, message_id, again):
