@@ -10,7 +10,10 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import text
 from temporalio.api.enums.v1 import IndexedValueType
-from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.api.operatorservice.v1 import (
+    AddSearchAttributesRequest,
+    RemoveSearchAttributesRequest,
+)
 from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings, open_aws
@@ -38,6 +41,7 @@ from workers.services.errors import TemporalUnavailable
 from workers.services.imports.intake import ImportIntake
 from workers.services.readiness import Readiness
 from workers.services.runs import TemporalRuns
+from workers.services.setup import temporal
 from workers.services.setup.requirements import Requirement, State
 from workers.services.setup.storage import container_of, schema_of
 from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
@@ -84,7 +88,7 @@ async def states(requirement: Requirement) -> list[State]:
 
 
 async def test_search_attributes_are_made_and_messages_wait_for_them(
-    bare: Client, rejected: MemoryRejectedMessages
+    bare: Client, rejected: MemoryRejectedMessages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requirement = search_attributes_of(connection_of(bare))
     imports = ImportIntake(bare, rejected, queue="q")
@@ -112,6 +116,16 @@ async def test_search_attributes_are_made_and_messages_wait_for_them(
     for intake, body in sent[:2]:
         assert isinstance(await intake.accept(body, 0, "m"), Settle)
         assert await intake.ready()
+    monkeypatch.setattr(temporal, "QUERY_SECONDS", 0)
+    await bare.operator_service.remove_search_attributes(
+        RemoveSearchAttributesRequest(namespace=bare.namespace, search_attributes=["State"])
+    )
+
+    async def is_noticed() -> bool:
+        seen = await requirement.watched()
+        return seen is not None and (seen.problem or "").startswith("search attributes: State in")
+
+    await eventually(is_noticed)
 
 
 async def test_search_attributes_of_another_type_are_named_and_left_alone(bare: Client) -> None:

@@ -12,6 +12,7 @@ from temporalio.api.operatorservice.v1 import (
     AddSearchAttributesRequest,
     ListSearchAttributesRequest,
 )
+from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeIndexedValueType, SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
@@ -60,6 +61,18 @@ def is_refusal(error: RPCError) -> bool:
 def types() -> Mapping[str, str]:
     """Name to type of each, as the Temporal CLI spells them."""
     return {key.name: _TYPES[key.indexed_value_type] for key in attributes.ALL}
+
+
+async def require_answer(client: Client) -> None:
+    """See at little cost whether Temporal answers.
+
+    Raises:
+        TemporalUnavailable: It does not.
+    """
+    try:
+        await client.service_client.check_health(timeout=RPC_TIMEOUT)
+    except (RPCError, RuntimeError) as error:
+        raise _unavailable(error) from error
 
 
 async def usable(client: Client) -> bool:
@@ -138,13 +151,19 @@ def _query(keys: Sequence[SearchAttributeKey[Any]]) -> str:
 
 
 async def _known(client: Client, query: str) -> bool:
+    request = CountWorkflowExecutionsRequest(namespace=client.namespace, query=query)
     try:
-        await client.count_workflows(query, rpc_timeout=RPC_TIMEOUT)
+        await client.workflow_service.count_workflow_executions(request, timeout=RPC_TIMEOUT)
     # A client that was never connected raises a RuntimeError.
     except (RPCError, RuntimeError) as error:
-        if isinstance(error, RPCError) and error.status is RPCStatusCode.INVALID_ARGUMENT:
-            return False
-        raise _unavailable(error) from error
+        match getattr(error, "status", None):
+            case RPCStatusCode.INVALID_ARGUMENT:
+                return False
+            case RPCStatusCode.RESOURCE_EXHAUSTED:
+                # It answers; that it has no time for queries is no reason to stop everything else.
+                return True
+            case _:
+                raise _unavailable(error) from error
     return True
 
 

@@ -1,6 +1,7 @@
 """What docflow needs of Temporal: search attributes, and fairness between those who share it."""
 
 import asyncio
+import math
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -11,6 +12,9 @@ from workers.services import search_attributes
 from workers.services.setup.fairness import is_fair
 from workers.services.setup.requirements import Finding, Requirement, State
 
+QUERY_SECONDS: Final = 60.0
+"""A query names the search attributes so often while a process works: Temporal allows a namespace
+few queries in a second, for all of its processes together."""
 _CLOUD_HOSTS: Final = (".tmprl.cloud", ".api.temporal.io")
 _FAIRNESS_SETTINGS: Final = "matching.enableFairness and matching.useNewMatcher"
 
@@ -79,12 +83,19 @@ def search_attributes_of(connection: Connection) -> Requirement:
             return Finding(State.MISSING, said, command)
         return Finding(State.MADE, f"{', '.join(names)} in {place}")
 
+    seen = -math.inf
+
     async def watch() -> Finding:
+        nonlocal seen
         client = await connection.client()
-        # By the query that costs least; what it finds wrong is looked at closely.
-        if await search_attributes.usable(client):
-            return Finding(State.OK, _place(client))
-        return await check()
+        await search_attributes.require_answer(client)
+        time = asyncio.get_running_loop().time
+        if time() - seen > QUERY_SECONDS:
+            if not await search_attributes.usable(client):
+                seen = -math.inf
+                return await check()
+            seen = time()
+        return Finding(State.OK, _place(client))
 
     return Requirement(
         "search attributes",
