@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from temporalio import activity, workflow
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, FailureError
 
 from adapters.ports import PortError
 from domain.errors import InvalidDocument, RuleViolation
@@ -88,9 +88,7 @@ class _Lines(logging.Formatter):
             return None
         error = record.exc_info[1]
         if _is_expected(error):
-            # The SDK puts the type of its errors before their message.
-            is_typed = isinstance(error, ApplicationError) and error.type is not None
-            return str(error) if is_typed else f"{type(error).__name__}: {error}"
+            return _sentence(error)
         return self.formatException(record.exc_info)
 
 
@@ -98,7 +96,17 @@ def _is_expected(error: BaseException) -> bool:
     """Whether it was raised on purpose: its sentence says all, and nothing of ours is broken."""
     if isinstance(error, ApplicationError):
         return error.__cause__ is None or isinstance(error.__cause__, _EXPECTED)
-    return isinstance(error, _EXPECTED)
+    # Any other failure of Temporal's says how a step or child has ended, and has it as its cause.
+    return isinstance(error, (*_EXPECTED, FailureError))
+
+
+def _sentence(error: BaseException) -> str:
+    """What was raised, with what lies beneath it where that is Temporal's."""
+    # The SDK puts the type of its errors before their message.
+    is_typed = isinstance(error, ApplicationError) and error.type is not None
+    text = str(error) if is_typed else f"{type(error).__name__}: {error}"
+    beneath = error.cause if isinstance(error, FailureError) else None
+    return f"{text}; {_sentence(beneath)}" if isinstance(beneath, FailureError) else text
 
 
 def _moment(record: logging.LogRecord) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.testing import ActivityEnvironment
 
 from adapters.ports import Denied
@@ -127,6 +127,11 @@ def raised(error: Exception, cause: Exception | None = None) -> None:
     [
         (Denied("no such folder"), None, "Denied: no such folder"),
         (ApplicationError("row 3", type="INVALID"), Denied("row 3"), "INVALID: row 3"),
+        (
+            FailureError("the step failed"),
+            ApplicationError("row 3", type="INVALID"),
+            "FailureError: the step failed; INVALID: row 3",
+        ),
     ],
 )
 def test_a_mistake_of_a_user_has_no_traceback(
