@@ -10,9 +10,10 @@ from adapters.temporal.outages import TemporalOutages
 from contracts.dependencies import Dependency
 from workers.pipelines.base import Pipeline
 from workers.resources.common import Resources
+from workflows.notice_delivery import NoticeDelivery
 from workflows.outage import Outage
 
-COMMON_WORKFLOWS: Final[Sequence[type]] = (Outage,)
+COMMON_WORKFLOWS: Final[Sequence[type]] = (Outage, NoticeDelivery)
 
 SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
     Dependency.DATABASE: ("DATABASE_URL",),

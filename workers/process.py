@@ -19,11 +19,12 @@ from workers.connect import connect
 from workers.dependencies import COMMON_WORKFLOWS, open_dependencies
 from workers.health import Health, serve_health
 from workers.listeners import authority, listener
+from workers.notices import OpenNotices, open_notices, read_addresses
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
 from workers.resources.common import CommonSettings, Resources, open_resources
 from workers.schedules import Change, reconcile
 from workers.settings.check import unread_names
-from workers.settings.common import HttpSettings
+from workers.settings.common import AddressSettings, HttpSettings
 from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
 
@@ -39,6 +40,7 @@ def build_worker(
     common: Resources,
     own: Any,
     dependencies: Dependencies | None = None,
+    notices: OpenNotices | None = None,
 ) -> Worker:
     """A worker for one pipeline.
 
@@ -48,13 +50,18 @@ def build_worker(
         common: What all pipelines share.
         own: What the pipeline opened for itself.
         dependencies: Shared by the workers of a process; None: this worker is the only one.
+        notices: Shared as well; None: this worker is the only one, and links to no page.
     """
     dependencies = dependencies or open_dependencies(client, common, [(pipeline, own)])
+    notices = notices or open_notices(common, AddressSettings.read({}), client.namespace)
     return Worker(
         client,
         task_queue=pipeline.task_queue,
         workflows=[*pipeline.workflows(), *COMMON_WORKFLOWS],
-        activities=activities_of(*pipeline.activities(common, own), dependencies),
+        activities=activities_of(
+            *pipeline.activities(common, own), dependencies, notices.activities
+        ),
+        interceptors=[notices.interceptor],
         max_concurrent_activities=pipeline.activity_slots,
         max_concurrent_local_activities=pipeline.local_slots,
         max_cached_workflows=pipeline.cached_runs,
@@ -117,7 +124,9 @@ async def run_worker(
         if with_bridge and bridge.with_worker
     ]
     readers = [each.settings for each in (*pipelines, *bridges)]
-    settings = read_settings(environment, [*readers, HttpSettings.read, CommonSettings.read])
+    settings = read_settings(
+        environment, [*readers, HttpSettings.read, CommonSettings.read, read_addresses]
+    )
     host = settings[HttpSettings.read].host
     runtime = _runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
@@ -132,8 +141,9 @@ async def run_worker(
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
         dependencies = open_dependencies(context.client, common, opened)
+        notices = open_notices(common, settings[read_addresses], context.client.namespace)
         for pipeline, own in opened:
-            worker = build_worker(context.client, pipeline, common, own, dependencies)
+            worker = build_worker(context.client, pipeline, common, own, dependencies, notices)
             await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
         await _reconcile_schedules(context.client, working)

@@ -13,10 +13,10 @@ from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.report import XlsxReportWriter
 from adapters.notices.log import LogNotices
-from adapters.notices.several import SeveralNotices
 from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
+from domain.notices import NoticePolicies
 from workers.settings.check import check_settings
 from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
 from workers.settings.errors import SettingsError
@@ -49,6 +49,8 @@ class CommonSettings:
 
 RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings)
 """What `open_resources` reads."""
+LOG: Final = "log"
+"""Way to reach people that takes the place of all others where none is set."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ class Resources:
     blobs: Blobs
     documents: FileDocuments
     reports: XlsxReportWriter
-    notices: Notifications
+    notices: Mapping[str, Notifications]
+    """Ways to reach people, by name."""
+    policies: NoticePolicies
+    """Who is sent which notices."""
     scratch: Path
     """Folder for files while they are read."""
 
@@ -73,15 +78,15 @@ def open_blobs(settings: BlobSettings) -> Blobs:
     return AzureBlobs(settings.connection_string, settings.container)
 
 
-def open_notices(settings: NoticeSettings) -> SeveralNotices:
-    """Every way that the settings name; the log when they name none."""
-    channels: list[Notifications] = []
+def open_notices(settings: NoticeSettings) -> Mapping[str, Notifications]:
+    """Every way to reach people that the settings name, by its name; the log when there is none."""
+    channels: dict[str, Notifications] = {}
     if settings.webhook_url is not None:
-        channels.append(WebhookNotices(settings.webhook_url, settings.webhook_secret))
+        channels["webhook"] = WebhookNotices(settings.webhook_url, settings.webhook_secret)
     if settings.mail_server is not None:
         assert settings.sender is not None
-        channels.append(SmtpNotices(settings.mail_server, settings.sender, settings.escalate_to))
-    return SeveralNotices(channels or [LogNotices()])
+        channels["mail"] = SmtpNotices(settings.mail_server, settings.sender)
+    return channels or {LOG: LogNotices()}
 
 
 def _make_folders(settings: CommonSettings) -> None:
@@ -122,5 +127,6 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
             documents=FileDocuments(),
             reports=XlsxReportWriter(),
             notices=open_notices(settings.notices),
+            policies=settings.notices.policies,
             scratch=settings.scratch.folder,
         )

@@ -80,10 +80,7 @@ class TemporalRuns:
 
     def link(self, workflow_id: str, run_id: str | None = None) -> str | None:
         """The run's page in the Temporal UI; None when TEMPORAL_UI_ADDRESS is not set."""
-        if not self._ui:
-            return None
-        parts = [quote(part, safe="") for part in (workflow_id, run_id) if part]
-        return f"{self._ui}/namespaces/{self.client.namespace}/workflows/{'/'.join(parts)}"
+        return page_in_temporal(self._ui, self.client.namespace, workflow_id, run_id)
 
     async def look(self, workflow_id: str) -> RunView | None:
         """What Temporal knows of the newest run of an id; None: there is none."""
@@ -213,6 +210,16 @@ class TemporalRuns:
         """How many runs fit a visibility query."""
         with temporal_errors():
             return (await self.client.count_workflows(query)).count
+
+
+def page_in_temporal(
+    ui: str | None, namespace: str, workflow_id: str, run_id: str | None = None
+) -> str | None:
+    """A run's page in the Temporal UI; None when its address is not known."""
+    if not ui:
+        return None
+    parts = [quote(part, safe="") for part in (workflow_id, run_id) if part]
+    return f"{ui}/namespaces/{namespace}/workflows/{'/'.join(parts)}"
 
 
 def _parked(pipeline: Pipeline, run: WorkflowExecution) -> ParkedRun:
