@@ -1,4 +1,4 @@
-"""`docflow list --state`, over runs of every pipeline on real workers, servers and tables."""
+"""Parked runs of every pipeline on real workers, servers and tables: told, listed and retried."""
 
 import base64
 import json
@@ -24,6 +24,7 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.scripted import PLAN
 from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
+from tests.support.webhook import Receiver, receiving
 from workers.cli.context import CliContext
 from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
@@ -54,7 +55,13 @@ class Person:
 
     environment: dict[str, str]
     client: Client
+    receiver: Receiver
     spreadsheet: str
+
+    @property
+    def notices(self) -> list[dict[str, Any]]:
+        """What the webhook was sent."""
+        return [json.loads(body) for _, _, body in self.receiver.requests]
 
     async def json(self, *arguments: str) -> Any:
         """What a command prints for programs."""
@@ -87,7 +94,12 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
     )
     cloud = MemoryCloud()
     with pytest.MonkeyPatch.context() as patch:
-        async with temporal, open_resources(settings) as resources, FileTexts() as texts:
+        async with (
+            receiving() as receiver,
+            temporal,
+            open_resources(settings | {"DOCFLOW_NOTIFY_WEBHOOK_URL": receiver.url}) as resources,
+            FileTexts() as texts,
+        ):
             client, database = temporal.client, resources.database
             patch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
             batches = BatchResources(
@@ -102,7 +114,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 runs=TemporalOpenRuns(client),
             )
             club = await sample_club(database)
-            person = Person(settings, client, "")
+            person = Person(settings, client, receiver, "")
             made = await person.json(
                 *("spreadsheets", "submit", str(REGISTRATIONS), "--type", "EVENT_PARTICIPANT"),
                 *("--organisation", str(club.organisation_id), "--context", str(club.event_id)),
@@ -118,7 +130,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
             ):
                 await person.json("batches", "start", "7", "1", "--end", "0")
                 await person.json("batches", "finish", "7", "1")
-                yield Person(settings, client, f"spreadsheet/{made['uuid']}")
+                yield Person(settings, client, receiver, f"spreadsheet/{made['uuid']}")
 
 
 async def _start_import(client: Client, task_id: str) -> None:
@@ -157,6 +169,47 @@ async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -
     status = await terminal.json("status")
     for pipeline in ("imports", "spreadsheets", "batches"):
         assert status["pipelines"][pipeline]["counts"]["parked"] == 1
+
+
+async def test_people_of_every_pipeline_are_told_at_once_how_to_answer(terminal: Person) -> None:
+    waiting = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
+
+    async def all_told() -> bool:
+        return {each["workflowId"] for each in terminal.notices} == waiting
+
+    await eventually(all_told, seconds=60, pause=0.2)
+    assert len({headers["webhook-id"] for _, headers, _ in terminal.receiver.requests}) == 3
+    for told in terminal.notices:
+        assert (told["kind"], told["state"]) == ("parked", "parked")
+        assert told["givesUpAt"] > told["waitingSince"]
+        assert f"docflow retry {told['workflowId']}" in told["steps"][0]["command"]
+
+
+async def test_all_that_are_parked_for_a_reason_are_retried_together(terminal: Person) -> None:
+    waiting = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
+
+    async def all_found() -> bool:
+        found = await terminal.json("retry", "--all", "--dry-run")
+        return set(found["found"]) == waiting
+
+    await eventually(all_found, seconds=60, pause=0.2)
+    options = ("--all", "--yes", "--reason", "UPLOADS/missing.csv")
+    done = await terminal.json("retry", *options)
+    assert (done["retried"], done["failed"]) == (["import/P1/T1"], {})
+
+    async def told_again() -> bool:
+        told = [each for each in terminal.notices if each["workflowId"] == "import/P1/T1"]
+        return [each["kind"] for each in told] == ["parked", "parked"]
+
+    # The file is still missing.
+    await eventually(told_again, seconds=60, pause=0.2)
+    await terminal.json("fail", "import/P1/T1", "--reason", "withdrawn")
+
+    async def told_the_end() -> bool:
+        told = terminal.notices[-1]
+        return (told["kind"], told["reason"]) == ("failed", "withdrawn (ada)")
+
+    await eventually(told_the_end, seconds=60, pause=0.2)
 
 
 async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> None:

@@ -45,7 +45,7 @@ async def list_in_temporal(
         wanted["ExecutionStatus"] = "Running"
     wanted |= {_ATTRIBUTES[each]: value for each, value in filters.more.items()}
     runs = await open_runs(environment)
-    query = " AND ".join(f"{each} = {_quoted(value)}" for each, value in wanted.items())
+    query = " AND ".join(f"{each} = {quoted(value)}" for each, value in wanted.items())
     return [
         RunEntry(
             workflow_id=each.id,
@@ -61,7 +61,7 @@ async def list_in_temporal(
     ]
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
     """A text in a visibility query."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -190,8 +190,8 @@ class TemporalRuns:
         runs = await self.list(f"{query} AND State = '{PARKED}'", limit)
         return sorted((_parked(pipeline, run) for run in runs), key=lambda run: run.since)
 
-    async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
-        """Runs that fit a visibility query, the newest first."""
+    async def list(self, query: str, limit: int | None) -> Sequence[WorkflowExecution]:
+        """Runs that fit a visibility query, the newest first; all of them without a limit."""
         with temporal_errors():
             return [run async for run in self.client.list_workflows(query, limit=limit)]
 
