@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import (
     FailureError,
     WorkflowAlreadyStartedError,
@@ -32,29 +33,30 @@ from workflows.failures import explain
 IsWanted = Callable[[str, NoticeKind], bool]
 """Whether people are to be told, by the id of a run; a worker provides it under `WANTED`."""
 
-_PATCH: Final = "notices"
-_END_PATCH: Final = "notice-of-the-end"
+_PATCH: Final = "notice-of-the-end"
 
 
 class Notices:
     """The notices of one run.
+
+    Args:
+        enabled: Whether it sends any, as its order says. A patch where a person turns out to be
+            needed would not replay: it may follow a local step of an earlier workflow task.
 
     Attributes:
         facts: What every notice of the run holds: `link`, `about`.
         problem: Why the last notice could not be sent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
         self.facts: dict[str, Any] = {}
         self.problem: str | None = None
+        self._tells_end = False
 
-    @property
-    def enabled(self) -> bool:
-        """Whether this run sends them; one that began to wait under an earlier release does not.
-
-        Asked where a person is needed only: the answer stands in the history.
-        """
-        return workflow.patched(_PATCH)
+    def begin(self) -> None:
+        """Decide whether people are told of an end that needs none; before any other step."""
+        self._tells_end = self.enabled and _is_wanted(NoticeKind.ENDED)
 
     def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NoticeOrder:
         """What the run says of itself now; the rest of a long reason is left out."""
@@ -90,10 +92,10 @@ class Notices:
     async def end(
         self, kind: NoticeKind, state: str, reason: str, *, once: bool = False, **facts: Any
     ) -> None:
-        """Tell people how the run has ended, where the policy wants that.
+        """Tell people how the run has ended.
 
         A run of its own delivers it, which outlives this one; nothing stands in the history of a
-        run whose end is not told.
+        run that ends as it should, unless the policy wants that told.
 
         Args:
             kind: Of the notice.
@@ -102,7 +104,7 @@ class Notices:
             once: The same end of a later run with this id is not told again.
             facts: More fields of the notice.
         """
-        if not _is_wanted(kind):
+        if not (self._tells_end if kind is NoticeKind.ENDED else self.enabled):
             return
         order = self.order(kind, state, reason, **facts)
         if once:
@@ -111,20 +113,20 @@ class Notices:
         try:
             await finished_despite_cancel(_begin_delivery(order))
         except WorkflowAlreadyStartedError:
-            workflow.logger.info("%s of %s is being told already", kind, order.workflow_id)
+            workflow.logger.info("%s of %s has been told already", kind, order.workflow_id)
 
 
 def _is_wanted(kind: NoticeKind) -> bool:
-    """Whether people are told of this end: decided by the worker's settings, once.
+    """Whether the worker's settings want people to be told, as they are when the run begins.
 
-    The decision stands in the history as a patch, so that it is the same in every replay,
-    whatever the settings are then.
+    A yes stands in the history as a patch, so that it is the same in every replay, whatever the
+    settings are then.
     """
     if workflow.unsafe.is_replaying():
-        return workflow.patched(_END_PATCH)
+        return workflow.patched(_PATCH)
     ask = cast(Mapping[str, IsWanted], workflow.extern_functions()).get(WANTED)
     is_wanted = ask is not None and ask(workflow.info().workflow_id, kind)
-    return is_wanted and workflow.patched(_END_PATCH)
+    return is_wanted and workflow.patched(_PATCH)
 
 
 async def _begin_delivery(order: NoticeOrder) -> None:
@@ -132,6 +134,7 @@ async def _begin_delivery(order: NoticeOrder) -> None:
         DELIVERY,
         order,
         id=delivery_id(order.id),
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
         parent_close_policy=ParentClosePolicy.ABANDON,
         static_summary=f"Notice: {order.kind}",
         static_details=f"About `{order.workflow_id}`",

@@ -28,7 +28,7 @@ class Outage:
     def __init__(self, order: OutageOrder) -> None:
         self._order = order
         self._ended: datetime | None = None
-        self._notices = Notices()
+        self._notices = Notices(order.notices)
 
     @workflow.run
     async def run(self, order: OutageOrder) -> OutageStatus:

@@ -78,9 +78,11 @@ class Parkable:
         setattr(cls, update.__name__, update)
         setattr(cls, signal.__name__, signal)
 
-    def __init__(self, timeout: timedelta, meanings: Mapping[str, str] = MEANINGS) -> None:
-        self._notices = Notices()
-        self._parking = Parking(timeout, meanings, self._notices)
+    def __init__(
+        self, timeout: timedelta, meanings: Mapping[str, str] = MEANINGS, *, notices: bool = True
+    ) -> None:
+        self._notices = Notices(notices)
+        self._parking = Parking(timeout, self._notices, meanings)
         self._waiting = Waiting()
 
     def _answered(self) -> Any:

@@ -97,9 +97,9 @@ class Parking:
     """
 
     timeout: timedelta
+    notices: Notices
     meanings: Mapping[str, str] = field(default_factory=lambda: MEANINGS)
     """Signals that answer, and what each of them does."""
-    notices: Notices = field(default_factory=Notices, repr=False)
     reason: str | None = None
     since: datetime | None = None
     _answer: Answered | None = field(default=None, repr=False)

@@ -145,7 +145,7 @@ async def _start_import(client: Client, task_id: str) -> None:
     )
     await client.start_workflow(
         DocumentImport.run,
-        ImportOrder(message=message),
+        ImportOrder(message=message, notices=True),
         id=message.workflow_id,
         task_queue=TASK_QUEUE,
         search_attributes=attributes.at_start("imports", "equipment", "P1"),

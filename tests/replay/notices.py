@@ -42,6 +42,7 @@ class Told:
     interceptors = (NoticeInterceptor(_all_wanted),)
 
     def __init__(self, case: Any, reminds: NoticeReceipt | None = None) -> None:
+        case.notices = True
         self._case = case
         self.workflows = [case.workflow, NoticeDelivery]
         if reminds is not None:
@@ -78,12 +79,19 @@ def _parked_import() -> ScriptedImport:
     return ScriptedImport(failures=[permanent()])
 
 
+def _unprepared() -> ScriptedImport:
+    script = ScriptedImport()
+    script.fails["prepare"] = [permanent()]
+    return script
+
+
 def _delivery(*failures: BaseException) -> DeliveryCase:
     return DeliveryCase(scripted(NoticeSending, fails={"send": failures}))
 
 
 SOON = NoticeReceipt(remind_after=1, remind_every=1)
 _RETRY = imports_cases.CASES["parked-and-retried"].act
+_SKIP_IMPORT = imports_cases.CASES["parked-and-skipped-by-update"].act
 _GIVE_UP = imports_cases.CASES["parked-and-failed-by-update"].act
 _SKIP = batches_parked_cases.CASES["parked-then-skipped-by-signal"].act
 
@@ -94,18 +102,21 @@ CASES_OF: Mapping[str, Mapping[str, Any]] = {
         "told-and-reminded-until-it-failed": Told(
             imports_cases.Case(_parked_import(), park=timedelta(seconds=3)), SOON
         ),
+        "told-that-its-first-step-failed": Told(
+            imports_cases.Case(_unprepared(), act=_SKIP_IMPORT)
+        ),
         "told-that-it-was-given-up": Told(imports_cases.Case(_parked_import(), act=_GIVE_UP)),
     },
     "SpreadsheetImport": {
         "told-reminded-and-abandoned": Told(
             spreadsheets_cases.Case(
-                ScriptedSpreadsheet(), {"patience": spreadsheets_cases.IN_NO_TIME}
+                ScriptedSpreadsheet(), {"patience": spreadsheets_cases.IN_NO_TIME, "notices": True}
             )
         ),
         "told-while-parked": Told(
             spreadsheets_cases.Case(
                 ScriptedSpreadsheet(fails={"process": [transient()]}),
-                spreadsheets_cases.STRAIGHT,
+                {**spreadsheets_cases.STRAIGHT, "notices": True},
                 spreadsheets_cases.retry,
             )
         ),

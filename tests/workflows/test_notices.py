@@ -15,16 +15,27 @@ from temporalio.worker import Replayer
 from activities.dependencies import Dependencies
 from activities.notices import NoticeSending
 from adapters.temporal.outages import TemporalOutages
+from contracts.batches import (
+    BatchKey,
+    BatchOrder,
+    BatchResult,
+    Purpose,
+    Validation,
+    ValidationOutcome,
+)
 from contracts.dependencies import Dependency, OutageOrder, outage_id
 from contracts.errors import TRANSIENT
 from contracts.imports import Answer, ImportOrder, Retry
 from contracts.notices import NoticeKind, NoticeOrder, NoticeReceipt, delivery_id
+from tests.support.batches.runs import QUICK
+from tests.support.batches.scripted import ScriptedBatch, denied, depth
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.waiting import eventually
 from workers.notices import NoticeInterceptor
 from workers.plugin import docflow_plugin
 from workflows import attributes
+from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.imports.document_import import DocumentImport
 from workflows.notice_delivery import NoticeDelivery
 from workflows.outage import Outage
@@ -52,18 +63,20 @@ class Runs:
         self, script: ScriptedActivities, *, wanted: Any = all_wanted
     ) -> AsyncIterator[str]:
         queue = f"notices-{uuid.uuid4().hex}"
-        workflows = [DocumentImport, Outage, NoticeDelivery]
+        workflows = [DocumentImport, BatchLifecycle, Outage, NoticeDelivery]
         interceptors = [NoticeInterceptor(wanted)] if wanted else []
         async with self.run_worker(
             queue, workflows, script.activities(), interceptors=interceptors
         ):
             yield queue
 
-    async def begin(self, queue: str) -> Handle:
+    async def begin(self, queue: str, *, notices: bool = True) -> Handle:
         message = import_message()
         return await self.server.client.start_workflow(
             DocumentImport.run,
-            ImportOrder(message=message, park_for_seconds=int(PATIENCE.total_seconds())),
+            ImportOrder(
+                message=message, park_for_seconds=int(PATIENCE.total_seconds()), notices=notices
+            ),
             id=message.workflow_id,
             task_queue=queue,
             search_attributes=attributes.at_start("imports", "equipment", "p1"),
@@ -151,6 +164,29 @@ async def test_a_notice_that_cannot_be_sent_holds_up_no_answer(runs: Runs) -> No
     assert result.state == "completed"
 
 
+async def test_a_run_whose_first_step_failed_replays_while_it_waits(runs: Runs) -> None:
+    # Each query replays it: the step's marker stands in an earlier workflow task than the notice.
+    script = ScriptedImport()
+    script.fails["prepare"] = [permanent("no such file")]
+    async with runs.running(script) as handle:
+        await sent(script, 1)
+        assert (await handle.query(DocumentImport.status)).state == "parked"
+        await handle.execute_update(DocumentImport.skip, Answer(by="ann"))
+        await handle.result()
+        assert (await handle.query(DocumentImport.status)).state == "skipped"
+        assert [notice.kind for notice in await sent(script, 2)] == ["parked", "ended"]
+
+
+async def test_an_order_of_an_earlier_release_sends_nothing(runs: Runs, server: Any) -> None:
+    script = _parked_import()
+    async with runs.worker(script) as queue:
+        handle = await runs.begin(queue, notices=False)
+        await server.skip(handle, PATIENCE + timedelta(hours=1))
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert script.notices == []
+
+
 async def test_the_end_of_a_run_is_told_by_a_run_of_its_own(runs: Runs, server: Any) -> None:
     down = ApplicationError("no mail server", type=TRANSIENT)
     script = ScriptedImport()
@@ -205,7 +241,10 @@ async def test_an_outage_is_told_after_two_minutes_and_at_its_end(runs: Runs, se
     down = [still_down(timedelta(hours=1))] * 3
     script = scripted(Dependencies, NoticeSending, fails={"wait": down})
     order = OutageOrder(
-        dependency=Dependency.CLOUD, since=datetime.now(UTC), problem="connection refused"
+        dependency=Dependency.CLOUD,
+        since=datetime.now(UTC),
+        problem="connection refused",
+        notices=True,
     )
     async with runs.worker(script) as queue:
         await TemporalOutages(server.client).begin(order, queue)
@@ -227,3 +266,48 @@ async def test_an_outage_is_told_after_two_minutes_and_at_its_end(runs: Runs, se
     assert (over.kind, over.state) == ("outage", "over")
     assert over.reason.startswith("the cloud answers again, after ")
     assert over.id != begun.id
+
+
+async def _batch(runs: Runs, queue: str, key: BatchKey, purpose: Purpose) -> BatchResult:
+    return await runs.server.client.execute_workflow(
+        BatchLifecycle.run,
+        BatchOrder(
+            key=key,
+            purpose=purpose,
+            timings=QUICK.model_copy(update={"max_redrives": 0}),
+            notices=True,
+        ),
+        id=key.workflow_id,
+        task_queue=queue,
+        search_attributes=attributes.at_start("batches", purpose, str(key.case_id)),
+    )
+
+
+async def test_a_batch_that_leaves_dead_letters_behind_needs_a_person(runs: Runs) -> None:
+    key = BatchKey(case_id=41, batch_id=1)
+    go = Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
+    script = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
+    script.results["validate"] = go
+    async with runs.worker(script) as queue:
+        await _batch(runs, queue, key, Purpose.LOAD)
+        (told,) = await sent(script, 1)
+    assert (told.kind, told.state) == ("needs-you", "complete")
+    assert "1 dead letters are kept" in told.reason
+    assert [step.command for step in told.steps] == ["docflow batches redrive 41 1"]
+
+
+async def test_a_sweep_that_ends_as_the_one_before_is_not_told_again(runs: Runs) -> None:
+    key = BatchKey(case_id=42, batch_id=1)
+    script = ScriptedBatch()
+    script.fails["delete_queue"] = [denied() for _ in range(2)]
+    async with runs.worker(script) as queue:
+        for _ in range(2):
+            result = await _batch(runs, queue, key, Purpose.SWEEP)
+            assert result.left
+            (told,) = await sent(script, 1)
+            delivery = runs.server.client.get_workflow_handle(delivery_id(told.id))
+            await delivery.result()
+        await _batch(runs, queue, key, Purpose.SWEEP)
+        _, ended = await sent(script, 2)
+    assert (told.kind, ended.kind) == ("needs-you", "ended")
+    assert "left for the sweeper" in told.reason

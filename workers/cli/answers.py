@@ -65,7 +65,7 @@ def retry(
       docflow retry P1/T1
       docflow retry batch/7/1 --reason "the topic has room again"
       docflow retry P1/T1 --message corrected.json
-      docflow retry --all --pipeline imports --type equipment --reason "no space left"
+      docflow retry --all --type equipment --reason "no space left"
     """
     if every:
         if id is not None or message is not None:

@@ -51,7 +51,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
 
     @workflow.init
     def __init__(self, order: BatchOrder) -> None:
-        super().__init__(timedelta(seconds=order.timings.patience))
+        super().__init__(timedelta(seconds=order.timings.patience), notices=order.notices)
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
         self._cancellation = Cancellation[bool]()
@@ -74,6 +74,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchResult:
         """Run the batch; a batch that fails has status `failed` in its row too."""
+        self._notices.begin()
         try:
             await self._until_over(self._cancellation.start(self._load_batch()))
             status = LoaderStatus.CANCELLED if self._cancelled else LoaderStatus.COMPLETE

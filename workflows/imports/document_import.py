@@ -52,7 +52,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: ImportOrder) -> None:
-        super().__init__(timedelta(seconds=order.park_for_seconds))
+        super().__init__(timedelta(seconds=order.park_for_seconds), notices=order.notices)
         self._message = order.message
         self._plan: ImportPlan | None = None
         self._outcome: HandlerOutcome | None = None
@@ -63,6 +63,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     @workflow.run
     async def run(self, order: ImportOrder) -> ImportResult:
         """Import the document; a run that fails has state `failed` in its status row too."""
+        self._notices.begin()
         try:
             await self._cancellation.start(self._import())
         except _Skipped as skipped:

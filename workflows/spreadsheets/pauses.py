@@ -200,5 +200,8 @@ class SpreadsheetPauses:
         """Start a new history where this one has grown long, with nothing in flight."""
         if self._run.now.state is SpreadsheetState.COLUMN_MAPPING and self._run.now.staged is None:
             return
+        if self._telling is not None and not self._telling.done():
+            # A notice that is being sent would end with this run.
+            return
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(args=[self._run.order, self._run.now])

@@ -59,6 +59,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         super().__init__(
             timedelta(seconds=order.patience.abandon_after),
             {"retry": "try again", "cancel": "give it up"},
+            notices=order.notices,
         )
         self._run = SpreadsheetRun(order, progress, self._parking, self._waiting, self._notices)
         self._steps = SpreadsheetSteps(self._run)
@@ -72,6 +73,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
     ) -> SpreadsheetResult:
         """Import the spreadsheet; a run that fails has state FAILED in its status row too."""
+        self._notices.begin()
         try:
             await self._run.cancellation.start(self._import())
         except Failed as failed:

@@ -28,7 +28,7 @@ class SpreadsheetUndo(Parkable, retry=Answer):
 
     @workflow.init
     def __init__(self, order: UndoOrder) -> None:
-        super().__init__(_PARKED_FOR, {"retry": "try again"})
+        super().__init__(_PARKED_FOR, {"retry": "try again"}, notices=order.notices)
         self._order = order
         self._notices.facts = {"about": {"uuid": order.uuid, "filename": order.filename}}
 

@@ -33,7 +33,7 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
     spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
     script = ScriptedSpreadsheet(columns=UNMATCHED)
-    order = spreadsheet_order(notify="ann@example.org", patience=MONTHLY)
+    order = spreadsheet_order(notify="ann@example.org", patience=MONTHLY, notices=True)
     async with spreadsheets.running(script, order) as handle:
 
         async def told(after: timedelta, count: int) -> list[str]:
@@ -73,7 +73,9 @@ async def test_an_import_that_reminds_rarely_reminds_twice_before_it_is_cancelle
     days = 24 * 3600
     rarely = Patience(remind_after=200 * days, escalate_after=200 * days, abandon_after=100 * days)
     script = ScriptedSpreadsheet(columns=UNMATCHED)
-    async with spreadsheets.running(script, spreadsheet_order(patience=rarely)) as handle:
+    async with spreadsheets.running(
+        script, spreadsheet_order(patience=rarely, notices=True)
+    ) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
 
         async def sent(count: int) -> None:
@@ -103,7 +105,7 @@ async def test_a_notice_that_cannot_be_sent_stops_nothing_and_is_shown(
     spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
     script = ScriptedSpreadsheet(fails={"send": [transient("no mail server")] * 2})
-    async with spreadsheets.running(script, spreadsheet_order()) as handle:
+    async with spreadsheets.running(script, spreadsheet_order(notices=True)) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await server.skip(handle, timedelta(days=4))
 

@@ -119,6 +119,7 @@ class SpreadsheetUploads:
             patience=self._settings.patience,
             fingerprint=fingerprint,
             link=f"{public}/imports/{uuid}" if public else None,
+            notices=True,
         )
 
     def _organisation(self, who: Identity, fields: UploadFields) -> int:
