@@ -18,7 +18,6 @@ from adapters.database.batches import SqlBatchStore, SqlLoadStore
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
-from contracts.imports import IMPORT_MESSAGE, TASK_QUEUE, ImportOrder
 from stack.sample_club import sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.scripted import PLAN
@@ -32,12 +31,12 @@ from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
 from workers.resources.batches import BatchResources
-from workers.resources.common import open_resources
+from workers.resources.common import Resources, open_resources
 from workers.resources.imports import import_resources
 from workers.resources.spreadsheets import spreadsheet_resources
+from workers.services.imports.intake import ImportIntake
 from workers.settings.imports import RunSettings
 from workflows import attributes
-from workflows.imports.document_import import DocumentImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -121,7 +120,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
             )
             for file in filter(Path.is_file, (folder / "blobs").rglob("*")):
                 file.unlink()
-            await _start_import(client, "T1")
+            await _start_import(client, resources, "T1")
             imports = import_resources(database, RunSettings.read(settings))
             async with (
                 build_worker(client, IMPORTS, resources, imports),
@@ -133,23 +132,16 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 yield Person(settings, client, receiver, f"spreadsheet/{made['uuid']}")
 
 
-async def _start_import(client: Client, task_id: str) -> None:
+async def _start_import(client: Client, resources: Resources, task_id: str) -> None:
     """Start the import of a file that is missing."""
-    message = IMPORT_MESSAGE.validate_python(
-        {
-            "document_type": "equipment",
-            "project_id": "P1",
-            "task_id": task_id,
-            "blob_name": "uploads/missing.csv",
-        }
-    )
-    await client.start_workflow(
-        DocumentImport.run,
-        ImportOrder(message=message, notices=True),
-        id=message.workflow_id,
-        task_queue=TASK_QUEUE,
-        search_attributes=attributes.at_start("imports", "equipment", "P1"),
-    )
+    message = {
+        "document_type": "equipment",
+        "project_id": "P1",
+        "task_id": task_id,
+        "blob_name": "uploads/missing.csv",
+    }
+    intake = ImportIntake(client, resources.rejected, queue="import-queue", park_for_days=14)
+    await intake.accept(json.dumps(message).encode(), 0, None)
 
 
 async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -> None:

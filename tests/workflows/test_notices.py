@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
@@ -162,6 +163,22 @@ async def test_a_notice_that_cannot_be_sent_holds_up_no_answer(runs: Runs) -> No
         await handle.execute_update(DocumentImport.retry, Retry())
         result = await handle.result()
     assert result.state == "completed"
+
+
+async def test_a_notice_that_is_refused_is_left_in_the_details_of_the_run(runs: Runs) -> None:
+    script = _parked_import()
+    script.fails["send"] = [permanent("the webhook answered 404")]
+    async with runs.running(script) as handle:
+
+        async def is_shown() -> bool:
+            found = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+            return "the notice `parked` was not sent: the webhook answered 404" in (
+                found.current_details
+            )
+
+        await eventually(is_shown)
+        await handle.execute_update(DocumentImport.skip, Answer(by="ann"))
+        assert (await handle.result()).state == "skipped"
 
 
 async def test_a_run_whose_first_step_failed_replays_while_it_waits(runs: Runs) -> None:
