@@ -150,4 +150,5 @@ class _Check:
             since=datetime.now(UTC),
             problem=str(failure)[:1_500],
             settings=self._settings if failure.misconfigured else (),
+            notices=True,
         )

@@ -51,6 +51,8 @@ class OutageOrder(Contract):
     """What it answered, or why it did not."""
     settings: tuple[Setting, ...] = Field(default=(), max_length=10)
     """Settings that are wrong: the dependency is there and refuses us, or has no such address."""
+    notices: bool = False
+    """People are sent notices; an order of a release that had none asks for none."""
 
 
 class OutageStatus(Contract):

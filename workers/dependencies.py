@@ -12,10 +12,11 @@ from adapters.temporal.runs import TemporalRunEnds
 from contracts.dependencies import Dependency
 from workers.pipelines.base import Pipeline
 from workers.resources.common import Resources
+from workflows.notice_delivery import NoticeDelivery
 from workflows.outage import Outage
 from workflows.run_sweeper import RunSweeper
 
-COMMON_WORKFLOWS: Final[Sequence[type]] = (Outage, RunSweeper)
+COMMON_WORKFLOWS: Final[Sequence[type]] = (Outage, RunSweeper, NoticeDelivery)
 
 SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
     Dependency.DATABASE: ("DATABASE_URL",),

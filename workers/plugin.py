@@ -24,6 +24,7 @@ PASSTHROUGH = (
     "workflows.attributes",
     "workflows.cancellation",
     "workflows.failures",
+    "workflows.notices",
     "workflows.parkable",
     "workflows.parking",
     "workflows.policies",

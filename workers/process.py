@@ -25,6 +25,7 @@ from workers.gauges import show_runs
 from workers.health import Health
 from workers.health_server import serve_health
 from workers.metrics import measuring
+from workers.notices import OpenNotices, open_notices, read_addresses
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
 from workers.resources.common import CommonSettings, Resources, make_folders, open_resources
 from workers.schedules import Change, reconcile
@@ -33,7 +34,7 @@ from workers.services.runs import TemporalRuns
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
-from workers.settings.common import HttpSettings
+from workers.settings.common import AddressSettings, HttpSettings
 from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
 from workers.telemetry import process_runtime
@@ -53,6 +54,7 @@ def build_worker(
     common: Resources,
     own: Any,
     dependencies: Dependencies | None = None,
+    notices: OpenNotices | None = None,
 ) -> Worker:
     """A worker for one pipeline.
 
@@ -62,8 +64,10 @@ def build_worker(
         common: What all pipelines share.
         own: What the pipeline opened for itself.
         dependencies: Shared by the workers of a process; None: this worker is the only one.
+        notices: Shared as well; None: this worker is the only one, and links to no page.
     """
     dependencies = dependencies or open_dependencies(client, common, [(pipeline, own)])
+    notices = notices or open_notices(common, AddressSettings.read({}), client.namespace)
     return Worker(
         client,
         task_queue=pipeline.task_queue,
@@ -71,8 +75,10 @@ def build_worker(
         activities=activities_of(
             *pipeline.activities(common, own),
             dependencies,
+            notices.activities,
             run_sweep(client, common, pipeline, own),
         ),
+        interceptors=[notices.interceptor],
         max_concurrent_activities=pipeline.activity_slots,
         max_concurrent_local_activities=pipeline.local_slots,
         max_cached_workflows=pipeline.cached_runs,
@@ -137,7 +143,9 @@ async def run_worker(
         if with_bridge and bridge.with_worker
     ]
     readers = [each.settings for each in (*pipelines, *bridges)]
-    settings = read_settings(environment, [*readers, HttpSettings.read, CommonSettings.read])
+    settings = read_settings(
+        environment, [*readers, HttpSettings.read, CommonSettings.read, read_addresses]
+    )
     host = settings[HttpSettings.read].host
     runtime = process_runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
@@ -163,8 +171,9 @@ async def run_worker(
             for each in pipelines
         ]
         dependencies = open_dependencies(context.client, common, opened)
+        notices = open_notices(common, settings[read_addresses], context.client.namespace)
         for pipeline, own in opened:
-            worker = build_worker(context.client, pipeline, common, own, dependencies)
+            worker = build_worker(context.client, pipeline, common, own, dependencies, notices)
             await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
         await _reconcile_schedules(context.client, working)

@@ -8,7 +8,9 @@ from temporalio import workflow
 
 from activities.dependencies import Dependencies
 from contracts.dependencies import OUTAGE, Awaited, OutageOrder, OutageStatus
+from contracts.notices import NoticeKind
 from workflows import attributes, policies
+from workflows.notices import Notices
 
 ANNOUNCED_AFTER: Final = timedelta(minutes=2)
 """Shorter outages are no news."""
@@ -26,6 +28,7 @@ class Outage:
     def __init__(self, order: OutageOrder) -> None:
         self._order = order
         self._ended: datetime | None = None
+        self._notices = Notices(order.notices)
 
     @workflow.run
     async def run(self, order: OutageOrder) -> OutageStatus:
@@ -33,17 +36,25 @@ class Outage:
         self._show("open")
         checking = asyncio.create_task(self._wait())
         is_short = await _ends_within(checking, ANNOUNCED_AFTER)
+        telling: asyncio.Task[object] | None = None
         if not is_short:
             workflow.logger.warning("%s", self._sentence)
+            if self._notices.enabled:
+                begun = self._notices.order(
+                    NoticeKind.OUTAGE, "open", self._sentence, waiting_since=order.since
+                )
+                telling = asyncio.create_task(self._notices.send(begun))
             if not await _ends_within(checking, NEEDS_ATTENTION_AFTER - ANNOUNCED_AFTER):
                 self._ask_operators()
         await checking
         self._ended = workflow.now()
+        if telling is not None:
+            telling.cancel()
         if not is_short:
-            lasted = self._ended - order.since
-            workflow.logger.warning(
-                "the %s answers again, after %s", order.dependency.label, lasted
-            )
+            lasted = timedelta(seconds=round((self._ended - order.since).total_seconds()))
+            over = f"the {order.dependency.label} answers again, after {lasted}"
+            workflow.logger.warning("%s", over)
+            await self._notices.end(NoticeKind.OUTAGE, "over", over)
         workflow.upsert_search_attributes(attributes.not_waiting("over"))
         workflow.set_current_details("")
         return self.status()

@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from contracts.answers import AnyAnswer
+from workflows.notices import Notices
 from workflows.parking import MEANINGS, Answered, Decision, Parking
 from workflows.waiting import Waiting
 
@@ -15,7 +16,7 @@ AnswerType = type[AnyAnswer]
 
 
 class Parkable:
-    """Handlers of the answers to a parked run, its parking and its waiting; nothing else.
+    """Handlers of the answers to a parked run, its parking, notices and waiting; nothing else.
 
     A workflow states which answers it offers, and the contract of each:
 
@@ -77,8 +78,11 @@ class Parkable:
         setattr(cls, update.__name__, update)
         setattr(cls, signal.__name__, signal)
 
-    def __init__(self, timeout: timedelta, meanings: Mapping[str, str] = MEANINGS) -> None:
-        self._parking = Parking(timeout, meanings)
+    def __init__(
+        self, timeout: timedelta, meanings: Mapping[str, str] = MEANINGS, *, notices: bool = True
+    ) -> None:
+        self._notices = Notices(notices)
+        self._parking = Parking(timeout, self._notices, meanings)
         self._waiting = Waiting()
 
     def _answered(self) -> Any:

@@ -11,8 +11,10 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 from contracts.answers import AnyAnswer, Retry
+from contracts.notices import NoticeKind, NoticeOrder
 from workflows import attributes
 from workflows.failures import awaited_by, explain, failures_logged, reraise_cancellation
+from workflows.notices import Notices, Reminders
 from workflows.waiting import Waiting
 
 _UNANNOUNCED: Final = "status row of a parked run not written"
@@ -90,10 +92,12 @@ class Parking:
     """Holds a run whose step has failed permanently until a person decides.
 
     While it waits, the reason and the possible answers stand in the run's current details, and
-    the search attributes `State` and `NeedsAttention` show it.
+    the search attributes `State` and `NeedsAttention` show it. People are sent a notice at once,
+    and two more at least before the time is over.
     """
 
     timeout: timedelta
+    notices: Notices
     meanings: Mapping[str, str] = field(default_factory=lambda: MEANINGS)
     """Signals that answer, and what each of them does."""
     reason: str | None = None
@@ -139,15 +143,14 @@ class Parking:
         workflow.upsert_search_attributes(
             attributes.waiting("parked", self.since, attributes.OPERATORS)
         )
-        workflow.set_current_details(self._details(step))
+        self._show(step)
+        reminders = self._reminders(step) if self.notices.enabled else None
         later: asyncio.Task[None] | None = None
         try:
+            if reminders is not None:
+                reminders.tell(NoticeKind.PARKED)
             later = await _announced_or_later(announce)
-            await workflow.wait_condition(
-                lambda: self._answer is not None,
-                timeout=self.timeout,
-                timeout_summary="parked: waits for a person",
-            )
+            await self._until_answered(reminders)
         except TimeoutError:
             answered = Answered(
                 Decision.FAIL, f"parked for {self.timeout} without an answer: {reason}"
@@ -158,16 +161,49 @@ class Parking:
         finally:
             # A run that is cancelled here awaits no answer any more either.
             self.reason = self.since = None
+            if reminders is not None:
+                reminders.stop()
             if later is not None:
                 # It must not overwrite what comes after.
                 later.cancel()
                 await asyncio.gather(later, return_exceptions=True)
         return answered
 
+    async def _until_answered(self, reminders: Reminders | None) -> None:
+        if reminders is not None:
+            await reminders.until(lambda: self._answer is not None)
+            return
+        await workflow.wait_condition(
+            lambda: self._answer is not None,
+            timeout=self.timeout,
+            timeout_summary="parked: waits for a person",
+        )
+
+    def _reminders(self, step: str) -> Reminders:
+        reason, since = self.reason, self.since
+        assert reason is not None and since is not None
+
+        def notice(kind: NoticeKind) -> NoticeOrder:
+            return self.notices.order(
+                kind,
+                "parked",
+                f"{step}: {reason}",
+                waiting_since=since,
+                gives_up_at=since + self.timeout,
+                answers=tuple(self.meanings),
+            )
+
+        return Reminders(
+            self.notices, notice, since, self.timeout, lambda: self.waits and self._show(step)
+        )
+
     def resume(self, state: str = "running") -> None:
         """Show that the run continues and needs no answer."""
         workflow.upsert_search_attributes(attributes.not_waiting(state))
         workflow.set_current_details("")
+
+    def _show(self, step: str) -> None:
+        workflow.set_current_details(self._details(step))
 
     def _details(self, step: str) -> str:
         run = workflow.info().workflow_id
@@ -176,9 +212,10 @@ class Parking:
             f"- {meaning}: `temporal workflow signal --workflow-id {run} --name {name}`\n"
             for name, meaning in self.meanings.items()
         )
+        problem = f"\n\n{self.notices.problem}" if self.notices.problem else ""
         return (
             f"**Parked** at `{step}` since {self.since:%Y-%m-%d %H:%M} UTC\n\n"
             f"{self.reason}\n\n"
             f"Next step, one of:\n\n{answers}\n"
-            f"It fails by itself on {self.since + self.timeout:%Y-%m-%d %H:%M} UTC."
+            f"It fails by itself on {self.since + self.timeout:%Y-%m-%d %H:%M} UTC.{problem}"
         )

@@ -99,3 +99,12 @@ NOTICE: Final = Notice(
     schedule_to_close_timeout=timedelta(hours=1),
     retry_policy=BACKOFF,
 )
+
+SENDING: Final = Notice(
+    start_to_close_timeout=timedelta(minutes=2),
+    # The server repeats it meanwhile; a run that is answered does not wait for that.
+    schedule_to_close_timeout=timedelta(days=1),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(seconds=5), maximum_interval=timedelta(minutes=10)
+    ),
+)

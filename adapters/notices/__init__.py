@@ -1,1 +1,1 @@
-"""Ways to notify people: webhook, mail, the log, or several of them."""
+"""Ways to notify people: webhook, mail, the log."""

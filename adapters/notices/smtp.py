@@ -1,6 +1,5 @@
 """Notices by mail."""
 
-import hashlib
 import logging
 import re
 import ssl
@@ -17,7 +16,7 @@ import aiosmtplib
 
 from adapters.notices.texts import body_of, subject_of
 from adapters.ports import PortError, Unavailable
-from contracts.spreadsheets import Notice
+from contracts.notices import Notice
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +28,6 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9-]+"
 _ADDRESS: Final = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 """Addresses that mail servers of today take; no quoted names, comments and literals."""
-_TO_OPERATORS: Final = frozenset({"escalation", "parked"})
-"""Kinds of notices that also go to the operators of docflow."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,6 @@ class SmtpNotices:
     Args:
         server: Where mail is handed in.
         sender: Address that mail comes from.
-        operators: Addresses that escalations and parked steps go to as well.
         tls: Takes the place of the system's certificates.
         timeout: Seconds for each answer of the server.
     """
@@ -97,33 +93,31 @@ class SmtpNotices:
         self,
         server: MailServer,
         sender: str,
-        operators: Sequence[str] = (),
         *,
         tls: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self._server = server
         self._sender = sender
-        self._operators = tuple(operators)
         self._tls = tls
         self._timeout = timeout
 
-    async def send(self, notice: Notice, key: str) -> None:
+    async def send(self, notice: Notice) -> None:
         """Send one notice; one without recipients is logged.
 
         Raises:
             Unavailable: The server is unavailable, or may accept the notice later.
             PortError: The server refuses it.
         """
-        recipients = self._recipients(notice)
+        recipients = _addresses(notice)
         if not recipients:
             logger.warning(
-                "%s of spreadsheet import %s has no recipient; set DOCFLOW_ESCALATE_TO",
+                "%s of %s has no recipient; set DOCFLOW_ESCALATE_TO or DOCFLOW_NOTIFY_POLICY",
                 notice.kind,
-                notice.uuid,
+                notice.workflow_id,
             )
             return
-        message = _compose(notice, key, self._sender, recipients)
+        message = _compose(notice, self._sender, recipients)
         try:
             await self._deliver(message, recipients)
         except aiosmtplib.SMTPResponseException as error:
@@ -139,18 +133,6 @@ class SmtpNotices:
                 f"the mail server {self._place} lacks what DOCFLOW_SMTP_URL asks for, "
                 f"STARTTLS or a login: {type(error).__name__}"
             ) from error
-
-    def _recipients(self, notice: Notice) -> list[str]:
-        wanted = [notice.notify] if notice.notify else []
-        if notice.kind in _TO_OPERATORS:
-            wanted += self._operators
-        found: dict[str, None] = {}
-        for address in wanted:
-            try:
-                found[check_address(address)] = None
-            except ValueError:
-                logger.warning("spreadsheet import %s names no mail address", notice.uuid)
-        return list(found)
 
     async def _deliver(self, message: EmailMessage, recipients: Sequence[str]) -> None:
         server = self._server
@@ -190,15 +172,24 @@ class SmtpNotices:
         return f"{self._server.host}:{self._server.port}"
 
 
-def _compose(notice: Notice, key: str, sender: str, recipients: Sequence[str]) -> EmailMessage:
+def _addresses(notice: Notice) -> Sequence[str]:
+    found: list[str] = []
+    for address in notice.recipients:
+        try:
+            found.append(check_address(address))
+        except ValueError:
+            logger.warning("a notice of %s names no mail address", notice.workflow_id)
+    return found
+
+
+def _compose(notice: Notice, sender: str, recipients: Sequence[str]) -> EmailMessage:
     message = EmailMessage(policy=SMTP)
     message["From"] = Address(addr_spec=sender)
     message["To"] = [Address(addr_spec=address) for address in recipients]
     message["Subject"] = subject_of(notice)
     message["Date"] = datetime.now(UTC)
     # The same for every attempt, so that mail programs show one mail.
-    digest = hashlib.sha256(key.encode()).hexdigest()[:40]
-    message["Message-ID"] = f"<{digest}@{sender.rpartition('@')[2]}>"
+    message["Message-ID"] = f"<{notice.id}@{sender.rpartition('@')[2]}>"
     # Programs that answer by themselves leave this mail alone (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(body_of(notice))

@@ -12,14 +12,14 @@ import hmac
 import json
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
 from pydantic.alias_generators import to_camel
 
 from adapters.ports import PortError, Throttled, Unavailable
-from contracts.spreadsheets import Notice
+from contracts.notices import Notice
 
 TIMEOUT_SECONDS: Final = 15.0
 """For all of one request."""
@@ -59,9 +59,9 @@ def secret_bytes(secret: str) -> bytes:
         raise ValueError("begins with whsec_, and what follows is not base64") from None
 
 
-def signature(secret: bytes, key: str, timestamp: int, body: bytes) -> str:
+def signature(secret: bytes, id: str, timestamp: int, body: bytes) -> str:
     """The value of `webhook-signature`: HMAC-SHA256 over id, time and body."""
-    signed = f"{key}.{timestamp}.".encode() + body
+    signed = f"{id}.{timestamp}.".encode() + body
     digest = hmac.new(secret, signed, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(digest).decode()}"
 
@@ -83,7 +83,7 @@ class WebhookNotices:
         self._secret = secret
         self._timeout = timeout
 
-    async def send(self, notice: Notice, key: str) -> None:
+    async def send(self, notice: Notice) -> None:
         """Post one notice.
 
         Raises:
@@ -93,7 +93,7 @@ class WebhookNotices:
         """
         try:
             async with asyncio.timeout(self._timeout):
-                status, headers = await self._post(notice, key)
+                status, headers = await self._post(notice)
         except TimeoutError as error:
             raise Unavailable(
                 f"the webhook at {self._host} did not answer within {self._timeout:g} s"
@@ -104,19 +104,18 @@ class WebhookNotices:
             ) from error
         self._judge(status, headers)
 
-    async def _post(self, notice: Notice, key: str) -> tuple[int, httpx.Headers]:
-        content = {to_camel(name): value for name, value in notice.model_dump(mode="json").items()}
-        body = json.dumps(content).encode()
+    async def _post(self, notice: Notice) -> tuple[int, httpx.Headers]:
+        body = json.dumps(_content(notice)).encode()
+        now = int(datetime.now(UTC).timestamp())
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "docflow",
-            "Idempotency-Key": key,
-            "webhook-id": key,
+            "Idempotency-Key": notice.id,
+            "webhook-id": notice.id,
+            "webhook-timestamp": str(now),
         }
         if self._secret is not None:
-            now = int(datetime.now(UTC).timestamp())
-            headers["webhook-timestamp"] = str(now)
-            headers["webhook-signature"] = signature(self._secret, key, now, body)
+            headers["webhook-signature"] = signature(self._secret, notice.id, now, body)
         # The answer's body is left unread: it is not needed, and it has no bound.
         async with (
             httpx.AsyncClient(timeout=self._timeout) as client,
@@ -134,6 +133,12 @@ class WebhookNotices:
         if status == 408 or status >= 500:
             raise Unavailable(summary)
         raise PortError(f"{summary}; does DOCFLOW_NOTIFY_WEBHOOK_URL name a receiver of notices?")
+
+
+def _content(notice: Notice) -> dict[str, Any]:
+    """The fields of a notice, and beside them the facts that only its pipeline has."""
+    fields = notice.model_dump(mode="json", exclude={"about", "recipients"})
+    return {to_camel(name): value for name, value in {**notice.about, **fields}.items()}
 
 
 def _retry_after(value: str | None) -> float | None:

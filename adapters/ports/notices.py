@@ -2,19 +2,20 @@
 
 from typing import Protocol
 
-from contracts.spreadsheets import (
-    Notice,
-)
+from contracts.notices import Notice
 
 
 class Notifications(Protocol):
-    """Notifies people."""
+    """One way to notify people."""
 
-    async def send(self, notice: Notice, key: str) -> None:
+    async def send(self, notice: Notice) -> None:
         """Send a notice.
 
         Args:
-            notice: The notice.
-            key: The same for every attempt at the same notice; receivers may dedupe on it.
+            notice: Its id is the same for every attempt; receivers may dedupe on it.
+
+        Raises:
+            Unavailable: Another attempt may succeed.
+            PortError: None will.
         """
         ...

@@ -245,6 +245,8 @@ class BatchOrder(Contract):
     notify: bool = True
     """Notify the case's run when this one ends."""
     progress: BatchProgress | None = None
+    notices: bool = False
+    """People are sent notices; an order of a release that had none asks for none."""
 
 
 class Validate(Contract):

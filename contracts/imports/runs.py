@@ -160,6 +160,8 @@ class ImportOrder(Contract):
     message: ImportMessage
     park_for_seconds: int = Field(default=14 * 24 * 3600, ge=1)
     """How long a parked run waits for a person before it fails by itself."""
+    notices: bool = False
+    """People are sent notices; an order of a release that had none asks for none."""
 
 
 class ImportResult(Contract):

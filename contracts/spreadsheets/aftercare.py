@@ -28,6 +28,8 @@ class UndoOrder(Contract):
     requested_at: datetime
     within: int = Field(default=30 * DAY, ge=1)
     """Seconds after its end in which an import can be undone."""
+    notices: bool = False
+    """People are sent notices; an order of a release that had none asks for none."""
 
 
 class UndoCounts(Contract):

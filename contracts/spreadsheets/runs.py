@@ -77,6 +77,8 @@ class SpreadsheetOrder(Contract):
     """What an Idempotency-Key stands for: sha256 over file and parameters."""
     link: Annotated[str, StringConstraints(max_length=2000)] | None = None
     """Page of this import, for notices."""
+    notices: bool = False
+    """People are sent notices; an order of a release that had reminders only asks for none."""
 
 
 class AnalysisInput(Contract):

@@ -11,6 +11,7 @@ from typing import Final
 
 from contracts.base import Contract
 from contracts.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
+from contracts.notices import NextStep
 from contracts.spreadsheets import (
     CellDecision,
     CellSummary,
@@ -24,6 +25,7 @@ from contracts.spreadsheets import (
     SpreadsheetProgress,
     SpreadsheetState,
 )
+from domain.notices import LAST_REMINDERS
 
 _NAMED: Final = 10
 """Fields or values that a refusal names."""
@@ -239,11 +241,22 @@ class Nudge(StrEnum):
     ABANDONED = "abandoned"
 
 
-def next_nudge(progress: SpreadsheetProgress, patience: Patience) -> tuple[Nudge, datetime]:
-    """What happens next to a run that waits, and when, if no answer comes."""
+def next_nudge(
+    progress: SpreadsheetProgress, patience: Patience, *, warns: bool = True
+) -> tuple[Nudge, datetime]:
+    """What happens next to a run that waits, and when, if no answer comes.
+
+    Args:
+        progress: Of the run.
+        patience: How long it waits.
+        warns: Before it gives up it has reminded people twice, however rarely it does so.
+    """
     assert progress.touched is not None
     since = progress.touched
     reminder = patience.remind_after + progress.reminders * patience.remind_every
+    if warns:
+        warnings = LAST_REMINDERS[progress.reminders : progress.reminders + 1]
+        reminder = min([reminder, *(int(part * patience.abandon_after) for part in warnings)])
     due = [(patience.abandon_after, Nudge.ABANDONED), (reminder, Nudge.REMINDER)]
     if not progress.escalated:
         due.insert(1, (patience.escalate_after, Nudge.ESCALATION))
@@ -260,6 +273,16 @@ def awaited(state: SpreadsheetState, missing: Sequence[str], cells: CellSummary)
     if cells.open:
         return f"{cells.open} values have no meaning yet"
     return "the meanings of its values have to be confirmed"
+
+
+def next_steps(uuid: str, state: SpreadsheetState) -> tuple[NextStep, ...]:
+    """Commands that answer a run which waits for a person."""
+    word = "columns" if state is SpreadsheetState.COLUMN_MAPPING else "values"
+    command = "docflow spreadsheets"
+    return (
+        NextStep(does=f"see and decide its {word}", command=f"{command} {word} {uuid}"),
+        NextStep(does="confirm them and continue", command=f"{command} confirm-{word} {uuid}"),
+    )
 
 
 def details(

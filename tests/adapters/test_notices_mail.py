@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.ports import PortError, Unavailable
 from stack.children import free_port
-from tests.support.notices import KEY, a_notice
+from tests.support.notices import ID, WORKFLOW_ID, a_notice
 
 
 @dataclass
@@ -113,26 +113,28 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 def notices(port: int, scheme: str = "smtp", **options: Any) -> SmtpNotices:
     login = "" if scheme == "smtp" else "docflow:s3cret%3A%40%2F@"
     server = MailServer.parse(f"{scheme}://{login}127.0.0.1:{port}")
-    return SmtpNotices(server, "docflow@example.org", ("ops@example.com",), **options)
+    return SmtpNotices(server, "docflow@example.org", **options)
 
 
 async def test_a_mail_names_what_waits_and_where_to_continue() -> None:
     inbox = Inbox()
     with serving(inbox) as port:
-        await notices(port).send(a_notice(), KEY)
-        await notices(port).send(a_notice(), KEY)
-        await notices(port).send(a_notice(), KEY + "-other")
+        await notices(port).send(a_notice())
+        await notices(port).send(a_notice())
+        await notices(port).send(a_notice(id="notice_other"))
     (to, mail), (_, again), (_, other) = inbox.mails
     assert to == ("lovelace@example.com",)
     assert mail["From"] == "docflow@example.org" and mail["To"] == "lovelace@example.com"
-    assert mail["Subject"] == "Anmeldungen März.xlsx waits for you"
+    assert mail["Subject"] == "Spreadsheet Anmeldungen März.xlsx still waits for you"
     assert mail["Auto-Submitted"] == "auto-generated"
     assert mail.get_content_type() == "text/plain"
     text = mail.get_content()
     assert "2 values have no meaning yet." in text
     assert "https://docflow.example.com/imports/5f0c62b1" in text
-    assert "2026-02-03 10:15 UTC" in text
-    assert mail["Message-ID"] == again["Message-ID"] != other["Message-ID"]
+    assert "Since:     2026-02-03 10:15 UTC" in text
+    assert "Gives up:  2026-05-04 10:15 UTC, by itself, without an answer" in text
+    assert f"To stop it:\n    docflow cancel {WORKFLOW_ID}\n" in text.replace("\r\n", "\n")
+    assert mail["Message-ID"] == f"<{ID}@example.org>" == again["Message-ID"] != other["Message-ID"]
 
 
 @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
@@ -150,9 +152,9 @@ async def test_tls_is_used_before_the_password_is_sent(
             "auth_required": True,
         }
     with serving(inbox, **options) as port:
-        await notices(port, scheme, tls=certificate.client).send(a_notice(), KEY)
+        await notices(port, scheme, tls=certificate.client).send(a_notice())
         with pytest.raises(Unavailable, match="cannot be used"):
-            await notices(port, scheme).send(a_notice(), KEY)
+            await notices(port, scheme).send(a_notice())
     assert len(inbox.mails) == 1
     assert inbox.logins == [(b"docflow", b"s3cret:@/")]
 
@@ -163,28 +165,8 @@ async def test_starttls_that_is_not_offered_is_not_done_without(certificate: Cer
         serving(inbox) as port,
         pytest.raises(PortError, match="asks for, STARTTLS"),
     ):
-        await notices(port, "smtp+starttls", tls=certificate.client).send(a_notice(), KEY)
+        await notices(port, "smtp+starttls", tls=certificate.client).send(a_notice())
     assert inbox.mails == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "notify", "to"),
-    [
-        ("reminder", "lovelace@example.com", {"lovelace@example.com"}),
-        ("abandoned", "lovelace@example.com", {"lovelace@example.com"}),
-        ("escalation", "lovelace@example.com", {"lovelace@example.com", "ops@example.com"}),
-        ("escalation", None, {"ops@example.com"}),
-        ("parked", "ops@example.com", {"ops@example.com"}),
-    ],
-)
-async def test_recipients_of_each_kind_of_notice(
-    kind: str, notify: str | None, to: set[str]
-) -> None:
-    inbox = Inbox()
-    with serving(inbox) as port:
-        await notices(port).send(a_notice(kind=kind, notify=notify), KEY)
-    ((recipients, _),) = inbox.mails
-    assert sorted(recipients) == sorted(to)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +188,7 @@ async def test_what_is_no_address_gets_no_mail_and_is_not_logged(
 ) -> None:
     inbox = Inbox()
     with serving(inbox) as port, caplog.at_level(logging.WARNING, "adapters.notices"):
-        await notices(port).send(a_notice(notify=address), KEY)
+        await notices(port).send(a_notice(recipients=(address,) if address else ()))
     assert inbox.mails == []
     assert "has no recipient" in caplog.text
     assert "lovelace" not in caplog.text and "eve" not in caplog.text
@@ -215,13 +197,13 @@ async def test_what_is_no_address_gets_no_mail_and_is_not_logged(
 async def test_nothing_from_outside_makes_a_header_or_a_line() -> None:
     inbox = Inbox()
     hostile = a_notice(
-        filename="a.xlsx\r\nBcc: eve@example.com\r\n\r\nhello",
-        open="done\r\n.\r\nMAIL FROM:<eve@example.com>\x1b[2J",
+        title="a.xlsx\r\nBcc: eve@example.com\r\n\r\nhello",
+        reason="done\r\n.\r\nMAIL FROM:<eve@example.com>\x1b[2J",
         assignee="lovelace\nState:     COMPLETED",
         link="https://example.com/" + "x" * 1900,
     )
     with serving(inbox) as port:
-        await notices(port).send(hostile, KEY)
+        await notices(port).send(hostile)
     ((recipients, mail),) = inbox.mails
     assert recipients == ("lovelace@example.com",)
     assert mail["Bcc"] is None
@@ -241,7 +223,7 @@ async def test_what_the_mail_server_answers_decides_about_another_attempt(
     answer: str, raised: type[PortError]
 ) -> None:
     with serving(Inbox(data_answer=answer)) as port, pytest.raises(PortError) as failure:
-        await notices(port).send(a_notice(), KEY)
+        await notices(port).send(a_notice())
     assert type(failure.value) is raised
     assert "lovelace" not in str(failure.value)
 
@@ -249,16 +231,16 @@ async def test_what_the_mail_server_answers_decides_about_another_attempt(
 async def test_a_recipient_who_is_refused_does_not_cost_the_other_their_mail() -> None:
     inbox = Inbox(refused=frozenset({"lovelace@example.com"}))
     with serving(inbox) as port:
-        await notices(port).send(a_notice(kind="escalation"), KEY)
+        await notices(port).send(a_notice(recipients=("lovelace@example.com", "ops@example.com")))
         with pytest.raises(PortError, match="answered 550") as failure:
-            await notices(port).send(a_notice(), KEY)
+            await notices(port).send(a_notice())
     assert [to for to, _ in inbox.mails] == [("ops@example.com",)]
     assert "lovelace" not in str(failure.value)
 
 
 async def test_a_missing_mail_server_is_a_transient_failure() -> None:
     with pytest.raises(Unavailable, match="cannot be used"):
-        await notices(free_port()).send(a_notice(), KEY)
+        await notices(free_port()).send(a_notice())
 
 
 async def test_a_silent_mail_server_times_out() -> None:
@@ -274,7 +256,7 @@ async def test_a_silent_mail_server_times_out() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(Unavailable, match="cannot be used"):
-            await notices(port, timeout=0.2).send(a_notice(), KEY)
+            await notices(port, timeout=0.2).send(a_notice())
         await asyncio.wait_for(gone.wait(), 60)
 
 

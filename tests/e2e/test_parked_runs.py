@@ -1,4 +1,4 @@
-"""`docflow list --state`, over runs of every pipeline on real workers, servers and tables."""
+"""Parked runs of every pipeline on real workers, servers and tables: told, listed and retried."""
 
 import base64
 import json
@@ -19,15 +19,16 @@ from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
+from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import SweepOrder
-from contracts.imports import IMPORT_MESSAGE, TASK_QUEUE, ImportOrder
 from contracts.sweep import RunSweepOrder
 from stack.sample_club import sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.scripted import PLAN
 from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
+from tests.support.webhook import Receiver, receiving
 from workers import catalogue
 from workers.cli.context import CliContext
 from workers.pipelines.batches import BATCHES
@@ -39,10 +40,10 @@ from workers.resources.batches import BatchResources
 from workers.resources.common import open_resources
 from workers.resources.imports import import_resources
 from workers.resources.spreadsheets import spreadsheet_resources
+from workers.services.imports.intake import ImportIntake
 from workers.settings.imports import RunSettings
 from workflows import attributes
 from workflows.batches.sweeper import BatchSweeper
-from workflows.imports.document_import import DocumentImport
 from workflows.run_sweeper import RunSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -61,7 +62,13 @@ class Person:
 
     environment: dict[str, str]
     client: Client
+    receiver: Receiver
     spreadsheet: str
+
+    @property
+    def notices(self) -> list[dict[str, Any]]:
+        """What the webhook was sent."""
+        return [json.loads(body) for _, _, body in self.receiver.requests]
 
     async def json(self, *arguments: str) -> Any:
         """What a command prints for programs."""
@@ -94,7 +101,12 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
     )
     cloud = MemoryCloud()
     with pytest.MonkeyPatch.context() as patch:
-        async with temporal, open_resources(settings) as resources, FileTexts() as texts:
+        async with (
+            receiving() as receiver,
+            temporal,
+            open_resources(settings | {"DOCFLOW_NOTIFY_WEBHOOK_URL": receiver.url}) as resources,
+            FileTexts() as texts,
+        ):
             client, database = temporal.client, resources.database
             patch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
             batches = BatchResources(
@@ -109,7 +121,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 runs=TemporalOpenRuns(client),
             )
             club = await sample_club(database)
-            person = Person(settings, client, "")
+            person = Person(settings, client, receiver, "")
             made = await person.json(
                 *("spreadsheets", "submit", str(REGISTRATIONS), "--type", "EVENT_PARTICIPANT"),
                 *("--organisation", str(club.organisation_id), "--context", str(club.event_id)),
@@ -125,27 +137,20 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
             ):
                 await person.json("batches", "start", "7", "1", "--end", "0")
                 await person.json("batches", "finish", "7", "1")
-                yield Person(settings, client, f"spreadsheet/{made['uuid']}")
+                yield Person(settings, client, receiver, f"spreadsheet/{made['uuid']}")
 
 
 async def _start_import(client: Client, task_id: str, **fields: str) -> None:
     """Start the import of a file that is missing."""
-    message = IMPORT_MESSAGE.validate_python(
-        {
-            "document_type": "equipment",
-            "project_id": "P1",
-            "task_id": task_id,
-            "blob_name": "uploads/missing.csv",
-            **fields,
-        }
-    )
-    await client.start_workflow(
-        DocumentImport.run,
-        ImportOrder(message=message),
-        id=message.workflow_id,
-        task_queue=TASK_QUEUE,
-        search_attributes=attributes.at_start("imports", "equipment", "P1"),
-    )
+    message = {
+        "document_type": "equipment",
+        "project_id": "P1",
+        "task_id": task_id,
+        "blob_name": "uploads/missing.csv",
+        **fields,
+    }
+    intake = ImportIntake(client, MemoryRejectedMessages(), queue="import-queue", park_for_days=14)
+    await intake.accept(json.dumps(message).encode(), 0, None)
 
 
 async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -> None:
@@ -165,6 +170,47 @@ async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -
     status = await terminal.json("status")
     for pipeline in ("imports", "spreadsheets", "batches"):
         assert status["pipelines"][pipeline]["counts"]["parked"] == 1
+
+
+async def test_people_of_every_pipeline_are_told_at_once_how_to_answer(terminal: Person) -> None:
+    waiting = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
+
+    async def all_told() -> bool:
+        return {each["workflowId"] for each in terminal.notices} == waiting
+
+    await eventually(all_told, seconds=60, pause=0.2)
+    assert len({headers["webhook-id"] for _, headers, _ in terminal.receiver.requests}) == 3
+    for told in terminal.notices:
+        assert (told["kind"], told["state"]) == ("parked", "parked")
+        assert told["givesUpAt"] > told["waitingSince"]
+        assert f"docflow retry {told['workflowId']}" in told["steps"][0]["command"]
+
+
+async def test_all_that_are_parked_for_a_reason_are_retried_together(terminal: Person) -> None:
+    waiting = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
+
+    async def all_found() -> bool:
+        found = await terminal.json("retry", "--all", "--dry-run")
+        return set(found["found"]) == waiting
+
+    await eventually(all_found, seconds=60, pause=0.2)
+    options = ("--all", "--yes", "--reason", "UPLOADS/missing.csv")
+    done = await terminal.json("retry", *options)
+    assert (done["retried"], done["failed"]) == (["import/P1/T1"], {})
+
+    async def told_again() -> bool:
+        told = [each for each in terminal.notices if each["workflowId"] == "import/P1/T1"]
+        return [each["kind"] for each in told] == ["parked", "parked"]
+
+    # The file is still missing.
+    await eventually(told_again, seconds=60, pause=0.2)
+    await terminal.json("fail", "import/P1/T1", "--reason", "withdrawn")
+
+    async def told_the_end() -> bool:
+        told = terminal.notices[-1]
+        return (told["kind"], told["reason"]) == ("failed", "withdrawn (ada)")
+
+    await eventually(told_the_end, seconds=60, pause=0.2)
 
 
 async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> None:

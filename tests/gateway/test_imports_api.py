@@ -1,5 +1,6 @@
 """An import over HTTP, from its upload to its undo."""
 
+import logging
 from pathlib import Path
 
 import httpx
@@ -106,7 +107,10 @@ async def test_the_whole_way(stack: Stack) -> None:
         assert {each["by"] for each in trail} == {"anna"}
 
 
-async def test_results_report_and_undo(stack: Stack, tmp_path: Path) -> None:
+async def test_results_report_and_undo(
+    stack: Stack, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "adapters.notices")
     bad = ("Dora", "", "dora@example.org", "Senior (18+)")
     async with stack.browser(token("ria")) as ria:
         uuid = await import_in(
@@ -144,6 +148,11 @@ async def test_results_report_and_undo(stack: Stack, tmp_path: Path) -> None:
         again = await ria.post(f"{url}/undo")
         assert again.status_code == 409
         assert "undone already" in again.json()["detail"]
+
+        async def told() -> bool:
+            return f"undone due for spreadsheet-undo/{uuid}" in caplog.text
+
+        await eventually(told)
 
 
 def cells_of(workbook: bytes, folder: Path) -> set[object]:

@@ -95,6 +95,7 @@ class Case:
     timings: Timings = QUICK
     progress: BatchProgress | None = None
     events_per_run: int | None = None
+    notices: bool = False
 
     workflow = BatchLifecycle
 
@@ -107,7 +108,13 @@ class Case:
         key = BatchKey(case_id=1, batch_id=1)
         return await client.start_workflow(
             BatchLifecycle.run,
-            BatchOrder(key=key, purpose=self.purpose, timings=self.timings, progress=self.progress),
+            BatchOrder(
+                key=key,
+                purpose=self.purpose,
+                timings=self.timings,
+                progress=self.progress,
+                notices=self.notices,
+            ),
             id=key.workflow_id,
             task_queue=task_queue,
             search_attributes=attributes.at_start("batches", self.purpose, str(key.case_id)),

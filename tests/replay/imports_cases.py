@@ -144,6 +144,7 @@ class Case:
     message: dict[str, Any] = field(default_factory=dict[str, Any])
     act: Callable[[Handle, ScriptedImport], Awaitable[None]] = _nothing
     park: timedelta = timedelta(days=14)
+    notices: bool = False
 
     workflow = DocumentImport
 
@@ -156,7 +157,11 @@ class Case:
         message = import_message(task_id=name, **self.message)
         return await client.start_workflow(
             DocumentImport.run,
-            ImportOrder(message=message, park_for_seconds=int(self.park.total_seconds())),
+            ImportOrder(
+                message=message,
+                park_for_seconds=int(self.park.total_seconds()),
+                notices=self.notices,
+            ),
             id=message.workflow_id,
             task_queue=task_queue,
             search_attributes=attributes.at_start(

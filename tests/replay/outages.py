@@ -21,6 +21,7 @@ class Case:
 
     script: ScriptedActivities
     passes: timedelta | None = None
+    notices: bool = False
 
     workflow = Outage
 
@@ -31,7 +32,10 @@ class Case:
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
         order = OutageOrder(
-            dependency=Dependency.DATABASE, since=datetime.now(UTC), problem="connection refused"
+            dependency=Dependency.DATABASE,
+            since=datetime.now(UTC),
+            problem="connection refused",
+            notices=self.notices,
         )
         return await client.start_workflow(
             Outage.run, order, id=outage_id(order.dependency), task_queue=task_queue

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +21,7 @@ from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import temporal_binary
-from tests.replay import outages, sweeps
+from tests.replay import notices, outages, sweeps
 from workers import catalogue
 from workers.plugin import docflow_plugin
 from workflows import attributes
@@ -34,10 +35,14 @@ Cases = Mapping[str, Mapping[str, Any]]
 
 def cases() -> Cases:
     """The cases of every pipeline of the catalogue, and of what every worker serves."""
-    found: dict[str, Mapping[str, Any]] = {**outages.CASES_OF, **sweeps.CASES_OF}
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    modules = [outages, notices, sweeps]
     for pipeline in catalogue.PIPELINES:
-        module = importlib.import_module(pipeline.replay_cases or f"tests.replay.{pipeline.name}")
-        found.update(module.CASES_OF)
+        own = pipeline.replay_cases or f"tests.replay.{pipeline.name}"
+        modules.append(importlib.import_module(own))
+    for module in modules:
+        for workflow, of in module.CASES_OF.items():
+            found[workflow] |= of
     return found
 
 
@@ -83,6 +88,7 @@ async def record(workflow: str, name: str, folder: Path = HISTORIES) -> None:
             task_queue=TASK_QUEUE,
             workflows=getattr(case, "workflows", [case.workflow]),
             activities=case.activities(),
+            interceptors=getattr(case, "interceptors", ()),
             max_heartbeat_throttle_interval=timedelta(milliseconds=100),
         ),
     ):

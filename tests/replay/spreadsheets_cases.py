@@ -225,6 +225,7 @@ class UndoCase:
     retry: bool = False
     act: Callable[[Handle], Awaitable[None]] | None = None
     passes: timedelta | None = None
+    notices: bool = False
 
     workflow = SpreadsheetUndo
 
@@ -240,6 +241,7 @@ class UndoCase:
             by="ann",
             filename="registrations.xlsx",
             requested_at=datetime.now(UTC),
+            notices=self.notices,
         )
         return await client.start_workflow(
             SpreadsheetUndo.run,

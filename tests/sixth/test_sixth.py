@@ -16,11 +16,13 @@ from temporalio.worker import Replayer
 from typer.testing import CliRunner
 
 from adapters.database import upgrade
+from domain.notices import NoticePolicies
 from stack.temporal import temporal_server
 from tests.replay.record import cases, record
 from tests.replay.test_contracts import changes, every_contract, schemas
 from tests.sixth.contracts import ParcelAnswer, ParcelOrder
 from tests.sixth.register import NAME, PARCELS
+from tests.support.notices import an_order
 from tests.support.processes import ROOT, says
 from tests.support.waiting import eventually
 from tests.unit.test_contract_bounds import largest, results
@@ -31,6 +33,7 @@ from workers.pipelines.base import recognise
 from workers.plugin import docflow_plugin, passthrough
 from workers.services.identity import OPERATOR, VIEWER, Identity
 from workers.services.inbox import Inbox
+from workers.services.run_notices import NoticeComposer
 
 OLGA = Identity("olga", (), frozenset({OPERATOR}))
 ANNA = Identity("anna", (1,), frozenset({VIEWER}))
@@ -159,3 +162,11 @@ def test_its_results_are_bounded() -> None:
 
 def test_its_answers_are_what_its_workflow_takes() -> None:
     assert PARCELS.runs[0].answers == {"retry": ParcelAnswer}
+
+
+def test_a_notice_names_its_run_and_the_answers_that_it_takes() -> None:
+    compose = NoticeComposer(NoticePolicies(("ops@example.org",)), None, "http://ui", "n").compose
+    notice = compose(an_order("parcel/p1", answers=("retry",)))
+    assert (notice.pipeline, notice.recipients) == (NAME, ("ops@example.org",))
+    assert notice.link == "http://ui/namespaces/n/workflows/parcel%2Fp1/0190"
+    assert notice.steps[0].command.startswith("docflow retry parcel/p1")

@@ -1,27 +1,49 @@
-"""A notice to send."""
+"""A notice to send, and what orders one."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.spreadsheets import Notice, SpreadsheetState
+from contracts.notices import NextStep, Notice, NoticeKind, NoticeOrder, notice_id
 
-KEY = "spreadsheet/5f0c62b1-1f0a-4e0e-9b1e-0d7c9c3f2a11/reminder/7"
+WORKFLOW_ID = "spreadsheet/5f0c62b1-1f0a-4e0e-9b1e-0d7c9c3f2a11"
+ID = notice_id(WORKFLOW_ID, "reminder", 1)
 SINCE = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
 
 
 def a_notice(**changes: Any) -> Notice:
     """A reminder."""
     values = {
-        "kind": "reminder",
-        "uuid": "5f0c62b1-1f0a-4e0e-9b1e-0d7c9c3f2a11",
-        "organisation_id": 1,
-        "import_type": "EVENT_PARTICIPANT",
-        "filename": "Anmeldungen März.xlsx",
-        "state": SpreadsheetState.CELL_MAPPING,
+        "id": ID,
+        "kind": NoticeKind.REMINDER,
+        "pipeline": "spreadsheets",
+        "workflow_id": WORKFLOW_ID,
+        "run_id": "0190",
+        "at": SINCE + timedelta(days=3),
+        "title": "Spreadsheet Anmeldungen März.xlsx",
+        "state": "CELL_MAPPING",
+        "reason": "2 values have no meaning yet.",
+        "steps": (NextStep(does="stop it", command=f"docflow cancel {WORKFLOW_ID}"),),
+        "link": "https://docflow.example.com/imports/5f0c62b1",
+        "recipients": ("lovelace@example.com",),
+        "waiting_since": SINCE,
+        "gives_up_at": SINCE + timedelta(days=90),
         "assignee": "lovelace",
         "notify": "lovelace@example.com",
-        "waiting_since": SINCE,
-        "open": "2 values have no meaning yet.",
-        "link": "https://docflow.example.com/imports/5f0c62b1",
+        "about": {"organisation_id": 1, "import_type": "EVENT_PARTICIPANT"},
     }
     return Notice(**{**values, **changes})
+
+
+def an_order(workflow_id: str, kind: NoticeKind = NoticeKind.PARKED, **changes: Any) -> NoticeOrder:
+    """What a parked run says of itself."""
+    values = {
+        "id": notice_id(workflow_id, kind),
+        "kind": kind,
+        "workflow_id": workflow_id,
+        "run_id": "0190",
+        "at": SINCE,
+        "state": "parked",
+        "reason": "rows: the disk is full",
+        "answers": ("retry", "skip", "fail"),
+    }
+    return NoticeOrder(**{**values, **changes})

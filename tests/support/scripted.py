@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts.dependencies import Dependency, Recovery
 from contracts.errors import UNAVAILABLE
+from contracts.notices import NoticeOrder, NoticeReceipt
 
 _Attempt = tuple[str | None, str, int, str, str]
 
@@ -26,9 +27,9 @@ class ScriptedActivities:
 
     Args:
         classes: Classes whose methods are the activities.
-        results: Result by name; a wait for a dependency has one. A function is called with the
-            activity's input, and may be a coroutine function. A name without a result returns None
-            if the activity does; any other fails the run, and says which result is missing.
+        results: Result by name; a wait for a dependency and a notice have one. A function is called
+            with the activity's input, and may be a coroutine function. A name without a result
+            returns None if the activity does; any other fails the run, and says which is missing.
         fails: What the next calls raise, by name, in order.
         held: Names whose calls do not end before they are cancelled, or the name is taken away.
     """
@@ -41,7 +42,8 @@ class ScriptedActivities:
         held: Iterable[str] = (),
     ) -> None:
         self.classes = classes
-        self.results: dict[str, Any] = {"wait": Recovery(was_down=True), **(results or {})}
+        given = {"wait": Recovery(was_down=True), "send": NoticeReceipt()}
+        self.results: dict[str, Any] = {**given, **(results or {})}
         self.fails: dict[str, list[BaseException]] = defaultdict(list)
         for name, failures in (fails or {}).items():
             self.fails[name] = list(failures)
@@ -64,13 +66,19 @@ class ScriptedActivities:
         """How often an activity was called."""
         return self.calls.count(name)
 
+    @property
+    def notices(self) -> list[NoticeOrder]:
+        """Notices that were to be sent, every attempt."""
+        return self.received["send"]
+
     def is_held(self, name: str) -> bool:
         """Whether a call of an activity has to wait."""
         return name in self.held
 
     def record(self, name: str, work: Any) -> None:
-        """Keep what an activity is asked."""
-        self.calls.append(name)
+        """Keep what an activity is asked; notices are sent beside the calls of a run."""
+        if name != "send":
+            self.calls.append(name)
         self.received[name].append(work)
 
     async def wait(self, name: str) -> None:

@@ -119,7 +119,7 @@ async def test_an_outage_is_shown_with_its_reason(setup: Setup) -> None:
     await setup.fails()
     [outage] = setup.outages
     assert (outage.dependency, outage.problem) == (Dependency.DATABASE, "connection refused")
-    assert outage.settings == ()
+    assert (outage.settings, outage.notices) == ((), True)
 
 
 async def test_a_wrong_setting_is_named(setup: Setup) -> None:

@@ -38,7 +38,6 @@ OWN: Mapping[str, str] = {
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
-_NOTICE = "spreadsheets alone send notices: their text is made from its contract"
 _SCHEDULES = "schedules are documents of imports"
 _MESSAGE_FILES = "commands read import messages from files"
 _DEMO = "the demo shows each pipeline by samples of its own"
@@ -46,14 +45,7 @@ _DEMO = "the demo shows each pipeline by samples of its own"
 IMPORTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/models/schedules.py", "contracts.imports"): _SCHEDULES,
     ("adapters/database/rejected.py", "adapters.database.models.imports"): "its table is there",
-    ("adapters/memory/notices.py", "contracts.spreadsheets"): _NOTICE,
-    ("adapters/notices/log.py", "contracts.spreadsheets"): _NOTICE,
-    ("adapters/notices/several.py", "contracts.spreadsheets"): _NOTICE,
-    ("adapters/notices/smtp.py", "contracts.spreadsheets"): _NOTICE,
-    ("adapters/notices/texts.py", "contracts.spreadsheets"): _NOTICE,
-    ("adapters/notices/webhook.py", "contracts.spreadsheets"): _NOTICE,
     ("adapters/ports/documents.py", "domain.imports"): _SCHEDULES,
-    ("adapters/ports/notices.py", "contracts.spreadsheets"): _NOTICE,
     ("stack/demo/run.py", "contracts.batches"): _DEMO,
     ("stack/demo/run.py", "contracts.imports"): _DEMO,
     ("stack/demo/run.py", "stack.demo.batches"): _DEMO,

@@ -112,6 +112,11 @@ def test_every_notice_setting_is_read() -> None:
         ("DOCFLOW_NOTIFY_FROM", "docflow"),
         ("DOCFLOW_NOTIFY_FROM", ""),
         ("DOCFLOW_ESCALATE_TO", "ops@example.com,,"),
+        ("DOCFLOW_NOTIFY_POLICY", "parked"),
+        ("DOCFLOW_NOTIFY_POLICY", '{"default": {"kinds": ["parks"]}}'),
+        ("DOCFLOW_NOTIFY_POLICY", '{"default": {"to": ["ops"]}}'),
+        ("DOCFLOW_NOTIFY_POLICY", '{"default": {"remind_after_hours": 0}}'),
+        ("DOCFLOW_NOTIFY_POLICY", '{"default": {"remind_each": 1}}'),
     ],
 )
 def test_a_notice_setting_that_makes_no_sense_is_named(named: str, value: str) -> None:
@@ -135,4 +140,4 @@ def test_secrets_are_not_shown_with_the_settings() -> None:
 )
 def test_notices_go_every_way_that_is_set(settings: dict[str, str], channels: list[type]) -> None:
     opened = open_notices(NoticeSettings.read(settings))
-    assert [type(channel) for channel in opened.channels] == channels
+    assert [type(channel) for channel in opened.values()] == channels

@@ -5,11 +5,12 @@ from typing import Annotated, Final
 
 import typer
 
+from workers.cli.bulk_answers import Selection, retry_all
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import UsageError, run
+from workers.cli.errors import UsageError, run, stop
 from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, print_json
-from workers.cli.runs import IdArgument
+from workers.cli.runs import IdArgument, OptionalId
 
 ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the run.")]
 REASON_LENGTH: Final = 500
@@ -20,8 +21,29 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def retry(
     context: typer.Context,
-    id: IdArgument,
-    reason: ReasonOption = None,
+    id: OptionalId = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All parked runs, of every pipeline.")
+    ] = False,
+    pipeline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --all: only runs of this pipeline.")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="With --all: only documents of this type."),
+    ] = None,
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The reason, kept with the run. With --all: only runs that are parked for a "
+            "reason with this text.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="With --all: do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --all: show which runs, and do nothing.")
+    ] = False,
     message: Annotated[
         Path | None,
         typer.Option(
@@ -33,14 +55,30 @@ def retry(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try a parked run again from the step that failed.
+    """Try a parked run again from the step that failed, or all of them.
+
+    With --all it says first how many there are, and asks. What cannot be retried is named in a
+    line of its own, and makes the exit code 1.
 
     \b
     Examples:
       docflow retry P1/T1
       docflow retry batch/7/1 --reason "the topic has room again"
       docflow retry P1/T1 --message corrected.json
+      docflow retry --all --type equipment --reason "no space left"
     """
+    if every:
+        if id is not None or message is not None:
+            refused = "an ID" if id is not None else "--message"
+            stop(UsageError(f"--all and {refused} do not go together"))
+        selection = Selection(pipeline, kind, reason, dry_run=dry_run, is_confirmed=yes)
+        run(retry_all(cli_context(context), selection, as_json=as_json))
+        return
+    given = {"--pipeline": pipeline, "--type": kind, "--yes": yes, "--dry-run": dry_run}
+    if named := [name for name, value in given.items() if value]:
+        stop(UsageError(f"{named[0]} needs --all"))
+    if id is None:
+        stop(UsageError("name the ID of a run, or --all"))
     run(_answer(cli_context(context), id, "retry", reason, message, as_json=as_json))
 
 

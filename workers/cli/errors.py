@@ -72,9 +72,14 @@ def failures_in_one_line() -> Generator[None]:
     except typer.Exit:
         raise
     except CommandError as error:
-        _stop(error, error.exit_code)
+        stop(error)
     except _expected() as error:
         _stop(error, ExitCode.USAGE if _is_misuse(error) else ExitCode.FAILED)
+
+
+def stop(error: CommandError) -> NoReturn:
+    """Show why a command is not carried out, and end with its exit code."""
+    _stop(error, error.exit_code)
 
 
 def _stop(error: Exception, exit_code: ExitCode) -> NoReturn:

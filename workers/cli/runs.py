@@ -18,13 +18,12 @@ from workers.pipelines.base import Pipeline, Run, load
 if TYPE_CHECKING:
     from workers.services.verbs import RunEntry
 
-IdArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID",
-        help="Workflow id, or a short form: task id, project/task, UUID of a spreadsheet.",
-    ),
-]
+_ID: Any = typer.Argument(
+    metavar="ID",
+    help="Workflow id, or a short form: task id, project/task, UUID of a spreadsheet.",
+)
+IdArgument = Annotated[str, _ID]
+OptionalId = Annotated[str | None, _ID]
 
 app = typer.Typer(rich_markup_mode=None)
 

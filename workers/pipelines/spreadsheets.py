@@ -72,7 +72,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
         SpreadsheetReports(store, blobs, common.reports, scratch),
         SpreadsheetUndoSteps(store),
         SpreadsheetRetentionSteps(store, blobs),
-        SpreadsheetNotices(common.notices),
+        SpreadsheetNotices(common.notices, common.policies),
     )
 
 

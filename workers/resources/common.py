@@ -11,10 +11,10 @@ from adapters.database.rejected import SqlRejectedMessages
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.report import XlsxReportWriter
 from adapters.notices.log import LogNotices
-from adapters.notices.several import SeveralNotices
 from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
+from domain.notices import NoticePolicies
 from workers.resources.blobs import open_blobs
 from workers.resources.tables import open_tables
 from workers.settings.check import check_settings
@@ -49,6 +49,8 @@ class CommonSettings:
 
 RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings)
 """What `open_resources` reads."""
+LOG: Final = "log"
+"""Way to reach people that takes the place of all others where none is set."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,23 @@ class Resources:
     blobs: Blobs
     documents: FileDocuments
     reports: XlsxReportWriter
-    notices: Notifications
+    notices: Mapping[str, Notifications]
+    """Ways to reach people, by name."""
+    policies: NoticePolicies
+    """Who is sent which notices."""
     scratch: Path
     """Folder for files while they are read."""
 
 
-def open_notices(settings: NoticeSettings) -> SeveralNotices:
-    """Every way that the settings name; the log when they name none."""
-    channels: list[Notifications] = []
+def open_notices(settings: NoticeSettings) -> Mapping[str, Notifications]:
+    """Every way to reach people that the settings name, by its name; the log when there is none."""
+    channels: dict[str, Notifications] = {}
     if settings.webhook_url is not None:
-        channels.append(WebhookNotices(settings.webhook_url, settings.webhook_secret))
+        channels["webhook"] = WebhookNotices(settings.webhook_url, settings.webhook_secret)
     if settings.mail_server is not None:
         assert settings.sender is not None
-        channels.append(SmtpNotices(settings.mail_server, settings.sender, settings.escalate_to))
-    return SeveralNotices(channels or [LogNotices()])
+        channels["mail"] = SmtpNotices(settings.mail_server, settings.sender)
+    return channels or {LOG: LogNotices()}
 
 
 def make_folders(settings: CommonSettings) -> None:
@@ -113,5 +118,6 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
             documents=FileDocuments(),
             reports=XlsxReportWriter(),
             notices=open_notices(settings.notices),
+            policies=settings.notices.policies,
             scratch=settings.scratch.folder,
         )

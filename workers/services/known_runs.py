@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from contracts.dependencies import OUTAGE_PREFIX
+from contracts.notices import DELIVERY_PREFIX
 from workers import catalogue
 from workers.pipelines.base import Pipeline, Run, load, recognise
 from workers.services.errors import InvalidRequest, NotFound
@@ -46,7 +47,7 @@ async def list_runs(
 def prefixes() -> frozenset[str]:
     """What workflow ids begin with, up to the first slash."""
     kinds = (kind for pipeline in catalogue.PIPELINES for kind in pipeline.runs)
-    return frozenset((OUTAGE_PREFIX, *(kind.prefix for kind in kinds)))
+    return frozenset((OUTAGE_PREFIX, DELIVERY_PREFIX, *(kind.prefix for kind in kinds)))
 
 
 async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run]:

@@ -49,7 +49,7 @@ async def list_in_temporal(
         wanted["ExecutionStatus"] = "Running"
     wanted |= {_ATTRIBUTES[each]: value for each, value in filters.more.items()}
     runs = await open_runs(environment)
-    query = " AND ".join(f"{each} = {_quoted(value)}" for each, value in wanted.items())
+    query = " AND ".join(f"{each} = {quoted(value)}" for each, value in wanted.items())
     return [
         RunEntry(
             workflow_id=each.id,
@@ -76,7 +76,7 @@ def _state(run: "WorkflowExecution") -> str:
     return run.typed_search_attributes.get(attributes.STATE) or ""
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
     """A text in a visibility query."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -82,10 +82,7 @@ class TemporalRuns:
 
     def link(self, workflow_id: str, run_id: str | None = None) -> str | None:
         """The run's page in the Temporal UI; None when TEMPORAL_UI_ADDRESS is not set."""
-        if not self._ui:
-            return None
-        parts = [quote(part, safe="") for part in (workflow_id, run_id) if part]
-        return f"{self._ui}/namespaces/{self.client.namespace}/workflows/{'/'.join(parts)}"
+        return page_in_temporal(self._ui, self.client.namespace, workflow_id, run_id)
 
     async def look(self, workflow_id: str) -> RunView | None:
         """What Temporal knows of the newest run of an id; None: there is none."""
@@ -195,8 +192,8 @@ class TemporalRuns:
         runs = await self.list(f"{query} AND State = '{PARKED}'", limit)
         return sorted((_parked(pipeline, run) for run in runs), key=lambda run: run.since)
 
-    async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
-        """Runs that fit a visibility query, the newest first."""
+    async def list(self, query: str, limit: int | None) -> Sequence[WorkflowExecution]:
+        """Runs that fit a visibility query, the newest first; all of them without a limit."""
         with temporal_errors():
             return [run async for run in self.client.list_workflows(query, limit=limit)]
 
@@ -222,6 +219,16 @@ def _is_in(state: str) -> str:
     if state.lower() == TERMINATED:
         return "ExecutionStatus = 'Terminated'"
     return f"State = '{state}' AND ExecutionStatus != 'Terminated'"
+
+
+def page_in_temporal(
+    ui: str | None, namespace: str, workflow_id: str, run_id: str | None = None
+) -> str | None:
+    """A run's page in the Temporal UI; None when its address is not known."""
+    if not ui:
+        return None
+    parts = [quote(part, safe="") for part in (workflow_id, run_id) if part]
+    return f"{ui}/namespaces/{namespace}/workflows/{'/'.join(parts)}"
 
 
 def _parked(pipeline: Pipeline, run: WorkflowExecution) -> ParkedRun:

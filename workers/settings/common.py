@@ -1,16 +1,30 @@
 """Settings that pipelines share."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
+from domain.notices import NoticePolicies, NoticePolicy
 from workers.settings.base import HINT, Missing, Setting, Settings, WholeMessage
 
 if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
+
+DEFAULT_POLICY: Final = "default"
+"""Names the policy of every pipeline that has none of its own."""
+_POLICIES: Final[TypeAdapter[Mapping[str, NoticePolicy]]] = TypeAdapter(Mapping[str, NoticePolicy])
 
 
 def web_address(value: str | None) -> str | None:
@@ -193,11 +207,39 @@ def _addresses(value: object) -> object:
     return tuple(_address(part.strip()) for part in value.split(","))
 
 
+def _policy(value: object) -> object:
+    """Read the policies of pipelines; which names there are is not known here.
+
+    Raises:
+        ValueError: With all that is wrong.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        read = _POLICIES.validate_json(value)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}"
+            for each in error.errors(include_url=False, include_input=False)
+        ]
+        raise ValueError(
+            'must be JSON like {"default": {"to": ["ops@example.org"], "kinds": ["parked"]}}; '
+            + "; ".join(problems[:10])
+        ) from None
+    for name, policy in read.items():
+        for address in policy.to or ():
+            try:
+                _address(address)
+            except ValueError as error:
+                raise ValueError(f"{name}.to: {error}") from None
+    return read
+
+
 class AddressSettings(Settings):
     """Where people find docflow and Temporal."""
 
     title: ClassVar[str] = "Addresses"
-    used_by: ClassVar[str] = "`docflow gateway`, `docflow spreadsheets`"
+    used_by: ClassVar[str] = "workers, `docflow gateway`, `docflow spreadsheets`"
 
     public_url: Annotated[str | None, AfterValidator(web_address), Setting(kind="URL")] = Field(
         None,
@@ -213,7 +255,7 @@ class AddressSettings(Settings):
 
 
 class NoticeSettings(Settings):
-    """Where notices about waiting runs are sent; the log when neither webhook nor mail is set."""
+    """Where notices are sent, and to whom; the log when neither webhook nor mail is set."""
 
     title: ClassVar[str] = "Notices"
     used_by: ClassVar[str] = "workers, bridges, gateway"
@@ -255,7 +297,16 @@ class NoticeSettings(Settings):
     ] = Field(
         (),
         validation_alias="DOCFLOW_ESCALATE_TO",
-        description="notified when a question stays unanswered or a run parks",
+        description="notified when a question stays unanswered, a run parks or fails, or something "
+        "that docflow needs is down",
+    )
+    policy: Annotated[
+        Mapping[str, NoticePolicy], BeforeValidator(_policy), Setting(kind="JSON")
+    ] = Field(
+        {},
+        validation_alias="DOCFLOW_NOTIFY_POLICY",
+        description="for each pipeline, `outages` or `default`: `to`, `kinds`, "
+        "`remind_after_hours`, `remind_every_hours`",
     )
 
     @field_validator("sender")
@@ -264,6 +315,13 @@ class NoticeSettings(Settings):
         if value is None and info.data.get("smtp_url") is not None:
             raise Missing("mail needs the address that it comes from")
         return None if value is None else _address(value)
+
+    @property
+    def policies(self) -> NoticePolicies:
+        """Who is sent what."""
+        named = dict(self.policy)
+        default = named.pop(DEFAULT_POLICY, NoticePolicy())
+        return NoticePolicies(self.escalate_to, default, named)
 
     @property
     def mail_server(self) -> "MailServer | None":

@@ -32,7 +32,8 @@ from contracts.batches import (
     ValidationOutcome,
 )
 from contracts.errors import BATCH_FAILED
-from workflows.batches.pauses import BatchDisplay, BatchOver, BatchPauses
+from domain.notices import counted
+from workflows.batches.pauses import BatchDisplay, BatchOver, BatchPauses, redrive_of
 from workflows.batches.steps import BatchSteps
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
@@ -50,7 +51,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
 
     @workflow.init
     def __init__(self, order: BatchOrder) -> None:
-        super().__init__(timedelta(seconds=order.timings.patience))
+        super().__init__(timedelta(seconds=order.timings.patience), notices=order.notices)
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
         self._cancellation = Cancellation[bool]()
@@ -73,6 +74,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchResult:
         """Run the batch; a batch that fails has status `failed` in its row too."""
+        self._notices.begin()
         try:
             await self._until_over(self._cancellation.start(self._load_batch()))
             status = LoaderStatus.CANCELLED if self._cancelled else LoaderStatus.COMPLETE
@@ -273,7 +275,10 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     async def _done(self, status: LoaderStatus, counts: DocumentCounts) -> BatchResult:
         left = self._building.left
         kept = self._view.dead_letters if self._building.keeps_dead_letters else 0
-        self._view.close(status, kept, left)
+        told = self._view.close(status, kept, left)
+        reason, steps = self._view.reason or counted(counts), redrive_of(self._key, kept)
+        # Each sweep of a batch that cannot be removed ends in the same way.
+        await self._notices.end(told, status, reason, once=self._is_sweep, steps=steps)
         await workflow.wait_condition(workflow.all_handlers_finished)
         if self._order.notify:
             await self._steps.notify_case()

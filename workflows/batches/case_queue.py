@@ -175,6 +175,7 @@ class CaseQueue:
                     key=self._key,
                     purpose=batch.purpose,
                     timings=batch.timings or self._order.timings,
+                    notices=True,
                 ),
                 id=self._key.workflow_id,
                 # It outlives runs of the case that continue as new; a case that is cancelled

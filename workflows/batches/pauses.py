@@ -6,8 +6,17 @@ from typing import Final, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from contracts.batches import BatchOrder, LoaderStatus, Phase, PolledDepth, Purpose, Resource
+from contracts.batches import (
+    BatchKey,
+    BatchOrder,
+    LoaderStatus,
+    Phase,
+    PolledDepth,
+    Purpose,
+    Resource,
+)
 from contracts.batches.runs import DEPTHS_KEPT
+from contracts.notices import NextStep, NoticeKind
 from workflows import attributes
 from workflows.batches.infrastructure import Building, LeaveIt, table_of
 from workflows.cancellation import Cancellation
@@ -56,13 +65,16 @@ class BatchDisplay:
         self.depths = [*self.depths, depth][-DEPTHS_KEPT:]
         self.show()
 
-    def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> None:
+    def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> NoticeKind:
         """Show how the batch ended.
 
         Args:
             status: Of the batch.
             kept: Dead letters in a queue that stays.
             left: Resources that could not be removed.
+
+        Returns:
+            What people are told of it.
         """
         notes = [self.reason] if self.reason else []
         if kept:
@@ -76,6 +88,9 @@ class BatchDisplay:
             else attributes.not_waiting(status)
         )
         self.show()
+        if status is LoaderStatus.FAILED:
+            return NoticeKind.FAILED
+        return NoticeKind.NEEDS_YOU if kept or left else NoticeKind.ENDED
 
     @property
     def nothing_in_flight(self) -> bool:
@@ -92,6 +107,12 @@ class BatchDisplay:
     def dead_letters(self) -> int:
         """At the last look."""
         return self.depths[-1].dead_letters.total if self.depths else 0
+
+
+def redrive_of(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
+    """What a person can do with the dead letters of a batch that has ended."""
+    command = f"docflow batches redrive {key.case_id} {key.batch_id}"
+    return (NextStep(does="retry its dead letters", command=command),) if kept else ()
 
 
 class BatchPauses:

@@ -47,7 +47,7 @@ class BatchSweeper:
             try:
                 result = await workflow.execute_child_workflow(
                     BatchLifecycle.run,
-                    BatchOrder(key=key, purpose=Purpose.SWEEP, notify=False),
+                    BatchOrder(key=key, purpose=Purpose.SWEEP, notify=False, notices=True),
                     id=key.workflow_id,
                     parent_close_policy=ParentClosePolicy.ABANDON,
                     search_attributes=attributes.at_start(

@@ -24,6 +24,8 @@ from contracts.imports import (
     Preparation,
     Retry,
 )
+from contracts.notices import NoticeKind
+from domain.notices import counted
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
@@ -60,7 +62,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: ImportOrder) -> None:
-        super().__init__(timedelta(seconds=order.park_for_seconds))
+        super().__init__(timedelta(seconds=order.park_for_seconds), notices=order.notices)
         self._message = order.message
         self._plan: ImportPlan | None = None
         self._outcome: HandlerOutcome | None = None
@@ -71,6 +73,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     @workflow.run
     async def run(self, order: ImportOrder) -> ImportResult:
         """Import the document; a run that fails has state `failed` in its status row too."""
+        self._notices.begin()
         try:
             await self._cancellation.start(self._import())
         except _Skipped as skipped:
@@ -149,10 +152,15 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         return result
 
     async def _fail(self, reason: str) -> NoReturn:
-        result = await self._close(ImportState.FAILED, reason)
+        result = await self._close(ImportState.FAILED, reason, NoticeKind.FAILED)
         raise ApplicationError(reason, result, type=IMPORT_FAILED, non_retryable=True)
 
-    async def _close(self, state: ImportState, reason: str | None = None) -> ImportResult:
+    async def _close(
+        self,
+        state: ImportState,
+        reason: str | None = None,
+        kind: NoticeKind = NoticeKind.ENDED,
+    ) -> ImportResult:
         self._step = _RECORD
         outcome = await self._waiting.retried_despite_cancel(
             lambda: self._record(state, reason), self._park_unrecorded
@@ -160,6 +168,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         self._state, self._step, self._outcome = state, _DONE, outcome
         workflow.upsert_search_attributes(attributes.not_waiting(state))
         workflow.set_current_details("")
+        await self._notices.end(kind, state, reason or outcome.note or counted(outcome.counts))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return ImportResult(
             task_id=self._message.task_id,

@@ -1,6 +1,8 @@
 """Pauses of a spreadsheet import: for answers, and for steps that have failed permanently."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Final, TypeVar
 
 from temporalio import workflow
@@ -8,6 +10,7 @@ from temporalio.exceptions import FailureError
 
 from activities.spreadsheets.notices import SpreadsheetNotices
 from contracts.errors import INVALID_DOCUMENT, UNREADABLE_DOCUMENT
+from contracts.notices import NoticeKind, NoticeOrder
 from contracts.spreadsheets import Notice, SpreadsheetState
 from domain.spreadsheets import decisions
 from domain.spreadsheets.decisions import Nudge
@@ -35,6 +38,7 @@ class SpreadsheetPauses:
 
     def __init__(self, run: SpreadsheetRun) -> None:
         self._run = run
+        self._telling: asyncio.Task[None] | None = None
 
     async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do a step; one that fails permanently is retried when a person asks for it.
@@ -69,26 +73,30 @@ class SpreadsheetPauses:
         await self.do(f"show {state}", self._run.record)
 
     async def wait_for_person(self, answered: Callable[[], bool]) -> None:
-        """Wait until a person has answered; remind, escalate and finally give up.
+        """Wait until a person has answered; tell them, remind, escalate and finally give up.
 
         Raises:
             Abandoned: No answer has come.
         """
         if answered():
             return
+        is_new = self._run.now.waiting_since is None
         since = self._run.now.waiting_since or workflow.now()
-        if self._run.now.waiting_since is None:
+        if is_new:
             self._run.set(waiting_since=since)
             self._run.touch()
         await self.do("wait for a person", self._run.record)
         workflow.upsert_search_attributes(
             attributes.waiting(self._run.now.state, since, self._run.now.assignee)
         )
+        if self._run.notices.enabled and is_new:
+            self._tell(NoticeKind.NEEDS_YOU)
         while not answered():
             self._show_waiting()
             await self._pause(answered)
             if workflow.info().is_continue_as_new_suggested() and not answered():
                 await self._continue_as_new()
+        self._stop_telling()
         self._run.set(waiting_since=None, touched=None)
         workflow.upsert_search_attributes(attributes.not_waiting(self._run.now.state))
         workflow.set_current_details("")
@@ -96,21 +104,23 @@ class SpreadsheetPauses:
     def _show_waiting(self) -> None:
         now = self._run.now
         assert now.waiting_since is not None
-        workflow.set_current_details(
-            decisions.details(
-                workflow.info().workflow_id,
-                now.state,
-                now.waiting_since,
-                now.assignee,
-                self._run.missing_fields,
-                now.cells,
-            )
+        shown = decisions.details(
+            workflow.info().workflow_id,
+            now.state,
+            now.waiting_since,
+            now.assignee,
+            self._run.missing_fields,
+            now.cells,
         )
+        problem = self._run.notices.problem
+        workflow.set_current_details(f"{shown}\n{problem}" if problem else shown)
 
     async def _pause(self, answered: Callable[[], bool]) -> None:
         """Until an answer, anything else that a person does, or what comes next without one."""
         touched = self._run.now.touched
-        nudge, due = decisions.next_nudge(self._run.now, self._run.order.patience)
+        nudge, due = decisions.next_nudge(
+            self._run.now, self._run.order.patience, warns=self._run.notices.enabled
+        )
         try:
             await workflow.wait_condition(
                 lambda: answered() or self._run.now.touched != touched,
@@ -121,7 +131,10 @@ class SpreadsheetPauses:
             await self._nudge(nudge)
 
     async def _nudge(self, nudge: Nudge) -> None:
-        await self._notify(nudge)
+        if not self._run.notices.enabled:
+            await self._notify(nudge)
+        elif nudge is not Nudge.ABANDONED:
+            self._tell(NoticeKind(nudge))
         match nudge:
             case Nudge.REMINDER:
                 self._run.set(reminders=self._run.now.reminders + 1)
@@ -131,7 +144,37 @@ class SpreadsheetPauses:
                 days = self._run.order.patience.abandon_after / 86_400
                 raise Abandoned(f"no answer for {days:g} days")
 
+    def _tell(self, kind: NoticeKind) -> None:
+        """Send a notice in the background, in place of one that is still being sent."""
+        now = self._run.now
+        assert now.waiting_since is not None and now.touched is not None
+        wanted = decisions.awaited(now.state, self._run.missing_fields, now.cells)
+        order = self._run.notices.order(
+            kind,
+            now.state,
+            wanted,
+            waiting_since=now.waiting_since,
+            gives_up_at=now.touched + timedelta(seconds=self._run.order.patience.abandon_after),
+            answers=("cancel",),
+            steps=decisions.next_steps(self._run.order.uuid, now.state),
+            assignee=now.assignee,
+            notify=now.notify,
+            about={**self._run.notices.facts["about"], "open": wanted},
+        )
+        self._stop_telling()
+        self._telling = asyncio.create_task(self._send(order))
+
+    async def _send(self, order: NoticeOrder) -> None:
+        await self._run.notices.send(order)
+        if self._run.now.waiting_since is not None:
+            self._show_waiting()
+
+    def _stop_telling(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+
     async def _notify(self, nudge: Nudge) -> None:
+        """What runs do that began to wait before all pipelines shared their notices."""
         now = self._run.now
         assert now.waiting_since is not None
         notice = Notice(
@@ -156,6 +199,9 @@ class SpreadsheetPauses:
     async def _continue_as_new(self) -> None:
         """Start a new history where this one has grown long, with nothing in flight."""
         if self._run.now.state is SpreadsheetState.COLUMN_MAPPING and self._run.now.staged is None:
+            return
+        if self._telling is not None and not self._telling.done():
+            # A notice that is being sent would end with this run.
             return
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(args=[self._run.order, self._run.now])

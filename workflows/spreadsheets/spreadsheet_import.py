@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_e
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from contracts.blobs import BlobRef
 from contracts.errors import SPREADSHEET_FAILED
+from contracts.notices import NoticeKind
 from contracts.spreadsheets import (
     FINAL,
     Answer,
@@ -30,6 +31,7 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     SpreadsheetStatus,
 )
+from domain.notices import counted
 from workflows import attributes, policies
 from workflows.failures import explain, reraise_cancellation
 from workflows.parkable import Parkable
@@ -57,8 +59,9 @@ class SpreadsheetImport(Parkable, retry=Answer):
         super().__init__(
             timedelta(seconds=order.patience.abandon_after),
             {"retry": "try again", "cancel": "give it up"},
+            notices=order.notices,
         )
-        self._run = SpreadsheetRun(order, progress, self._parking, self._waiting)
+        self._run = SpreadsheetRun(order, progress, self._parking, self._waiting, self._notices)
         self._steps = SpreadsheetSteps(self._run)
         self._staging = Staging(self._run)
         self._pauses = SpreadsheetPauses(self._run)
@@ -70,12 +73,15 @@ class SpreadsheetImport(Parkable, retry=Answer):
         self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
     ) -> SpreadsheetResult:
         """Import the spreadsheet; a run that fails has state FAILED in its status row too."""
+        self._notices.begin()
         try:
             await self._run.cancellation.start(self._import())
         except Failed as failed:
             await self._fail(str(failed))
         except Abandoned as abandoned:
-            return await self._close(SpreadsheetState.CANCELLED, reason=str(abandoned))
+            return await self._close(
+                SpreadsheetState.CANCELLED, NoticeKind.ABANDONED, reason=str(abandoned)
+            )
         except asyncio.CancelledError:
             return await self._cancelled()
         except FailureError as error:
@@ -164,12 +170,13 @@ class SpreadsheetImport(Parkable, retry=Answer):
         return result
 
     async def _fail(self, reason: str) -> NoReturn:
-        result = await self._close(SpreadsheetState.FAILED, reason=reason)
+        result = await self._close(SpreadsheetState.FAILED, NoticeKind.FAILED, reason=reason)
         raise ApplicationError(reason, result, type=SPREADSHEET_FAILED, non_retryable=True)
 
     async def _close(
         self,
         state: SpreadsheetState,
+        kind: NoticeKind = NoticeKind.ENDED,
         *,
         reason: str | None = None,
         trail: tuple[DecisionRecord, ...] = (),
@@ -193,6 +200,9 @@ class SpreadsheetImport(Parkable, retry=Answer):
         run.step = "done"
         workflow.upsert_search_attributes(attributes.not_waiting(state))
         workflow.set_current_details("")
+        await self._notices.end(
+            kind, state, reason or counted(result.counts), notify=run.now.notify
+        )
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 

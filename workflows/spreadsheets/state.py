@@ -20,6 +20,7 @@ from contracts.spreadsheets import (
 from domain.spreadsheets import decisions
 from workflows import policies
 from workflows.cancellation import Cancellation
+from workflows.notices import Notices
 from workflows.parking import Parking
 from workflows.waiting import Waiting
 
@@ -34,6 +35,7 @@ class SpreadsheetRun:
         last_refusal: Why the last signal was refused.
         cancellation: The request to stop.
         waiting: Its waits for what docflow itself needs.
+        notices: What it tells people.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class SpreadsheetRun:
         progress: SpreadsheetProgress | None,
         parking: Parking,
         waiting: Waiting,
+        notices: Notices,
     ) -> None:
         self.order = order
         self.now = progress or SpreadsheetProgress(
@@ -51,6 +54,16 @@ class SpreadsheetRun:
         self.last_refusal: str | None = None
         self.cancellation = Cancellation[Answer]()
         self.parking, self.waiting = parking, waiting
+        self.notices = notices
+        notices.facts = {
+            "link": order.link,
+            "about": {
+                "uuid": order.uuid,
+                "organisation_id": order.organisation_id,
+                "import_type": order.import_type,
+                "filename": order.filename,
+            },
+        }
 
     def set(self, **changes: Any) -> None:
         """Change some fields of `now`."""

@@ -8,9 +8,11 @@ from temporalio.exceptions import FailureError
 
 from activities.spreadsheets.undo import SpreadsheetUndoSteps
 from contracts.errors import PERMANENT
+from contracts.notices import NoticeKind
 from contracts.spreadsheets import Answer, UndoOrder, UndoResult
+from domain.notices import counted
 from workflows import attributes, policies
-from workflows.failures import explain, failure_type
+from workflows.failures import explain, failure_type, reraise_cancellation
 from workflows.parkable import Parkable
 from workflows.parking import Decision
 
@@ -26,14 +28,21 @@ class SpreadsheetUndo(Parkable, retry=Answer):
 
     @workflow.init
     def __init__(self, order: UndoOrder) -> None:
-        super().__init__(_PARKED_FOR, {"retry": "try again"})
+        super().__init__(_PARKED_FOR, {"retry": "try again"}, notices=order.notices)
         self._order = order
+        self._notices.facts = {"about": {"uuid": order.uuid, "filename": order.filename}}
 
     @workflow.run
     async def run(self, order: UndoOrder) -> UndoResult:
         """Undo the import; one that cannot be undone fails with the reason."""
-        result = await self._waiting.retried(self._undo, self._park)
+        try:
+            result = await self._waiting.retried(self._undo, self._park)
+        except FailureError as error:
+            reraise_cancellation(error)
+            await self._notices.end(NoticeKind.FAILED, "failed", explain(error))
+            raise
         workflow.upsert_search_attributes(attributes.not_waiting(result.state))
+        await self._notices.end(NoticeKind.UNDONE, "undone", counted(result.counts))
         return result
 
     async def _undo(self) -> UndoResult:

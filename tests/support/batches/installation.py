@@ -30,6 +30,7 @@ from contracts.batches import (
     Publication,
     Timings,
 )
+from domain.notices import NoticePolicies
 from tests.support.batches.scripted import PLAN
 from workers.pipelines.base import activities_of
 from workers.pipelines.batches import BATCHES
@@ -126,7 +127,8 @@ async def batch_installation(
             blobs=MemoryBlobs(),
             documents=unused,
             reports=unused,
-            notices=unused,
+            notices={},
+            policies=NoticePolicies(),
             scratch=folder,
         )
         installation = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)

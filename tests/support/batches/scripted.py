@@ -16,6 +16,7 @@ from activities.batches.provisioning import BatchProvisioning
 from activities.batches.teardown import BatchTeardown
 from activities.batches.validation import BatchValidation
 from activities.dependencies import Dependencies
+from activities.notices import NoticeSending
 from contracts.batches import (
     Announce,
     BatchEndFinished,
@@ -57,6 +58,7 @@ CLASSES = (
     BatchCompletion,
     BatchTeardown,
     Dependencies,
+    NoticeSending,
 )
 """Their activities make up a batch and its case; those of sweeps and loads stand apart."""
 

@@ -12,6 +12,7 @@ from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
 from activities.imports.schedules import ScheduleImports
 from activities.imports.uploads import UploadImports
+from activities.notices import NoticeSending
 from contracts.blobs import BlobRef
 from contracts.errors import PERMANENT
 from contracts.imports import (
@@ -37,6 +38,7 @@ CLASSES = (
     DeleteImports,
     UploadImports,
     Dependencies,
+    NoticeSending,
 )
 _HANDLERS = tuple(handler.value.rpartition(".")[2] for handler in Handler)
 

@@ -8,6 +8,7 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from activities.dependencies import Dependencies
+from activities.notices import NoticeSending
 from activities.spreadsheets.analysis import SpreadsheetAnalysis
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.notices import SpreadsheetNotices
@@ -33,7 +34,6 @@ from contracts.spreadsheets import (
     Finishing,
     Layout,
     MappingStatus,
-    Notice,
     OpenValue,
     Processed,
     ProcessInput,
@@ -61,6 +61,7 @@ CLASSES = (
     SpreadsheetReports,
     SpreadsheetNotices,
     Dependencies,
+    NoticeSending,
 )
 FIELDS = (
     FieldFacts(name="LAST_NAME", required=True),
@@ -185,11 +186,6 @@ class ScriptedSpreadsheet(ScriptedActivities):
         return self.received["finish"]
 
     @property
-    def notices(self) -> list[Notice]:
-        """Notices that were to be sent, every attempt."""
-        return self.received["notify"]
-
-    @property
     def layouts(self) -> list[Layout]:
         """Layouts that rows were to be staged with, every attempt."""
         return [work.layout for work in self.received["stage"]]
@@ -250,7 +246,11 @@ class ScriptedSpreadsheet(ScriptedActivities):
 def scripted_undo(*failures: BaseException) -> ScriptedActivities:
     """The undo of an import, which raises these failures first."""
     return scripted(
-        SpreadsheetUndoSteps, Dependencies, results={"undo": _undone}, fails={"undo": failures}
+        SpreadsheetUndoSteps,
+        Dependencies,
+        NoticeSending,
+        results={"undo": _undone},
+        fails={"undo": failures},
     )
 
 
@@ -283,6 +283,7 @@ class ScriptedRetention(ScriptedActivities):
         super().__init__(
             SpreadsheetRetentionSteps,
             Dependencies,
+            NoticeSending,
             results={
                 "expired": self._expired,
                 "purge": self._purge,

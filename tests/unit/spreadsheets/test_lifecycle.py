@@ -17,6 +17,7 @@ from contracts.spreadsheets import (
     SaveColumns,
     SpreadsheetState,
 )
+from domain.notices import NoticePolicies
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     MIXED,
@@ -91,10 +92,12 @@ def notice(prepared: StagedSpreadsheet) -> Notice:
     )
 
 
-async def test_a_notice_has_one_key_however_often_it_is_sent(setup: SpreadsheetSetup) -> None:
+async def test_a_notice_of_an_earlier_release_has_one_id_however_often_it_is_sent(
+    setup: SpreadsheetSetup,
+) -> None:
     told = notice(await setup.prepare(table(*MIXED)))
     memory = MemoryNotices()
-    send = SpreadsheetNotices(memory).notify
+    send = SpreadsheetNotices({"memory": memory}, NoticePolicies(("ops@example.org",))).notify
     for step in (
         {"activity_id": "7", "attempt": 1},
         {"activity_id": "7", "attempt": 2},
@@ -103,7 +106,13 @@ async def test_a_notice_has_one_key_however_often_it_is_sent(setup: SpreadsheetS
     ):
         await environment(workflow_id="spreadsheet/x", **step).run(send, told)
     assert len(memory.sent) == 3
-    assert set(memory.sent.values()) == {told}
+    (sent, *_) = memory.sent.values()
+    assert (sent.kind, sent.title, sent.reason) == ("reminder", told.filename, told.open)
+    assert (sent.about["uuid"], sent.assignee, sent.recipients) == (
+        told.uuid,
+        "anna",
+        ("ops@example.org",),
+    )
     memory.failure = Unavailable("the mail server is away")
     with pytest.raises(ApplicationError) as caught:
         await environment().run(send, told)

@@ -11,6 +11,7 @@ from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.sweeper import BatchSweeper
+from workflows.notice_delivery import NoticeDelivery
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
@@ -26,10 +27,17 @@ def _keys(number: int) -> tuple[BatchKey, ...]:
 
 async def _sweep(server: Any, run_worker: Any, script: ScriptedSweep) -> Swept:
     queue = uuid.uuid4().hex
-    async with run_worker(queue, [BatchSweeper, BatchLifecycle], script.activities()):
-        return await server.client.execute_workflow(
+    workflows = [BatchSweeper, BatchLifecycle, NoticeDelivery]
+    async with run_worker(queue, workflows, script.activities()):
+        swept = await server.client.execute_workflow(
             BatchSweeper.run, SweepOrder(), id=f"sweep/{queue}", task_queue=queue
         )
+
+        async def all_told() -> bool:
+            return len(script.batch.notices) == swept.left
+
+        await eventually(all_told)
+        return swept
 
 
 async def test_everything_of_every_orphan_is_removed(server: Any, run_worker: Any) -> None:
@@ -48,6 +56,7 @@ async def test_what_cannot_be_removed_is_counted_and_the_others_go(
     script.batch.fails["delete_queue"] = [denied()]
     swept = await _sweep(server, run_worker, script)
     assert swept == Swept(batches=3, left=1)
+    assert [notice.kind for notice in script.batch.notices] == ["needs-you"]
     assert script.batch.made("delete_dead_letters") == 3
 
 

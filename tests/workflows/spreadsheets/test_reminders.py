@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from contracts.spreadsheets import ColumnDecision, Patience
 from tests.support.spreadsheets.runs import (
@@ -13,7 +14,6 @@ from tests.support.spreadsheets.runs import (
     columns,
     tell,
     waits_in,
-    was_called,
 )
 from tests.support.spreadsheets.scripted import (
     UNMATCHED,
@@ -33,7 +33,7 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
     spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
     script = ScriptedSpreadsheet(columns=UNMATCHED)
-    order = spreadsheet_order(notify="ann@example.org", patience=MONTHLY)
+    order = spreadsheet_order(notify="ann@example.org", patience=MONTHLY, notices=True)
     async with spreadsheets.running(script, order) as handle:
 
         async def told(after: timedelta, count: int) -> list[str]:
@@ -45,24 +45,51 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
             return [notice.kind for notice in script.notices]
 
         await waits_in(handle, S.COLUMN_MAPPING)
-        await server.skip(handle, timedelta(days=2, hours=23))
-        assert script.notices == []
-        assert await told(timedelta(hours=2), 1) == ["reminder"]
-        assert await told(timedelta(days=11), 2) == ["reminder", "escalation"]
-        assert (await told(timedelta(days=19), 3))[2:] == ["reminder"]
-        notice = script.notices[0]
+        assert await told(timedelta(days=2, hours=23), 1) == ["needs-you"]
+        assert await told(timedelta(hours=2), 2) == ["needs-you", "reminder"]
+        assert (await told(timedelta(days=11), 3))[2:] == ["escalation"]
+        assert (await told(timedelta(days=19), 4))[3:] == ["reminder"]
+        notice = script.notices[1]
         assert (notice.assignee, notice.notify) == ("ann", "ann@example.org")
-        assert "LAST_NAME" in notice.open
+        assert "LAST_NAME" in notice.reason and notice.about["open"] == notice.reason
+        assert notice.gives_up_at is not None and notice.waiting_since is not None
+        assert notice.gives_up_at - notice.waiting_since == timedelta(days=90)
+        assert [step.command.split()[2] for step in notice.steps] == ["columns", "confirm-columns"]
+        assert len({notice.id for notice in script.notices}) == 4
         # Whoever does something has the whole time again.
         await tell(handle, "update_column_mappings", columns(ColumnDecision(id=3, ignore=True)))
         await server.skip(handle, timedelta(days=2, hours=23))
-        assert len(script.notices) == 3
+        assert len(script.notices) == 4
         await server.skip(handle, timedelta(days=88))
         result = await handle.result()
     assert result.state is S.CANCELLED
     assert result.reason == "no answer for 90 days"
-    assert script.notices[-1].kind == "abandoned"
     script.check_legal()
+
+
+async def test_an_import_that_reminds_rarely_reminds_twice_before_it_is_cancelled(
+    spreadsheets: SpreadsheetRuns, server: Any
+) -> None:
+    days = 24 * 3600
+    rarely = Patience(remind_after=200 * days, escalate_after=200 * days, abandon_after=100 * days)
+    script = ScriptedSpreadsheet(columns=UNMATCHED)
+    async with spreadsheets.running(
+        script, spreadsheet_order(patience=rarely, notices=True)
+    ) as handle:
+        await waits_in(handle, S.COLUMN_MAPPING)
+
+        async def sent(count: int) -> None:
+            async def are_sent() -> bool:
+                return len(script.notices) == count
+
+            await eventually(are_sent)
+
+        for after, count in ((49, 1), (2, 2), (38, 2), (2, 3)):
+            await server.skip(handle, timedelta(days=after))
+            await sent(count)
+        await server.skip(handle, timedelta(days=10))
+        assert (await handle.result()).state is S.CANCELLED
+    assert [notice.kind for notice in script.notices] == ["needs-you", "reminder", "reminder"]
 
 
 async def test_an_answer_after_months_is_taken(spreadsheets: SpreadsheetRuns, server: Any) -> None:
@@ -74,13 +101,19 @@ async def test_an_answer_after_months_is_taken(spreadsheets: SpreadsheetRuns, se
         assert (await handle.result()).state is S.COMPLETED
 
 
-async def test_a_reminder_that_cannot_be_sent_stops_nothing(
+async def test_a_notice_that_cannot_be_sent_stops_nothing_and_is_shown(
     spreadsheets: SpreadsheetRuns, server: Any
 ) -> None:
-    script = ScriptedSpreadsheet(fails={"notify": [transient("no mail server")]})
-    async with spreadsheets.running(script, spreadsheet_order()) as handle:
+    script = ScriptedSpreadsheet(fails={"send": [transient("no mail server")] * 2})
+    async with spreadsheets.running(script, spreadsheet_order(notices=True)) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await server.skip(handle, timedelta(days=4))
-        await was_called(script, "notify")
+
+        async def are_refused() -> bool:
+            found = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+            is_shown = "the notice `reminder` was not sent: no mail server" in found.current_details
+            return is_shown and len(script.notices) == 2
+
+        await eventually(are_refused)
         await tell(handle, "start", ANN)
         assert (await handle.result()).state is S.COMPLETED

@@ -108,7 +108,7 @@ class ImportIntake:
         try:
             await self._client.start_workflow(
                 DocumentImport.run,
-                ImportOrder(message=message, park_for_seconds=self._park_for_seconds),
+                ImportOrder(message=message, park_for_seconds=self._park_for_seconds, notices=True),
                 id=message.workflow_id,
                 task_queue=TASK_QUEUE,
                 id_reuse_policy=reuse,

@@ -248,6 +248,7 @@ class SpreadsheetService(SpreadsheetQueries):
                 filename=row.filename,
                 requested_at=now,
                 within=within,
+                notices=True,
             )
         )
         clock = asyncio.get_running_loop().time

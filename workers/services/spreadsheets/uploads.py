@@ -120,6 +120,7 @@ class SpreadsheetUploads:
             patience=self._settings.patience,
             fingerprint=fingerprint,
             link=f"{public}/imports/{uuid}" if public else None,
+            notices=True,
         )
 
     async def _uuid_of(self, key: str, organisation: int) -> str:

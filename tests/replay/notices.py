@@ -1,0 +1,144 @@
+"""The ways that runs of every pipeline tell people of themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+from activities.dependencies import Dependencies
+from activities.notices import NoticeSending
+from contracts.notices import NoticeKind, NoticeReceipt, delivery_id
+from tests.replay import (
+    batches_cases,
+    batches_parked_cases,
+    imports_cases,
+    outages,
+    spreadsheets_cases,
+)
+from tests.support.imports.scripted import ScriptedImport, permanent
+from tests.support.notices import an_order
+from tests.support.scripted import ScriptedActivities, scripted, still_down
+from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, scripted_undo, transient
+from workers.notices import NoticeInterceptor
+from workflows.notice_delivery import NoticeDelivery
+
+Handle = WorkflowHandle[Any, Any]
+
+
+def _all_wanted(workflow_id: str, kind: NoticeKind) -> bool:
+    return True
+
+
+class Told:
+    """A case of a workflow whose people want to know of everything.
+
+    Args:
+        case: The case.
+        reminds: When a parked run reminds them.
+    """
+
+    interceptors = (NoticeInterceptor(_all_wanted),)
+
+    def __init__(self, case: Any, reminds: NoticeReceipt | None = None) -> None:
+        case.notices = True
+        self._case = case
+        self.workflows = [case.workflow, NoticeDelivery]
+        if reminds is not None:
+            case.script.results["send"] = reminds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._case, name)
+
+
+@dataclass
+class DeliveryCase:
+    """One way a delivery can go."""
+
+    script: ScriptedActivities
+
+    workflow = NoticeDelivery
+
+    def activities(self) -> Any:
+        """For the worker."""
+        return self.script.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the run."""
+        order = an_order("import/p1/t1", NoticeKind.FAILED)
+        return await client.start_workflow(
+            NoticeDelivery.run, order, id=delivery_id(order.id), task_queue=task_queue
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Nobody has to do anything."""
+
+
+def _parked_import() -> ScriptedImport:
+    return ScriptedImport(failures=[permanent()])
+
+
+def _unprepared() -> ScriptedImport:
+    script = ScriptedImport()
+    script.fails["prepare"] = [permanent()]
+    return script
+
+
+def _delivery(*failures: BaseException) -> DeliveryCase:
+    return DeliveryCase(scripted(NoticeSending, fails={"send": failures}))
+
+
+SOON = NoticeReceipt(remind_after=1, remind_every=1)
+_RETRY = imports_cases.CASES["parked-and-retried"].act
+_SKIP_IMPORT = imports_cases.CASES["parked-and-skipped-by-update"].act
+_GIVE_UP = imports_cases.CASES["parked-and-failed-by-update"].act
+_SKIP = batches_parked_cases.CASES["parked-then-skipped-by-signal"].act
+
+CASES_OF: Mapping[str, Mapping[str, Any]] = {
+    "DocumentImport": {
+        "told-of-the-end": Told(imports_cases.Case(ScriptedImport())),
+        "told-while-parked-and-retried": Told(imports_cases.Case(_parked_import(), act=_RETRY)),
+        "told-and-reminded-until-it-failed": Told(
+            imports_cases.Case(_parked_import(), park=timedelta(seconds=3)), SOON
+        ),
+        "told-that-its-first-step-failed": Told(
+            imports_cases.Case(_unprepared(), act=_SKIP_IMPORT)
+        ),
+        "told-that-it-was-given-up": Told(imports_cases.Case(_parked_import(), act=_GIVE_UP)),
+    },
+    "SpreadsheetImport": {
+        "told-reminded-and-abandoned": Told(
+            spreadsheets_cases.Case(
+                ScriptedSpreadsheet(), {"patience": spreadsheets_cases.IN_NO_TIME, "notices": True}
+            )
+        ),
+        "told-while-parked": Told(
+            spreadsheets_cases.Case(
+                ScriptedSpreadsheet(fails={"process": [transient()]}),
+                {**spreadsheets_cases.STRAIGHT, "notices": True},
+                spreadsheets_cases.retry,
+            )
+        ),
+    },
+    "SpreadsheetUndo": {
+        "told-that-it-was-undone": Told(spreadsheets_cases.UndoCase(scripted_undo())),
+    },
+    "BatchLifecycle": {
+        "told-while-parked-and-of-the-end": Told(
+            batches_cases.Case(batches_cases.failing("plan"), _SKIP)
+        ),
+    },
+    "Outage": {
+        "told": Told(
+            outages.Case(
+                scripted(
+                    *(Dependencies, NoticeSending),
+                    fails={"wait": [still_down(timedelta(minutes=20))]},
+                ),
+                timedelta(minutes=21),
+            )
+        ),
+    },
+    "NoticeDelivery": {"sent": _delivery(), "not-sent": _delivery(permanent("refused"))},
+}

@@ -1,0 +1,120 @@
+"""`docflow retry --all`: the same answer to many parked runs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from workers import catalogue
+from workers.cli.context import CliContext
+from workers.cli.errors import CommandError, Failure, UsageError, attempt
+from workers.cli.output import print_json
+from workers.pipelines.base import Pipeline, Run
+from workers.text import one_line
+
+if TYPE_CHECKING:
+    from workers.services.parked_runs import ParkedRuns
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which parked runs are meant, and how the command goes about them."""
+
+    pipeline: str | None = None
+    document_type: str | None = None
+    reason: str | None = None
+    """Text of the reason for which they are parked."""
+    dry_run: bool = False
+    is_confirmed: bool = False
+
+
+async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> None:
+    """Count the parked runs, ask, and try each of them again.
+
+    Raises:
+        CommandError: Some could not be retried.
+    """
+    from workers.services.parked_runs import find_parked, gathered
+    from workers.services.runs import open_runs
+
+    if as_json and not (selection.is_confirmed or selection.dry_run):
+        raise UsageError("--json asks no questions: add --yes, or --dry-run to see what there is")
+    pipelines = _chosen(selection.pipeline)
+    found = await find_parked(
+        await open_runs(cli.environment),
+        "retry",
+        pipelines=pipelines,
+        document_type=selection.document_type,
+        reason=selection.reason,
+    )
+    if not as_json:
+        _show_found(found, listed=selection.dry_run)
+    if selection.dry_run or not found.runs:
+        if as_json:
+            _print(found, [])
+        return
+    if not selection.is_confirmed:
+        typer.confirm(f"Retry {_numbered(found.runs)}?", abort=True)
+    done = await gathered(found.runs, lambda run: attempt(_retry(cli, run)))
+    failed = [
+        (run, each.reason)
+        for run, each in zip(found.runs, done, strict=True)
+        if isinstance(each, Failure)
+    ]
+    for run, why in failed:
+        typer.echo(one_line(f"{run.workflow_id}: {why}"), err=True)
+    retried = len(found.runs) - len(failed)
+    if as_json:
+        _print(found, failed, retried=True)
+    else:
+        typer.echo(f"{retried} retried, {len(failed)} failed")
+    if failed:
+        raise CommandError(f"{len(failed)} of {_numbered(found.runs)} could not be retried")
+
+
+async def _retry(cli: CliContext, run: Run) -> None:
+    from workers.services.known_runs import of
+    from workers.services.verbs import AnswerRequest
+
+    await of(run.pipeline).answer(cli.environment, run, AnswerRequest("retry", by=cli.user))
+
+
+def _chosen(pipeline: str | None) -> Sequence[Pipeline]:
+    known = {each.name: each for each in catalogue.PIPELINES}
+    if pipeline is None:
+        return tuple(known.values())
+    if pipeline not in known:
+        raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
+    return (known[pipeline],)
+
+
+def _show_found(found: "ParkedRuns", *, listed: bool) -> None:
+    counts = Counter(run.pipeline.name for run in found.runs)
+    each = ", ".join(f"{name} {count}" for name, count in counts.items())
+    typer.echo(f"{_numbered(found.runs)}{': ' if each else ''}{each}")
+    if listed:
+        for run in found.runs:
+            typer.echo(run.workflow_id)
+    for id in found.left_out:
+        typer.echo(one_line(f"{id} is parked and offers no retry: left out"), err=True)
+
+
+def _numbered(runs: Sequence[Run]) -> str:
+    return f"{len(runs)} parked run{'' if len(runs) == 1 else 's'}"
+
+
+def _print(
+    found: "ParkedRuns", failed: Sequence[tuple[Run, str]], *, retried: bool = False
+) -> None:
+    why = {run.workflow_id: reason for run, reason in failed}
+    ids = [run.workflow_id for run in found.runs]
+    print_json(
+        {
+            "found": ids,
+            "retried": [id for id in ids if id not in why] if retried else [],
+            "failed": why,
+            "left_out": list(found.left_out),
+        }
+    )

@@ -1,0 +1,86 @@
+"""What workers send people about the runs of all pipelines."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from temporalio.worker import (
+    Interceptor,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+)
+
+from activities.notices import NoticeSending
+from contracts.notices import WANTED, NoticeKind
+from domain.notices import NoticePolicies
+from workers import catalogue
+from workers.resources.common import LOG, Resources
+from workers.services.run_notices import OUTAGES, NoticeComposer, pipeline_of
+from workers.settings.check import check_settings
+from workers.settings.common import DEFAULT_POLICY, AddressSettings, NoticeSettings
+from workers.settings.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class OpenNotices:
+    """What every worker of a process is given."""
+
+    activities: NoticeSending
+    interceptor: "NoticeInterceptor"
+
+
+class NoticeInterceptor(Interceptor):
+    """Lets workflows ask whether people are to be told how a run has ended.
+
+    Args:
+        is_wanted: Of a kind, by the id of the run.
+    """
+
+    def __init__(self, is_wanted: Callable[[str, NoticeKind], bool]) -> None:
+        self._is_wanted = is_wanted
+
+    def workflow_interceptor_class(
+        self, input: WorkflowInterceptorClassInput
+    ) -> type[WorkflowInboundInterceptor] | None:
+        """Add the question to what a workflow may call outside of its sandbox."""
+        input.unsafe_extern_functions[WANTED] = self._is_wanted
+        return None
+
+
+def open_notices(common: Resources, addresses: AddressSettings, namespace: str) -> OpenNotices:
+    """What sends the notices of a process, once for all of its workers."""
+    policies, channels = common.policies, common.notices
+    composer = NoticeComposer(policies, addresses.public_url, addresses.temporal_ui, namespace)
+    return OpenNotices(
+        NoticeSending(channels, policies, composer.compose),
+        NoticeInterceptor(wanted_by(policies, channels)),
+    )
+
+
+def wanted_by(
+    policies: NoticePolicies, channels: Mapping[str, Any]
+) -> Callable[[str, NoticeKind], bool]:
+    """Whether the policy of a run's pipeline wants a kind of notice, and there is a way for it."""
+
+    def is_wanted(workflow_id: str, kind: NoticeKind) -> bool:
+        return LOG not in channels and kind in policies.of(pipeline_of(workflow_id)).kinds
+
+    return is_wanted
+
+
+def read_addresses(environment: Mapping[str, str]) -> AddressSettings:
+    """The addresses that notices link to, with a check of the names of their policies.
+
+    Raises:
+        SettingsError: An address is invalid, or a policy is of no pipeline.
+    """
+    check_settings(environment, AddressSettings)
+    if not NoticeSettings.problems(environment):
+        known = {DEFAULT_POLICY, OUTAGES, *(each.name for each in catalogue.PIPELINES)}
+        unknown = sorted(set(NoticeSettings.read(environment).policy) - known)
+        if unknown:
+            raise SettingsError(
+                f"DOCFLOW_NOTIFY_POLICY names {', '.join(map(repr, unknown))}; there are "
+                f"{', '.join(sorted(known))}"
+            )
+    return AddressSettings.read(environment)

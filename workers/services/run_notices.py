@@ -1,0 +1,98 @@
+"""What a notice holds beyond what its run says of itself: title, page and commands."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from contracts.dependencies import OUTAGE_PREFIX
+from contracts.notices import NextStep, Notice, NoticeOrder
+from domain.notices import NoticePolicies, clean
+from workers import catalogue
+from workers.pipelines.base import Run, recognise
+from workers.services import known_runs
+from workers.services.runs import page_in_temporal
+from workflows.parking import MEANINGS
+
+OUTAGES: Final = "outages"
+"""Takes the place of a pipeline in what belongs to none."""
+_MEANINGS: Final = {**MEANINGS, "cancel": "stop it"}
+_REASON: Final = ' --reason "..."'
+
+
+def pipeline_of(workflow_id: str) -> str:
+    """The pipeline whose policy counts for a run."""
+    run = recognise(catalogue.PIPELINES, workflow_id)
+    return OUTAGES if run is None else run.pipeline.name
+
+
+@dataclass(frozen=True)
+class NoticeComposer:
+    """Makes notices.
+
+    Args:
+        policies: Who is sent what.
+        public_url: Address of the gateway for its users.
+        temporal_ui: Temporal's Web UI.
+        namespace: Of the runs.
+    """
+
+    policies: NoticePolicies
+    public_url: str | None
+    temporal_ui: str | None
+    namespace: str
+
+    def compose(self, order: NoticeOrder) -> Notice:
+        """The notice that a run has ordered."""
+        run = recognise(catalogue.PIPELINES, order.workflow_id)
+        pipeline = pipeline_of(order.workflow_id)
+        return Notice(
+            id=order.id,
+            kind=order.kind,
+            pipeline=pipeline,
+            workflow_id=order.workflow_id,
+            run_id=order.run_id,
+            at=order.at,
+            title=clean(_title(run, order), 300),
+            state=order.state,
+            reason=clean(order.reason, 2_000),
+            steps=tuple(_steps(run, order)),
+            link=self._page(run, order),
+            recipients=self.policies.recipients(pipeline, order.kind, order.notify),
+            waiting_since=order.waiting_since,
+            gives_up_at=order.gives_up_at,
+            assignee=order.assignee,
+            notify=order.notify,
+            about=order.about,
+        )
+
+    def _page(self, run: Run | None, order: NoticeOrder) -> str | None:
+        if self.public_url and run is not None and run.kind.page is not None:
+            return f"{self.public_url}{run.kind.page(run.key)}"
+        if order.link is not None:
+            return order.link
+        return page_in_temporal(self.temporal_ui, self.namespace, order.workflow_id, order.run_id)
+
+
+def _title(run: Run | None, order: NoticeOrder) -> str:
+    if run is None:
+        return order.workflow_id.replace(f"{OUTAGE_PREFIX}/", "Outage: ")
+    named = run.kind.title(run.key)
+    filename = order.about.get("filename")
+    return named or f"{run.pipeline.title} {filename or known_runs.of(run.pipeline).name(run)}"
+
+
+def _steps(run: Run | None, order: NoticeOrder) -> Iterator[NextStep]:
+    """Commands that answer, or show more; those of the pipeline first."""
+    yield from order.steps
+    if run is None:
+        yield NextStep(does="see what waits for it", command="docflow status")
+        return
+    name = shlex.quote(order.workflow_id)
+    for verb in order.answers:
+        contract = {**run.kind.answers, **run.kind.events}.get(verb)
+        if contract is not None:
+            reason = _REASON if "reason" in contract.model_fields else ""
+            does = _MEANINGS.get(verb, verb)
+            yield NextStep(does=does, command=f"docflow {verb} {name}{reason}")
+    yield NextStep(does="see more of it", command=f"docflow show {name}")

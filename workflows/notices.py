@@ -1,0 +1,215 @@
+"""How runs tell people that they are needed, and how it ended, without being held up by it."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import (
+    FailureError,
+    WorkflowAlreadyStartedError,
+    is_cancelled_exception,
+)
+from temporalio.workflow import ParentClosePolicy
+
+from activities.notices import NoticeSending
+from contracts.notices import (
+    DELIVERY,
+    REASON_CHARACTERS,
+    WANTED,
+    NoticeKind,
+    NoticeOrder,
+    NoticeReceipt,
+    delivery_id,
+    notice_id,
+)
+from domain.notices import Reminded, next_reminder
+from workflows import policies
+from workflows.cancellation import finished_despite_cancel
+from workflows.failures import explain
+
+IsWanted = Callable[[str, NoticeKind], bool]
+"""Whether people are to be told, by the id of a run; a worker provides it under `WANTED`."""
+
+_PATCH: Final = "notice-of-the-end"
+
+
+class Notices:
+    """The notices of one run.
+
+    Args:
+        enabled: Whether it sends any, as its order says. A patch where a person turns out to be
+            needed would not replay: it may follow a local step of an earlier workflow task.
+
+    Attributes:
+        facts: What every notice of the run holds: `link`, `about`.
+        problem: Why the last notice could not be sent.
+    """
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+        self.facts: dict[str, Any] = {}
+        self.problem: str | None = None
+        self._tells_end = False
+
+    def begin(self) -> None:
+        """Decide whether people are told of an end that needs none; before any other step."""
+        self._tells_end = self.enabled and _is_wanted(NoticeKind.ENDED)
+
+    def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NoticeOrder:
+        """What the run says of itself now; the rest of a long reason is left out."""
+        info = workflow.info()
+        return NoticeOrder(
+            # The same in every replay, also in that of a run that was reset.
+            id=f"notice_{workflow.uuid4().hex}",
+            kind=kind,
+            workflow_id=info.workflow_id,
+            run_id=info.run_id,
+            at=workflow.now(),
+            state=state,
+            reason=reason[:REASON_CHARACTERS],
+            **{**self.facts, **facts},
+        )
+
+    async def send(self, order: NoticeOrder) -> NoticeReceipt | None:
+        """Send a notice, as a task of its own; cancel it when it is of no use any more.
+
+        Returns:
+            None when it was not sent.
+        """
+        try:
+            receipt = await send(order)
+        except FailureError as error:
+            if not is_cancelled_exception(error):
+                self.problem = f"the notice `{order.kind}` was not sent: {explain(error)}"
+                workflow.logger.warning("%s", self.problem)
+            return None
+        self.problem = None
+        return receipt
+
+    async def end(
+        self, kind: NoticeKind, state: str, reason: str, *, once: bool = False, **facts: Any
+    ) -> None:
+        """Tell people how the run has ended.
+
+        A run of its own delivers it, which outlives this one; nothing stands in the history of a
+        run that ends as it should, unless the policy wants that told.
+
+        Args:
+            kind: Of the notice.
+            state: As people know it.
+            reason: Why, in a sentence.
+            once: The same end of a later run with this id is not told again.
+            facts: More fields of the notice.
+        """
+        if not (self._tells_end if kind is NoticeKind.ENDED else self.enabled):
+            return
+        order = self.order(kind, state, reason, **facts)
+        if once:
+            same = notice_id(order.workflow_id, kind, state, reason)
+            order = order.model_copy(update={"id": same})
+        try:
+            await finished_despite_cancel(_begin_delivery(order))
+        except WorkflowAlreadyStartedError:
+            workflow.logger.info("%s of %s has been told already", kind, order.workflow_id)
+
+
+def _is_wanted(kind: NoticeKind) -> bool:
+    """Whether the worker's settings want people to be told, as they are when the run begins.
+
+    A yes stands in the history as a patch, so that it is the same in every replay, whatever the
+    settings are then.
+    """
+    if workflow.unsafe.is_replaying():
+        return workflow.patched(_PATCH)
+    ask = cast(Mapping[str, IsWanted], workflow.extern_functions()).get(WANTED)
+    is_wanted = ask is not None and ask(workflow.info().workflow_id, kind)
+    return is_wanted and workflow.patched(_PATCH)
+
+
+async def _begin_delivery(order: NoticeOrder) -> None:
+    await workflow.start_child_workflow(
+        DELIVERY,
+        order,
+        id=delivery_id(order.id),
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+        parent_close_policy=ParentClosePolicy.ABANDON,
+        static_summary=f"Notice: {order.kind}",
+        static_details=f"About `{order.workflow_id}`",
+    )
+
+
+async def send(order: NoticeOrder) -> NoticeReceipt:
+    """Send a notice; the server repeats it for a day.
+
+    Raises:
+        FailureError: It could not be sent.
+    """
+    return await workflow.execute_activity_method(
+        NoticeSending.send, order, summary=order.kind, **policies.SENDING
+    )
+
+
+class Reminders:
+    """Tells people at once that a run waits for them, and again before it gives up.
+
+    Args:
+        notices: Of the run.
+        compose: Makes the notice of a kind.
+        since: When the wait began.
+        patience: How long it lasts.
+        show: Called when a notice was sent, or could not be.
+    """
+
+    def __init__(
+        self,
+        notices: Notices,
+        compose: Callable[[NoticeKind], NoticeOrder],
+        since: datetime,
+        patience: timedelta,
+        show: Callable[[], object],
+    ) -> None:
+        self._notices, self._compose, self._show = notices, compose, show
+        self._since, self._patience = since, patience
+        self._reminded, self._receipt = Reminded(), NoticeReceipt()
+        self._sending: asyncio.Task[None] | None = None
+
+    def tell(self, kind: NoticeKind) -> None:
+        """Send a notice in the background, in place of one that is still being sent."""
+        self.stop()
+        self._sending = asyncio.create_task(self._tell(kind))
+
+    async def _tell(self, kind: NoticeKind) -> None:
+        receipt = await self._notices.send(self._compose(kind))
+        self._receipt = receipt or self._receipt
+        self._show()
+
+    async def until(self, answered: Callable[[], bool]) -> None:
+        """Wait for an answer, and remind people of it.
+
+        Raises:
+            TimeoutError: None has come in time.
+        """
+        while not answered():
+            receipt = self._receipt
+            due = next_reminder(self._patience, self._reminded, receipt)
+            wakes_at = self._since + (self._patience if due is None else due)
+            try:
+                await workflow.wait_condition(
+                    lambda receipt=receipt: answered() or self._receipt != receipt,
+                    timeout=wakes_at - workflow.now(),
+                    timeout_summary="parked: waits for a person",
+                )
+            except TimeoutError:
+                if due is None:
+                    raise
+                passed = workflow.now() - self._since
+                self._reminded = Reminded(self._reminded.count + 1, passed)
+                self.tell(NoticeKind.REMINDER)
+
+    def stop(self) -> None:
+        """A notice that is still being sent is of no use any more."""
+        if self._sending is not None:
+            self._sending.cancel()
