@@ -58,7 +58,7 @@ class Part:
         """
         url = f"http://127.0.0.1:{self.port}/health/ready"
         await wait_until(
-            lambda: asyncio.to_thread(_is_ready, url), process, f"the {self.name}", self._log
+            lambda: asyncio.to_thread(is_ready, url), process, f"the {self.name}", self._log
         )
 
     @asynccontextmanager
@@ -322,7 +322,8 @@ def worker_process(
     return worker_part(folder, environment, health_port, "imports").ready()
 
 
-def _is_ready(url: str) -> bool:
+def is_ready(url: str) -> bool:
+    """Whether a health endpoint answers with 200."""
     try:
         with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - our own loopback
             return response.status == 200

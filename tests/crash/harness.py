@@ -17,8 +17,15 @@ from temporalio.client import Client
 from adapters.database import upgrade
 from adapters.database.models.imports import FINAL, import_progress, import_tasks
 from adapters.ports import Unavailable
-from stack.children import StackError, free_port, start_child, stop_child, wait_for_port
-from stack.embedded import DOCFLOW, QUEUE, service_bus
+from stack.children import (
+    StackError,
+    free_port,
+    start_child,
+    stop_child,
+    wait_for_port,
+    wait_until,
+)
+from stack.embedded import DOCFLOW, QUEUE, is_ready, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, Document
 from workers.connect import connect
@@ -63,6 +70,7 @@ class Part:
         log: Where its output goes.
         environment: Its environment; ours when None.
         port: What it listens on once it is up; None: it is up when it runs.
+        has_health: It serves its readiness there, and listens before it is ready.
         kills: How often it was killed.
     """
 
@@ -71,14 +79,20 @@ class Part:
     log: Path
     environment: Mapping[str, str] | None = None
     port: int | None = None
+    has_health: bool = False
     kills: int = 0
     _process: Process | None = field(default=None, repr=False)
 
     async def start(self) -> None:
-        """Start it, and wait until it listens if it ever does."""
-        self._process = await start_child(self.command, self.log, self.environment)
-        if self.port is not None:
-            await wait_for_port(self._process, self.port, self.name, self.log)
+        """Start it, and wait until it is ready, or listens, if it ever does."""
+        process = self._process = await start_child(self.command, self.log, self.environment)
+        if self.port is None:
+            return
+        if not self.has_health:
+            await wait_for_port(process, self.port, self.name, self.log)
+            return
+        url = f"http://127.0.0.1:{self.port}/health/ready"
+        await wait_until(lambda: asyncio.to_thread(is_ready, url), process, self.name, self.log)
 
     async def kill(self) -> None:
         """SIGKILL.

@@ -125,4 +125,4 @@ def _part(
 ) -> Part:
     port = free_port()
     command = [*DOCFLOW, *arguments, str(port)]
-    return Part(name, command, folder / f"{name}.log", environment, port)
+    return Part(name, command, folder / f"{name}.log", environment, port, has_health=True)

@@ -175,6 +175,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
             folder / "worker.log",
             environment,
             health,
+            has_health=True,
         )
         gateway = Part(
             "gateway",
@@ -182,6 +183,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
             folder / "gateway.log",
             environment,
             port,
+            has_health=True,
         )
         for part in (worker, gateway):
             stack.push_async_callback(part.stop)
