@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, repeat
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 import typer
-from temporalio.client import WorkflowExecution
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from typer.testing import CliRunner, Result
 
 from adapters.database.imports.views import ImportTaskRow
@@ -221,6 +223,23 @@ def a_view(**changes: Any) -> RunView:
     return RunView(**{**view, **changes})
 
 
+def an_execution(workflow_id: str, state: str) -> Any:
+    """An open run of imports, as Temporal lists it."""
+    keywords = {"Pipeline": "imports", "DocumentType": "equipment", "State": state}
+    return SimpleNamespace(
+        id=workflow_id,
+        status=WorkflowExecutionStatus.RUNNING,
+        start_time=NOW,
+        typed_search_attributes=TypedSearchAttributes(
+            [
+                SearchAttributePair(SearchAttributeKey.for_keyword(name), value)
+                for name, value in keywords.items()
+            ]
+        ),
+        workflow_type="DocumentImport",
+    )
+
+
 def a_result(**changes: Any) -> ImportResult:
     """The result of a good run."""
     result = {
@@ -250,6 +269,8 @@ class FakeRuns:
             "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
         }
         self.waiting: list[ParkedRun] = []
+        self.executions: list[Any] = []
+        """What lists find."""
         self.queries: list[str] = []
 
     def link(self, workflow_id: str) -> str | None:
@@ -287,7 +308,7 @@ class FakeRuns:
 
     async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
         self.queries.append(query)
-        return []
+        return self.executions
 
 
 async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:

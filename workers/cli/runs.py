@@ -16,7 +16,7 @@ from workers.cli.output_files import output_file
 from workers.pipelines.base import Pipeline, Run, load
 
 if TYPE_CHECKING:
-    from workers.services.verbs import RunEntry
+    from workers.services.verbs import Filters, RunEntry
 
 _ID: Any = typer.Argument(
     metavar="ID",
@@ -69,16 +69,11 @@ async def _list(
     *,
     as_json: bool,
 ) -> None:
-    from workers.services import known_runs
     from workers.services.verbs import Filters
 
     chosen = _chosen(pipeline, state, more)
     filters = Filters(limit, state, more)
-    entries = [
-        entry
-        for each in chosen
-        for entry in await known_runs.list_runs(each, cli.environment, filters)
-    ]
+    entries = [entry for each in chosen for entry in await _entries(cli, each, filters)]
     entries = sorted(entries, key=lambda entry: entry.since, reverse=True)[:limit]
     if as_json:
         print_json([_as_json(entry) for entry in entries])
@@ -89,6 +84,21 @@ async def _list(
     _show_list(entries, of_one=len(chosen) == 1)
     if len(entries) == limit:
         typer.echo(f"the newest {limit}; --limit shows more", err=True)
+
+
+async def _entries(cli: CliContext, pipeline: Pipeline, filters: "Filters") -> "Sequence[RunEntry]":
+    """Runs of one pipeline; those that only seem to be in the state that is asked for left out."""
+    from workers.errors import TemporalUnreachable
+    from workers.services import known_runs
+    from workers.services.errors import TemporalUnavailable
+
+    entries = await known_runs.list_runs(pipeline, cli.environment, filters)
+    try:
+        seen = await known_runs.with_waits(pipeline, cli.environment, entries)
+    except (TemporalUnreachable, TemporalUnavailable) as error:
+        typer.echo(f"{pipeline.name}: runs that wait are not told from others: {error}", err=True)
+        return entries
+    return [now for now, row in zip(seen, entries, strict=True) if not filters.state or now is row]
 
 
 def _no_runs(pipeline: str | None, state: str | None, more: Mapping[str, str]) -> str:

@@ -5,14 +5,18 @@ Whatever handles runs of all pipelines asks this module, and names none of them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
-from contracts.dependencies import OUTAGE_PREFIX
+from contracts.dependencies import OUTAGE_PREFIX, WAITING
 from contracts.notices import DELIVERY_PREFIX
 from workers import catalogue
 from workers.pipelines.base import Pipeline, Run, load, recognise
 from workers.services.errors import InvalidRequest, NotFound
 from workers.services.registered_verbs import RegisteredVerbs, list_in_temporal
 from workers.services.verbs import Filters, RunEntry, RunVerbs
+
+_MOST_WAITING: Final = 10_000
+"""Runs of one pipeline that are looked for; the limit of a list."""
 
 
 def of(pipeline: Pipeline) -> RunVerbs:
@@ -36,12 +40,43 @@ async def list_runs(
     if filters.state is None:
         return await verbs.list(environment, filters)
     wanted = filters.state.lower()
-    for own in verbs.states:
-        if own.lower() == wanted:
-            return await verbs.list(environment, replace(filters, state=own))
-    spelled = next(state for state in pipeline.states if state.lower() == wanted)
+    own = [state for state in verbs.states if state.lower() == wanted]
+    entries = [e for s in own for e in await verbs.list(environment, replace(filters, state=s))]
+    if own and wanted != WAITING:
+        return entries
+    # Some pipelines call it waiting as well when a run's turn has not come.
+    spelled = next(state for state in (*pipeline.states, WAITING) if state.lower() == wanted)
     filters = replace(filters, state=spelled)
-    return await list_in_temporal(pipeline, environment, filters, verbs.name, only_open=True)
+    known = {entry.workflow_id for entry in entries}
+    found = await list_in_temporal(pipeline, environment, filters, verbs.name, only_open=True)
+    return [*entries, *(entry for entry in found if entry.workflow_id not in known)]
+
+
+async def with_waits(
+    pipeline: Pipeline, environment: Mapping[str, str], entries: Sequence[RunEntry]
+) -> Sequence[RunEntry]:
+    """Entries from rows, with the state `waiting` where Temporal says so.
+
+    A run that waits for a dependency writes no row: that might be what it waits for.
+
+    Raises:
+        ServiceError: Temporal does not answer.
+    """
+    if not any(entry.is_open for entry in entries):
+        return entries
+    filters = Filters(limit=_MOST_WAITING, state=WAITING)
+    name = of(pipeline).name
+    found = await list_in_temporal(pipeline, environment, filters, name, only_open=True)
+    waiting = {entry.workflow_id for entry in found}
+    return [
+        replace(entry, state=WAITING, row=_waiting(entry.row)) if is_waiting else entry
+        for entry in entries
+        for is_waiting in [entry.is_open and entry.workflow_id in waiting]
+    ]
+
+
+def _waiting(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**row, "state": WAITING} if "state" in row else row
 
 
 def prefixes() -> frozenset[str]:

@@ -35,6 +35,8 @@ class RunEntry:
     """When it last changed."""
     note: str | None = None
     """What to know about it."""
+    is_open: bool = False
+    """Its row says that it has not ended; Temporal knows whether it waits for a dependency."""
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     """Numbers that only this pipeline shows."""
     row: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -21,7 +21,7 @@ from contracts.imports import (
     Retry,
     workflow_id,
 )
-from tests.support.cli import FakeInstallation, FakeRuns, a_row, a_view
+from tests.support.cli import FakeInstallation, FakeRuns, a_row, a_view, an_execution
 from workers.services import known_runs
 from workers.services.errors import ServiceError
 from workers.services.known_runs import prefixes
@@ -281,3 +281,29 @@ def test_why_there_is_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         done = installation.docflow("report", name)
         assert done.exit_code == 1 and done.stderr.startswith(f"docflow: {says}")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_waits_is_listed_as_waiting_although_its_row_says_running() -> None:
+    installation = FakeInstallation()
+    running, done = (a_row("P1", "T1", state=ImportState.RUNNING), a_row("P1", "T2"))
+    installation.tasks.rows = [running, done]
+    assert installation.runs is not None
+    installation.runs.executions = [an_execution("import/P1/T1", "waiting")]
+
+    def states(*options: str) -> dict[str, str]:
+        rows = json.loads(installation.docflow("list", "--json", *options).stdout)
+        return {row["task_id"]: row["state"] for row in rows}
+
+    assert states() == {"T1": "waiting", "T2": "completed"}
+    assert states("--state", "running") == {}
+    assert states("--state", "completed") == {"T2": "completed"}
+
+
+def test_without_temporal_the_rows_are_listed_with_a_warning() -> None:
+    installation = FakeInstallation(runs=None)
+    installation.tasks.rows = [a_row("P1", "T1", state=ImportState.RUNNING)]
+    listed = installation.docflow("list")
+    assert listed.exit_code == 0 and "P1/T1" in listed.stdout and "running" in listed.stdout
+    assert "runs that wait are not told from others: cannot reach Temporal" in listed.stderr
+    installation.tasks.rows = [a_row("P1", "T2")]
+    assert installation.docflow("list").stderr == ""

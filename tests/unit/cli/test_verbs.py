@@ -167,6 +167,11 @@ def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeIns
         ("blocked", {}, [("batches", "blocked")]),
         ("Tearing Down", {}, [("batches", "tearing down")]),
         ("PARKED", {}, [("spreadsheets", "parked"), ("batches", "parked")]),
+        (
+            "waiting",
+            {"batches": "waiting"},
+            [("imports", "waiting"), ("spreadsheets", "waiting"), ("batches", "waiting")],
+        ),
     ],
 )
 def test_a_state_is_matched_by_each_pipeline_as_it_spells_it(

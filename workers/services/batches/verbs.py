@@ -42,6 +42,7 @@ class BatchVerbs:
                 state=view.status,
                 since=view.updated_at,
                 note=view.reason,
+                is_open=not view.status.terminal,
                 columns={"dead letters": f"{view.dead_letters:,}"},
                 row={
                     **view.key.model_dump(),

@@ -67,6 +67,7 @@ class ImportVerbs:
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Status rows of imports."""
+        from adapters.database.models.imports import FINAL
         from workers.services.imports import access
 
         kind = filters.more.get("type")
@@ -88,6 +89,7 @@ class ImportVerbs:
                 state=row.state,
                 since=row.updated_at,
                 note=row.reason or row.note,
+                is_open=row.state not in FINAL,
                 columns={name: f"{getattr(row.counts, name):,}" for name in _COUNTS},
                 row=TypeAdapter(type(row)).dump_python(row, mode="json"),
             )

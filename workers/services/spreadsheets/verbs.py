@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
 
-from contracts.spreadsheets import Answer, SpreadsheetState, undo_id, workflow_id
+from contracts.spreadsheets import FINAL, Answer, SpreadsheetState, undo_id, workflow_id
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
@@ -55,6 +55,7 @@ class SpreadsheetVerbs:
                 state=row.state,
                 since=row.waiting_since or row.updated_at,
                 note=row.reason or row.filename,
+                is_open=row.state not in FINAL,
                 row=to_jsonable_python(row),
             )
             for row in page.items
