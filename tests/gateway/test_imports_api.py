@@ -1,5 +1,6 @@
 """An import over HTTP, from its upload to its undo."""
 
+import errno
 import logging
 from pathlib import Path
 
@@ -107,6 +108,11 @@ async def test_the_whole_way(stack: Stack) -> None:
         assert {each["by"] for each in trail} == {"anna"}
 
 
+async def no_room(name: str, target: Path) -> None:
+    target.write_bytes(b"half of it")
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 async def test_results_report_and_undo(
     stack: Stack, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -125,6 +131,13 @@ async def test_results_report_and_undo(
         assert errors.json()[0]["rowNumber"] == 4
         assert errors.json()[0]["outcome"] == "ERROR"
         assert errors.json()[0]["message"]
+
+        with pytest.MonkeyPatch.context() as full:
+            full.setattr(stack.resources.blobs, "download", no_room)
+            refused = await ria.get(f"{url}/report")
+            assert refused.status_code == 503
+            assert "the scratch disk is full" in refused.json()["detail"]
+            assert list(stack.resources.scratch.glob("report-*")) == []
 
         report = await ria.get(f"{url}/report")
         assert report.status_code == 200

@@ -1,6 +1,7 @@
 """What can be read of spreadsheet imports."""
 
 import asyncio
+import errno
 import uuid as uuids
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from contracts.spreadsheets import (
 )
 from domain.spreadsheets.records import Entity, Preview
 from domain.spreadsheets.types.base import SheetType
-from workers.services.errors import Gone, NotFound, WrongState, no_role
+from workers.services.errors import Gone, NotFound, ServiceUnavailable, WrongState, no_role
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices, FieldView
 from workers.services.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
@@ -144,6 +145,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         Raises:
             NotFound: There is none, as every row went in.
             WrongState: The import has not ended yet.
+            ServiceUnavailable: There is no room for it here at the moment.
         """
         row = await self.kept(who, uuid)
         if row.report is None:
@@ -155,6 +157,11 @@ class SpreadsheetQueries(SpreadsheetStatuses):
             await self._blobs.download(row.report.name, path)
         except BlobNotFound as error:
             raise Gone("the error report has been removed after its retention") from error
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise ServiceUnavailable("the scratch disk is full; try again later") from error
         stem = row.filename.rsplit(".", 1)[0] or "import"
         return ReportFile(path, f"{stem}-errors.xlsx")
 
