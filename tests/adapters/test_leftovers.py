@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.database import Database
-from adapters.database.batches import SqlBatchStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
 from adapters.database.models import metadata
 from adapters.database.models.imports import import_progress, import_rejects
-from adapters.database.spreadsheets import SqlSpreadsheetStore, SqlSpreadsheetViews
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports import LoadStore, OpenRow, OpenRows
 from contracts.batches import BatchKey, Closing, DocumentState, LoaderStatus, Purpose
 from contracts.imports import Closing as ImportClosing

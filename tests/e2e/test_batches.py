@@ -182,8 +182,8 @@ async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: S
     ends = [document.ends for document in site.samples]
     assert result.status is LoaderStatus.COMPLETE
     assert result.documents.model_dump() == {
-        "loading": 0,
-        **{state: ends.count(state) for state in DocumentState if state in ends},
+        **dict.fromkeys((state.value for state in DocumentState), 0),
+        **{state.value: ends.count(state) for state in DocumentState if state in ends},
     }
     assert [name for name, reason in await failed_documents(site.database, key) if reason] == [
         document.path.name for document in site.samples if document.ends is DocumentState.FAILED

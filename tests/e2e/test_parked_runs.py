@@ -229,7 +229,8 @@ async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> N
 
 
 async def test_terminated_runs_of_every_pipeline_are_swept(terminal: Person) -> None:
-    parked = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
+    await _start_import(terminal.client, "T2")
+    parked = {"import/P1/T2", terminal.spreadsheet, "batch/7/1"}
 
     async def all_parked() -> bool:
         return await terminal.listed("--state", "parked") == parked

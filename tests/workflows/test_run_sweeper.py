@@ -12,9 +12,9 @@ from temporalio.client import Client
 
 from activities.run_sweep import RunSweep
 from adapters.database import Database, open_database, upgrade
-from adapters.database.batches import SqlBatchStore
+from adapters.database.batches.store import SqlBatchStore
 from adapters.database.imports.store import SqlImportStore
-from adapters.database.spreadsheets import SqlSpreadsheetStore
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.memory.runs import MemoryRuns
 from adapters.ports import OpenRow, OpenRows, RunEnd
 from adapters.temporal.runs import TemporalRunEnds

@@ -86,8 +86,12 @@ class Readiness:
 
     async def watch(self, stop: asyncio.Event) -> None:
         """Look again until the stop."""
-        while not await _stopped(stop, self._pauses.settled):
-            await self.watched()
+        pauses = self._pauses
+        pause = pauses.settled
+        while not await _stopped(stop, pause):
+            is_missing = bool(await self.watched())
+            grown = min(2 * pause, pauses.longest) if pause < pauses.settled else pauses.first
+            pause = grown if is_missing else pauses.settled
 
     def _noted(self, results: Iterable[Result]) -> Sequence[str]:
         problems = tuple(result.problem for result in results if result.problem is not None)
