@@ -9,7 +9,7 @@ from adapters.database import Database
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
-from adapters.database.models import metadata
+from adapters.database.models.every import metadata
 from adapters.database.models.imports import import_progress, import_rejects
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
