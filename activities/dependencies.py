@@ -59,8 +59,10 @@ class Dependencies:
             ApplicationError: `Unavailable`, with the delay until the next attempt.
         """
         info = activity.info()
-        failure = await self._checks[awaited.dependency].failure(info.task_queue)
-        failure = failure or self._missing_room(awaited.room)
+        check = self._checks[awaited.dependency]
+        failure = await check.failure(info.task_queue)
+        if failure is None and (failure := self._missing_room(awaited.room)) is not None:
+            await check.begin_outage(failure, info.task_queue)
         if failure is not None:
             raise ApplicationError(
                 str(failure), type=UNAVAILABLE, next_retry_delay=delay(info.attempt)
@@ -127,8 +129,12 @@ class _Check:
             self._failure = await self._probed()
             if self._failure is not None:
                 self._failed_at = time.monotonic()
-                await self._outages.begin(self._outage(self._failure), task_queue)
+                await self.begin_outage(self._failure, task_queue)
             return self._failure
+
+    async def begin_outage(self, failure: Unavailable, task_queue: str) -> None:
+        """Show operators that the dependency cannot be used."""
+        await self._outages.begin(self._outage(failure), task_queue)
 
     async def _probed(self) -> Unavailable | None:
         try:
@@ -150,5 +156,6 @@ class _Check:
             since=datetime.now(UTC),
             problem=str(failure)[:1_500],
             settings=self._settings if failure.misconfigured else (),
+            room=failure.room,
             notices=True,
         )

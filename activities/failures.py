@@ -50,6 +50,8 @@ class _Verdict:
     attempts: int = 1
     retry_after: float | None = None
     details: tuple[Any, ...] = ()
+    at_last: str | None = None
+    """Type of the last attempt's failure, where it is another one."""
 
 
 def _judge(error: Exception) -> _Verdict:
@@ -65,6 +67,15 @@ def _judge(error: Exception) -> _Verdict:
             return _Verdict(PERMANENT, text)
         case NotYet():
             return _Verdict(NOT_YET, text, NOT_YET_ATTEMPTS, error.retry_after)
+        case Throttled(dependency=Dependency() as dependency):
+            return _Verdict(
+                THROTTLING,
+                text,
+                THROTTLING_ATTEMPTS,
+                error.retry_after,
+                (dependency.value, 0),
+                at_last=UNAVAILABLE,
+            )
         case Throttled():
             return _Verdict(THROTTLING, text, THROTTLING_ATTEMPTS, error.retry_after)
         case Unavailable(dependency=Dependency() as dependency, room=room):
@@ -108,7 +119,7 @@ def as_application_error(error: Exception, attempt: int) -> ApplicationError:
     return ApplicationError(
         verdict.message[:MESSAGE_CHARACTERS],
         *verdict.details,
-        type=verdict.type,
+        type=(last and verdict.at_last) or verdict.type,
         non_retryable=last,
         next_retry_delay=(
             None if last or verdict.retry_after is None else timedelta(seconds=verdict.retry_after)

@@ -51,6 +51,8 @@ class OutageOrder(Contract):
     """What it answered, or why it did not."""
     settings: tuple[Setting, ...] = Field(default=(), max_length=10)
     """Settings that are wrong: the dependency is there and refuses us, or has no such address."""
+    room: int = Field(default=0, ge=0)
+    """Bytes without which it is not over, on the scratch disk; 0: not known."""
     notices: bool = False
     """People are sent notices; an order of a release that had none asks for none."""
 

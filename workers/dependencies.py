@@ -50,7 +50,7 @@ def open_dependencies(
         opened: The pipelines of the process, each with what it opened for itself.
     """
     probes: dict[Dependency, Probe] = {
-        Dependency.DATABASE: common.database.probe,
+        Dependency.DATABASE: common.database.probe_by_writing,
         Dependency.BLOB_STORE: common.blobs.probe,
         Dependency.SCRATCH_DISK: scratch_probe(common.scratch),
     }

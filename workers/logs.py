@@ -114,6 +114,10 @@ def _moment(record: logging.LogRecord) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
 
+def _shown(value: Any, redact: Callable[[str], str]) -> Any:
+    return redact(value) if isinstance(value, str) else value
+
+
 class JsonLines(_Lines):
     """One JSON object for each event: `time`, `level`, `logger`, `message`, facts, `error`."""
 
@@ -125,7 +129,7 @@ class JsonLines(_Lines):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": self._redact(record.getMessage()),
-            **facts(),
+            **{name: _shown(value, self._redact) for name, value in facts().items()},
             "error": failure and self._redact(failure),
         }
         return json.dumps({name: value for name, value in fields.items() if value is not None})

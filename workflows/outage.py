@@ -62,7 +62,7 @@ class Outage:
     async def _wait(self) -> None:
         await workflow.execute_activity_method(
             Dependencies.wait,
-            Awaited(dependency=self._order.dependency),
+            Awaited(dependency=self._order.dependency, room=self._order.room),
             summary=f"wait for the {self._order.dependency.label}",
             **policies.DEPENDENCY,
         )

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import Final, TypeVar
 
 from temporalio import workflow
@@ -19,8 +18,6 @@ OnFailure = Callable[[FailureError], Awaitable[None]]
 
 CONTRADICTIONS: Final = 3
 """So often in a row a step may fail for a dependency that answers."""
-AT_ONCE: Final = timedelta(minutes=1)
-"""A step that fails later than this after the dependency has answered begins a new row."""
 
 
 class Waiting:
@@ -126,7 +123,6 @@ class StepOutages:
     def __init__(self, waiting: Waiting) -> None:
         self._waiting = waiting
         self._contradictions = 0
-        self._answered = workflow.now()
 
     async def waited_for(self, failure: FailureError) -> bool:
         """Wait for the dependency that a step could not use.
@@ -138,14 +134,11 @@ class StepOutages:
         awaited = awaited_by(failure)
         if awaited is None:
             return False
-        if workflow.now() - self._answered > AT_ONCE:
-            self._contradictions = 0
         if self._contradictions >= CONTRADICTIONS:
             self._contradictions = 0
             return False
         recovery = await self._waiting.until_answered(awaited, explain(failure))
         self._contradictions = 0 if recovery.was_down else self._contradictions + 1
-        self._answered = workflow.now()
         return True
 
 

@@ -269,7 +269,11 @@ class AzureBlobs:
             yield
         except FileNotFoundError as error:
             if "ContainerNotFound" in str(error):
-                raise PortError(f"there is no container {self._container!r}") from error
+                raise Unavailable(
+                    f"there is no container {self._container!r}",
+                    Dependency.BLOB_STORE,
+                    misconfigured=True,
+                ) from error
             raise BlobNotFound(f"there is no blob {name!r}") from error
         except AlreadyExistsError as error:
             raise FileExistsError(f"there is a blob {name!r} already") from error
@@ -287,12 +291,15 @@ def _failure(answer: Answer, what: str) -> PortError:
     message = f"{what}: the storage account answered {answer.status} {answer.error}".rstrip()
     if answer.status in (429, 503):
         seconds = answer.headers.get("retry-after", "")
-        return Throttled(message, float(seconds) if seconds.isdecimal() else None)
+        asked = float(seconds) if seconds.isdecimal() else None
+        return Throttled(message, asked, Dependency.BLOB_STORE)
     if answer.status >= 500 or answer.status == 408:
         return Unavailable(message, Dependency.BLOB_STORE)
     if answer.status in (401, 403):
         return Unavailable(message, Dependency.BLOB_STORE, misconfigured=True)
-    if answer.status == 404 and answer.error != "ContainerNotFound":
+    if answer.error == "ContainerNotFound":
+        return Unavailable(message, Dependency.BLOB_STORE, misconfigured=True)
+    if answer.status == 404:
         return BlobNotFound(f"there is no {what}")
     return PortError(message)
 

@@ -24,6 +24,13 @@ _POSTGRES_OPTIONS = frozenset(
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _SQLITE = ("sqlite", "sqlite+aiosqlite")
 _WRITES = "docflow_writes"
+_PROBE = {
+    # A temporary table takes room on the disk at once, and a standby refuses it.
+    "postgresql": "CREATE TEMP TABLE docflow_probe AS"
+    " SELECT repeat('x', 1000) AS text FROM generate_series(1, 200)",
+    "sqlite": "CREATE TABLE docflow_probe (text)",
+}
+"""What is written and rolled back to see whether anything can be."""
 
 
 class Database:
@@ -70,6 +77,16 @@ class Database:
         """
         async with self.reading() as connection:
             await connection.exec_driver_sql("SELECT 1")
+
+    async def probe_by_writing(self) -> None:
+        """See whether the database can be written to: its disk has room, and it is no standby.
+
+        Raises:
+            Unavailable: It cannot.
+        """
+        async with self.transaction() as connection:
+            await connection.exec_driver_sql(_PROBE[self.dialect])
+            await connection.rollback()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[AsyncConnection]:

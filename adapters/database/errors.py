@@ -17,10 +17,13 @@ _OUTAGES = (
     "08",  # connection exceptions
     "53",  # insufficient resources: connections, memory, disk
     "57P",  # operator intervention: shutdown, crash, still starting
+    "25006",  # read-only: a standby, or a disk that its provider protects
+    "58",  # system errors: input and output
 )
 _REFUSALS = (
     "28",  # authorisation: user or password
     "3D",  # no such database
+    "42501",  # insufficient privilege
 )
 _CONFLICTS = frozenset(
     {
@@ -41,6 +44,10 @@ _REFUSED_SQLITE = frozenset(
         sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_READONLY,
     }
+)
+_SQLITE_OUTAGES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+_SQLITE_REFUSALS = frozenset(
+    {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
 )
 _SQLITE_CONFLICTS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
@@ -153,8 +160,10 @@ def _reported_by_sqlite(error: sqlite3.Error) -> _Kind | None:
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return None
-    if code & 0xFF == sqlite3.SQLITE_FULL:
+    if code & 0xFF in _SQLITE_OUTAGES:
         return _Kind.OUTAGE
+    if code & 0xFF in _SQLITE_REFUSALS:
+        return _Kind.REFUSAL
     return _Kind.CONFLICT if code & 0xFF in _SQLITE_CONFLICTS else None
 
 

@@ -72,6 +72,11 @@ class Throttled(Unavailable):
         retry_after: Seconds that the server asked for, or None.
     """
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        retry_after: float | None = None,
+        dependency: Dependency | None = None,
+    ) -> None:
+        super().__init__(message, dependency)
         self.retry_after = retry_after

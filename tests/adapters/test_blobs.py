@@ -321,7 +321,7 @@ class TestAzure:
             ("429 Slow down", "x: y", Throttled, None),
             ("500 Oops", "x: y", Unavailable, None),
             ("403 Forbidden", "x-ms-error-code: AuthenticationFailed", Unavailable, None),
-            ("404 Gone", "x-ms-error-code: ContainerNotFound", PortError, None),
+            ("404 Gone", "x-ms-error-code: ContainerNotFound", Unavailable, None),
         ],
     )
     async def test_answers_become_errors_of_the_port(
@@ -358,9 +358,9 @@ class TestAzure:
 
     async def test_a_missing_container_is_named(self, storage: str, tmp_path: Path) -> None:
         blobs = AzureBlobs(storage, "nowhere")
-        with pytest.raises(PortError, match=r"container|ContainerNotFound") as refused:
+        with pytest.raises(Unavailable, match=r"container|ContainerNotFound") as refused:
             await blobs.upload(make_file(tmp_path, SMALL), "a")
-        assert not isinstance(refused.value, Unavailable | BlobNotFound)
+        assert (refused.value.dependency, refused.value.misconfigured) == WRONG
         await blobs.create_container()
         await blobs.create_container()
         await blobs.upload(make_file(tmp_path, SMALL), "a")

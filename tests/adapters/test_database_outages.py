@@ -1,10 +1,12 @@
 """Which failures of a database a run waits for, which are tried again, and which are settings."""
 
+import sqlite3
 from pathlib import Path
 
 import asyncpg
 import pytest
 from sqlalchemy import make_url, text
+from sqlalchemy.exc import DBAPIError
 
 from adapters.database import Database, open_database
 from adapters.database.errors import translated
@@ -22,6 +24,46 @@ async def _failure(url: str) -> Unavailable:
 
 async def test_a_database_that_can_be_used_passes_its_probe(database: Database) -> None:
     await database.probe()
+
+
+async def test_what_the_probe_writes_is_gone(database: Database) -> None:
+    for _ in range(2):
+        await database.probe_by_writing()
+    async with database.reading() as connection:
+        with pytest.raises(DBAPIError):
+            await connection.exec_driver_sql("SELECT * FROM docflow_probe")
+
+
+async def test_a_database_that_only_reads_is_an_outage(postgres_database_url: str) -> None:
+    setting = f"ALTER DATABASE {make_url(postgres_database_url).database} SET"
+    async with (
+        open_database(postgres_database_url) as database,
+        database.transaction() as connection,
+    ):
+        await connection.exec_driver_sql(f"{setting} default_transaction_read_only = on")
+    async with open_database(postgres_database_url) as database:
+        await database.probe()
+        with pytest.raises(Unavailable, match="read-only") as failure:
+            await database.probe_by_writing()
+    assert (failure.value.dependency, failure.value.misconfigured) == (Dependency.DATABASE, False)
+
+
+@pytest.mark.parametrize(
+    ("code", "misconfigured"),
+    [
+        (sqlite3.SQLITE_FULL, False),
+        (sqlite3.SQLITE_IOERR, False),
+        (sqlite3.SQLITE_READONLY, True),
+        (sqlite3.SQLITE_CANTOPEN, True),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_waited_for(code: int, misconfigured: bool) -> None:
+    error = sqlite3.OperationalError("the file cannot be used")
+    error.sqlite_errorcode = code
+    with pytest.raises(Unavailable) as failure, translated():
+        raise error
+    found = failure.value
+    assert (found.dependency, found.misconfigured) == (Dependency.DATABASE, misconfigured)
 
 
 async def test_a_server_that_does_not_listen_is_an_outage() -> None:
@@ -51,6 +93,9 @@ async def test_a_database_that_does_not_exist_is_a_wrong_setting(
         (asyncpg.AdminShutdownError("stopping"), Dependency.DATABASE, False),
         (asyncpg.TooManyConnectionsError("full"), Dependency.DATABASE, False),
         (asyncpg.DiskFullError("full"), Dependency.DATABASE, False),
+        (asyncpg.ReadOnlySQLTransactionError("standby"), Dependency.DATABASE, False),
+        (asyncpg.PostgresIOError("disk"), Dependency.DATABASE, False),
+        (asyncpg.InsufficientPrivilegeError("no"), Dependency.DATABASE, True),
         (asyncpg.DeadlockDetectedError("again"), None, False),
         (asyncpg.SerializationError("again"), None, False),
         (ConnectionResetError("gone"), Dependency.DATABASE, False),

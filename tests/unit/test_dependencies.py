@@ -160,6 +160,8 @@ async def test_a_wait_for_room_ends_when_there_is_room(
     assert (
         await setup.fails(awaited=needed)
     ).message == "the scratch disk is full: 5 MB are needed"
+    [outage] = setup.outages
+    assert (outage.dependency, outage.room) == (Dependency.SCRATCH_DISK, 5 << 20)
 
 
 def _disk(free: int) -> Callable[[Path], Any]:

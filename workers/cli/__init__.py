@@ -61,7 +61,8 @@ def _leave(code: int) -> NoReturn:
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                stream.flush()
         except OSError:
             code = code or 1
     os._exit(code)

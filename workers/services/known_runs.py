@@ -15,6 +15,7 @@ from workers.services.errors import InvalidRequest, NotFound
 from workers.services.registered_verbs import RegisteredVerbs, list_in_temporal
 from workers.services.verbs import Filters, RunEntry, RunVerbs
 
+_PARKED: Final = "parked"
 _MOST_WAITING: Final = 10_000
 """Runs of one pipeline that are looked for; the limit of a list."""
 
@@ -42,9 +43,10 @@ async def list_runs(
     wanted = filters.state.lower()
     own = [state for state in verbs.states if state.lower() == wanted]
     entries = [e for s in own for e in await verbs.list(environment, replace(filters, state=s))]
-    if own and wanted != WAITING:
+    if own and wanted not in (WAITING, _PARKED):
         return entries
-    # Some pipelines call it waiting as well when a run's turn has not come.
+    # A row may not have been written, and some pipelines call it waiting as well when a run's turn
+    # has not come.
     spelled = next(state for state in (*pipeline.states, WAITING) if state.lower() == wanted)
     filters = replace(filters, state=spelled)
     known = {entry.workflow_id for entry in entries}

@@ -99,7 +99,9 @@ class TemporalRuns:
             run_id=found.run_id,
             status=status.name.lower(),
             closed=status is not WorkflowExecutionStatus.RUNNING,
-            parked=found.typed_search_attributes.get(attributes.STATE) == PARKED,
+            # A run that was terminated keeps the state that it had.
+            parked=status is WorkflowExecutionStatus.RUNNING
+            and found.typed_search_attributes.get(attributes.STATE) == PARKED,
             link=self.link(found.id, found.run_id),
         )
 

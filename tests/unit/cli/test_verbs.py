@@ -166,7 +166,11 @@ def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeIns
         ("IN-COMPLETE", {"batches": "in-complete"}, []),
         ("blocked", {}, [("batches", "blocked")]),
         ("Tearing Down", {}, [("batches", "tearing down")]),
-        ("PARKED", {}, [("spreadsheets", "parked"), ("batches", "parked")]),
+        (
+            "PARKED",
+            {},
+            [("imports", "parked"), ("spreadsheets", "parked"), ("batches", "parked")],
+        ),
         (
             "waiting",
             {"batches": "waiting"},

@@ -120,7 +120,8 @@ def _run_pairs(
     else:
         shown += [
             ("step", status.step),
-            ("parked since", _since(status)),
+            ("waits for", status.waiting_for and f"the {status.waiting_for.label}, by itself"),
+            ("parked since", _since(status) if view.parked else None),
             ("because", status.reason if status.reason != known_reason else None),
             ("plan", status.plan and _plan(status.plan)),
         ]
