@@ -119,8 +119,8 @@ async def test_what_is_not_there_or_not_supported_is_refused(clients: EmulatorCl
         clients.emulator.counts("missing")
 
 
-def body(performative: Performative) -> bytes:
-    return frame(0, encode_performative(performative))
+def body(performative: Performative, payload: bytes = b"") -> bytes:
+    return frame(0, encode_performative(performative) + payload)
 
 
 def log_in(mechanism: str) -> bytes:
@@ -195,9 +195,9 @@ async def converse(emulator: ServiceBusEmulator, data: bytes) -> bytes:
             SENDING + body(Transfer(handle=0, more=True)) + CLOSE, b"amqp:invalid-field", id="no id"
         ),
         pytest.param(
-            SENDING + body(Transfer(handle=0, delivery_id=0)) + CLOSE,
+            SENDING + body(Transfer(handle=0, delivery_id=0), b"\x40") + CLOSE,
             b"amqp:decode-error",
-            id="empty message",
+            id="no message",
         ),
         pytest.param(
             BEGUN + attach(role=True, address="nowhere") + CLOSE, b"amqp:not-found", id="no queue"

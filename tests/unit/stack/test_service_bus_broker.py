@@ -298,11 +298,10 @@ def test_dead_letter_reasons_join_the_senders_properties() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        section(0x73, ["only properties"]),
         section(0x75, "text"),
         section(0x74, ["no map"]) + section(0x75, b""),
         section(0x75, b"") + section(0x73, []),
+        section(0x71, {}) + section(0x75, b"") + section(0x71, {}),
         encode({"a": "map"}),
     ],
 )
