@@ -38,19 +38,25 @@ def service_bus(
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 5672,
+    messages: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keeps the messages [they live in memory]."),
+    ] = None,
 ) -> None:
     """Run the Service Bus emulator on loopback until it is interrupted.
 
-    It prints the connection string to use. Messages live in memory.
+    It prints the connection string to use.
 
     \b
     Example:
       docflow stack service-bus --port 5672 --queue import-queue:lock=30,max=10
     """
-    run(_service_bus(queue or ["import-queue"], port))
+    run(_service_bus(queue or ["import-queue"], port, messages))
 
 
-async def _service_bus(descriptions: list[str], port: int) -> None:
+async def _service_bus(descriptions: list[str], port: int, messages: Path | None) -> None:
+    import sqlite3
+
     from stack.service_bus import parse_queue, serve
 
     try:
@@ -61,12 +67,14 @@ async def _service_bus(descriptions: list[str], port: int) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"--queue: {', '.join(twice)} is named twice")
     try:
-        await serve(queues, port=port, announce=_announce)
+        await serve(queues, port=port, announce=_announce, messages=messages)
     except OSError as error:
         raise CommandError(
             f"cannot listen on port {port}: {os.strerror(error.errno or 0)}; "
             "choose another with --port"
         ) from error
+    except sqlite3.DatabaseError as error:
+        raise CommandError(f"--messages: cannot use {messages}: {error}") from error
 
 
 def _announce(connection_string: str) -> None:

@@ -85,17 +85,22 @@ class EmbeddedStack:
         return {**os.environ, **self.settings}
 
 
-def service_bus_part(folder: Path, port: int, queues: Sequence[str]) -> Part:
+def service_bus_part(
+    folder: Path, port: int, queues: Sequence[str], messages: Path | None = None
+) -> Part:
     """The Service Bus emulator; the way to it is `service_bus_at`.
 
     Args:
         folder: Where its log goes.
         port: Where it listens.
         queues: As `docflow stack service-bus --queue` takes them.
+        messages: A file that keeps the messages; None: they live in memory.
     """
     command = [*DOCFLOW, "stack", "service-bus", "--port", str(port)]
     for queue in queues:
         command += ["--queue", queue]
+    if messages is not None:
+        command += ["--messages", str(messages)]
     log = folder / "service-bus.log"
     return Part("the Service Bus emulator", command, [port], log, lambda: listens(port))
 
@@ -187,7 +192,12 @@ async def embedded_stack(
         temporal = temporal_part(folder / "temporal", ports["temporal"], ports["ui"])
         keepers = await start(
             temporal,
-            service_bus_part(folder, ports["service-bus"], [f"{QUEUE}:lock=30,max=10"]),
+            service_bus_part(
+                folder,
+                ports["service-bus"],
+                [f"{QUEUE}:lock=30,max=10"],
+                folder / "service-bus.db",
+            ),
             installing.after(ministack_part(folder, ports["ministack"])),
         )
         server = server_at(ports["temporal"], ports["ui"], temporal.log)
