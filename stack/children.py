@@ -15,7 +15,7 @@ from pathlib import Path
 from workers.cli.errors import CommandError
 
 _PR_SET_PDEATHSIG = 1
-_START_SECONDS = 30
+_START_SECONDS = 60
 _PORTS = range(15_000, 32_768)
 """Below those that Linux lends to connections."""
 _MOST_TRIES = 100
@@ -106,9 +106,9 @@ async def wait_for_port(process: Process, port: int, name: str, log: Path) -> No
     """Wait until a child listens.
 
     Raises:
-        StackError: It ended, or did not listen within 30 seconds.
+        StackError: It ended, or did not listen within a minute.
     """
-    await wait_until(lambda: _listens(port), process, name, log)
+    await wait_until(lambda: listens(port), process, name, log)
 
 
 async def wait_until(
@@ -117,7 +117,7 @@ async def wait_until(
     """Wait until a child does what it was started for.
 
     Raises:
-        StackError: It ended, or was not up within 30 seconds.
+        StackError: It ended, or was not up within a minute.
     """
     try:
         async with asyncio.timeout(_START_SECONDS):
@@ -133,7 +133,8 @@ async def wait_until(
         raise StackError(f"{name} is not up after {_START_SECONDS} s; see {log}") from None
 
 
-async def _listens(port: int) -> bool:
+async def listens(port: int) -> bool:
+    """Whether something accepts connections on a loopback port."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:

@@ -17,6 +17,8 @@ from workers.cli.errors import CommandError, UsageError, run
 if TYPE_CHECKING:
     from stack.embedded import EmbeddedStack
 
+_PORT_HELP = "0 for that of the last start, or a free one."
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -36,19 +38,25 @@ def service_bus(
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 5672,
+    messages: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keeps the messages [they live in memory]."),
+    ] = None,
 ) -> None:
     """Run the Service Bus emulator on loopback until it is interrupted.
 
-    It prints the connection string to use. Messages live in memory.
+    It prints the connection string to use.
 
     \b
     Example:
       docflow stack service-bus --port 5672 --queue import-queue:lock=30,max=10
     """
-    run(_service_bus(queue or ["import-queue"], port))
+    run(_service_bus(queue or ["import-queue"], port, messages))
 
 
-async def _service_bus(descriptions: list[str], port: int) -> None:
+async def _service_bus(descriptions: list[str], port: int, messages: Path | None) -> None:
+    import sqlite3
+
     from stack.service_bus import parse_queue, serve
 
     try:
@@ -59,12 +67,14 @@ async def _service_bus(descriptions: list[str], port: int) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"--queue: {', '.join(twice)} is named twice")
     try:
-        await serve(queues, port=port, announce=_announce)
+        await serve(queues, port=port, announce=_announce, messages=messages)
     except OSError as error:
         raise CommandError(
             f"cannot listen on port {port}: {os.strerror(error.errno or 0)}; "
             "choose another with --port"
         ) from error
+    except sqlite3.DatabaseError as error:
+        raise CommandError(f"--messages: cannot use {messages}: {error}") from error
 
 
 def _announce(connection_string: str) -> None:
@@ -76,11 +86,13 @@ def up(
     folder: Annotated[Path, typer.Option(help="Where everything durable lies.")] = Path(
         ".docflow/dev"
     ),
-    temporal_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
-    ui_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
-    gateway_port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 0,
+    temporal_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
+    ui_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
+    gateway_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
 ) -> None:
     """Run everything on loopback until Ctrl-C: Temporal, Service Bus, SQLite, a worker, a gateway.
+
+    A part that ends is started again, and each start in a folder takes the same ports.
 
     It writes the settings to FOLDER/env, to be sourced by the shell that sends documents while the
     stack runs, and prints a link that signs a browser in. A folder takes one stack at a time.
@@ -104,13 +116,15 @@ async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int)
         try:
             async with embedded_stack(
                 folder,
+                announce=typer.echo,
+                patient=True,
                 temporal_port=temporal_port or None,
                 ui_port=ui_port or None,
                 gateway_port=gateway_port or None,
             ) as stack:
                 _write_settings(settings, stack.settings)
                 _describe(stack, settings)
-                await stack.keep_working(typer.echo)
+                await stack.keep_working()
         finally:
             settings.unlink(missing_ok=True)
 

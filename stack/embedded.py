@@ -1,80 +1,34 @@
-"""Everything docflow needs, on free loopback ports, in one folder."""
+"""Everything docflow needs, on loopback ports, in one folder."""
 
 import asyncio
+import http.client
 import os
 import secrets
-import sys
-import urllib.error
 import urllib.request
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import NoReturn
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
-from stack.children import child, free_port, require_free, wait_for_port, wait_until
+from stack.children import StackError, free_port, listens
 from stack.loader_function import Installation, install
-from stack.ministack import ministack
+from stack.ministack import ministack_at, ministack_part, remove_packages
+from stack.parts import DOCFLOW, Part
+from stack.ports import take_ports
 from stack.sample_club import SampleClub, sample_club
-from stack.temporal import TemporalServer, temporal_server
+from stack.supervision import Keeper, supervised
+from stack.temporal import TemporalServer, server_at, temporal_part
 from workers.gateway.http.auth import mint_token
 from workers.services.identity import IMPORTER, OPERATOR
 from workers.settings.gateway import TokenSettings
 
 QUEUE = "import-queue"
-DOCFLOW = (sys.executable, "-m", "workers.cli")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A process of docflow that reports when it is ready."""
-
-    name: str
-    """Also of its log."""
-    arguments: Sequence[str]
-    port: int
-    """The log that reports it."""
-    folder: Path
-    environment: Mapping[str, str]
-
-    def started(self) -> AbstractAsyncContextManager[Process]:
-        """The process, at its very beginning.
-
-        Raises:
-            StackError: Its port is taken.
-        """
-        require_free(self.port)
-        return child([*DOCFLOW, *self.arguments], self._log, self.environment)
-
-    async def until_ready(self, process: Process) -> None:
-        """Wait for it.
-
-        Raises:
-            StackError: It does not get ready.
-        """
-        url = f"http://127.0.0.1:{self.port}/health/ready"
-        await wait_until(
-            lambda: asyncio.to_thread(is_ready, url), process, f"the {self.name}", self._log
-        )
-
-    @asynccontextmanager
-    async def ready(self) -> AsyncGenerator[Process]:
-        """The process, once it is ready.
-
-        Raises:
-            StackError: It does not get ready.
-        """
-        async with self.started() as process:
-            await self.until_ready(process)
-            yield process
-
-    @property
-    def _log(self) -> Path:
-        return self.folder / f"{self.name}.log"
 
 
 @dataclass(frozen=True)
@@ -85,10 +39,10 @@ class EmbeddedStack:
     temporal: TemporalServer
     settings: Mapping[str, str]
     """The environment variables that point docflow at this stack."""
-    parts: tuple[Part, Part]
-    """Worker and gateway."""
-    processes: Sequence[Process]
-    """Those that run them from the beginning."""
+    ports: Mapping[str, int]
+    """Those of its parts, by name."""
+    keepers: Sequence[Keeper]
+    """What keeps its parts running."""
     club: SampleClub
     """What the database holds for spreadsheets to refer to."""
     aws: AwsSettings
@@ -99,12 +53,12 @@ class EmbeddedStack:
     @property
     def health_url(self) -> str:
         """Address of the worker's health endpoints."""
-        return f"http://127.0.0.1:{self.parts[0].port}"
+        return f"http://127.0.0.1:{self.ports['health']}"
 
     @property
     def gateway_url(self) -> str:
         """Address of the pages and the HTTP API."""
-        return f"http://127.0.0.1:{self.parts[1].port}"
+        return f"http://127.0.0.1:{self.ports['gateway']}"
 
     def token(self, subject: str = "developer") -> str:
         """A token with all roles for the sample club, valid for 30 days."""
@@ -120,22 +74,10 @@ class EmbeddedStack:
         """A page that signs a browser in."""
         return f"{self.gateway_url}/sign-in#token={self.token()}"
 
-    async def keep_working(self, announce: Callable[[str], None]) -> None:
-        """Start worker and gateway again whenever one ends, as a supervisor does in production.
-
-        Runs until it is cancelled.
-
-        Raises:
-            StackError: One does not start again.
-        """
-
-        async with AsyncExitStack() as stack:
-            keepers = [
-                asyncio.create_task(_keep(part, process, announce))
-                for part, process in zip(self.parts, self.processes, strict=True)
-            ]
-            stack.push_async_callback(_stop_all, keepers)
-            await asyncio.gather(*keepers)
+    async def keep_working(self) -> None:
+        """Wait until it is cancelled; meanwhile every part that ends is started again."""
+        # Only what is a defect ends a keeper.
+        await asyncio.gather(*(asyncio.shield(keeper.task) for keeper in self.keepers))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -143,23 +85,37 @@ class EmbeddedStack:
         return {**os.environ, **self.settings}
 
 
-async def _keep(part: Part, process: Process, announce: Callable[[str], None]) -> NoReturn:
-    code = await process.wait()
-    while True:
-        announce(f"the {part.name} ended with {code}; starting it again")
-        async with part.ready() as again:
-            code = await again.wait()
+def service_bus_part(
+    folder: Path, port: int, queues: Sequence[str], messages: Path | None = None
+) -> Part:
+    """The Service Bus emulator; the way to it is `service_bus_at`.
+
+    Args:
+        folder: Where its log goes.
+        port: Where it listens.
+        queues: As `docflow stack service-bus --queue` takes them.
+        messages: A file that keeps the messages; None: they live in memory.
+    """
+    command = [*DOCFLOW, "stack", "service-bus", "--port", str(port)]
+    for queue in queues:
+        command += ["--queue", queue]
+    if messages is not None:
+        command += ["--messages", str(messages)]
+    log = folder / "service-bus.log"
+    return Part("the Service Bus emulator", command, [port], log, lambda: listens(port))
 
 
-async def _stop_all(keepers: Sequence[asyncio.Task[NoReturn]]) -> None:
-    for keeper in keepers:
-        keeper.cancel()
-    await asyncio.gather(*keepers, return_exceptions=True)
+def service_bus_at(port: int) -> str:
+    """Connection string of an emulator on this machine."""
+    return (
+        f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=docflow;"
+        "SharedAccessKey=docflow;UseDevelopmentEmulator=true;"
+    )
 
 
 @asynccontextmanager
 async def service_bus(folder: Path, queues: Sequence[str]) -> AsyncGenerator[str]:
-    """The Service Bus emulator in a process of its own.
+    """The Service Bus emulator in a process of its own, on a free port.
 
     Args:
         folder: Where its log goes.
@@ -168,22 +124,17 @@ async def service_bus(folder: Path, queues: Sequence[str]) -> AsyncGenerator[str
     Yields:
         Its connection string.
     """
-    port, log = free_port(), folder / "service-bus.log"
-    command = [*DOCFLOW, "stack", "service-bus", "--port", str(port)]
-    for queue in queues:
-        command += ["--queue", queue]
-    async with child(command, log) as process:
-        await wait_for_port(process, port, "the Service Bus emulator", log)
-        yield (
-            f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=docflow;"
-            "SharedAccessKey=docflow;UseDevelopmentEmulator=true;"
-        )
+    port = free_port()
+    async with service_bus_part(folder, port, queues).ready():
+        yield service_bus_at(port)
 
 
 @asynccontextmanager
 async def embedded_stack(
     folder: Path,
     *,
+    announce: Callable[[str], None],
+    patient: bool = False,
     database_url: str | None = None,
     temporal_port: int | None = None,
     ui_port: int | None = None,
@@ -193,69 +144,133 @@ async def embedded_stack(
     """Temporal with its Web UI, the Service Bus emulator, MiniStack, SQLite, a blob folder, a
     worker for every pipeline and a gateway.
 
-    Everything durable lies in `folder`; a stack that is started there again continues with it.
-    Messages, and whatever is built on MiniStack, live in memory.
+    Everything durable lies in `folder`, and the ports too: a stack that is started there again
+    continues with both. What batches have built on MiniStack lives in memory. Every part that ends
+    is started again, whenever that is.
 
     Args:
         folder: Created when missing.
+        announce: Gets what becomes of parts and ports.
+        patient: Wait for a part that fails at each start.
         database_url: Another database than the folder's SQLite file.
-        temporal_port: A free one when None.
-        ui_port: A free one when None.
-        gateway_port: A free one when None.
+        temporal_port: That of the last start when None, or a free one.
+        ui_port: That of the last start when None, or a free one.
+        gateway_port: That of the last start when None, or a free one.
         settings: Further settings for worker and gateway.
 
     Raises:
-        StackError: A port is taken, or a part did not start.
+        StackError: A port is taken, a program is not installed, or a part fails at each start.
     """
     folder = folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    # Before anything starts: another server on the port would answer in place of ours.
-    for port in filter(None, (temporal_port, ui_port, gateway_port)):
-        require_free(port)
-    gateway_port, health_port = gateway_port or free_port(), free_port()
+    ports = take_ports(
+        folder / "ports.json",
+        {
+            "temporal": temporal_port,
+            "ui": ui_port,
+            "gateway": gateway_port,
+            "health": None,
+            "service-bus": None,
+            "ministack": None,
+        },
+        announce,
+    )
     async with AsyncExitStack() as stack:
-        starts = (
-            asyncio.create_task(
-                stack.enter_async_context(
-                    temporal_server(folder / "temporal", port=temporal_port, ui_port=ui_port)
-                )
+
+        async def start(*parts: Part) -> list[Keeper]:
+            """Side by side: most of a start is loading libraries."""
+            keepers = [
+                await stack.enter_async_context(supervised(part, announce, patient=patient))
+                for part in parts
+            ]
+            for keeper in keepers:
+                await keeper.until_up()
+            return keepers
+
+        aws = ministack_at(ports["ministack"])
+        installing = _Installing(aws, f"127.0.0.1:{ports['temporal']}")
+        stack.callback(remove_packages, folder)
+        temporal = temporal_part(folder / "temporal", ports["temporal"], ports["ui"])
+        keepers = await start(
+            temporal,
+            service_bus_part(
+                folder,
+                ports["service-bus"],
+                [f"{QUEUE}:lock=30,max=10"],
+                folder / "service-bus.db",
             ),
-            asyncio.create_task(
-                stack.enter_async_context(service_bus(folder, [f"{QUEUE}:lock=30,max=10"]))
-            ),
-            asyncio.create_task(stack.enter_async_context(ministack(folder))),
+            installing.after(ministack_part(folder, ports["ministack"])),
         )
-        # When one fails, none is still on its way: all that are up are stopped.
-        await asyncio.gather(*starts, return_exceptions=True)
-        temporal, queue, aws = starts[0].result(), starts[1].result(), starts[2].result()
-        installed = await install_on(aws, temporal.address)
+        server = server_at(ports["temporal"], ports["ui"], temporal.log)
         pointers = {
-            "TEMPORAL_ADDRESS": temporal.address,
-            "TEMPORAL_UI_ADDRESS": temporal.ui_url or "",
-            "AZURE_SERVICE_BUS_CONNECTION_STRING": queue,
+            "TEMPORAL_ADDRESS": server.address,
+            "TEMPORAL_UI_ADDRESS": server.ui_url or "",
+            "AZURE_SERVICE_BUS_CONNECTION_STRING": service_bus_at(ports["service-bus"]),
             "AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE,
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "AZURE_STORAGE_CONTAINER_NAME": "imports",
             "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
-            "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{gateway_port}",
-            **batch_pointers(aws, installed),
+            "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{ports['gateway']}",
+            **batch_pointers(aws, installing.installed),
             **(settings or {}),
         }
         await upgrade(pointers["DATABASE_URL"])
         async with open_database(pointers["DATABASE_URL"]) as database:
             club = await sample_club(database)
         environment = {**os.environ, **pointers}
-        parts = (
-            worker_part(folder, environment, health_port),
-            gateway_part(folder, environment, gateway_port),
+        keepers += await start(
+            worker_part(folder, environment, ports["health"]),
+            gateway_part(folder, environment, ports["gateway"]),
         )
-        # Side by side: most of a start is loading libraries.
-        processes = [await stack.enter_async_context(part.started()) for part in parts]
-        for part, process in zip(parts, processes, strict=True):
-            await part.until_ready(process)
-        yield EmbeddedStack(folder, temporal, pointers, parts, processes, club, aws, installed)
+        yield EmbeddedStack(
+            folder, server, pointers, ports, keepers, club, aws, installing.installed
+        )
+
+
+class _Installing:
+    """Makes what all batches share, after each start of MiniStack, which keeps nothing.
+
+    Args:
+        aws: The way to MiniStack.
+        temporal_address: Where the functions of batches find Temporal.
+    """
+
+    def __init__(self, aws: AwsSettings, temporal_address: str) -> None:
+        self._aws = aws
+        self._temporal_address = temporal_address
+        self._installed: Installation | None = None
+
+    @property
+    def installed(self) -> Installation:
+        """What was made; the same after each start."""
+        assert self._installed is not None, "MiniStack has not been up"
+        return self._installed
+
+    def after(self, part: Part) -> Part:
+        """MiniStack, which is up only with what was made there."""
+
+        async def is_up() -> bool:
+            return await part.is_up() and await self._install()
+
+        return replace(part, is_up=is_up)
+
+    async def _install(self) -> bool:
+        """Make it.
+
+        Returns:
+            Whether it was made; not when MiniStack ends meanwhile.
+
+        Raises:
+            StackError: MiniStack refuses it.
+        """
+        try:
+            self._installed = await install_on(self._aws, self._temporal_address)
+        except BotoCoreError:
+            return False
+        except ClientError as error:
+            raise StackError(f"MiniStack refuses what batches need: {error}") from error
+        return True
 
 
 def aws_pointers(aws: AwsSettings) -> dict[str, str]:
@@ -302,13 +317,28 @@ def worker_part(
 ) -> Part:
     """A worker with its bridge."""
     arguments = ["worker", pipeline, "--with-bridge", "--health-port", str(health_port)]
-    return Part("worker", arguments, health_port, folder, environment)
+    return docflow_part("worker", arguments, health_port, folder, environment)
 
 
 def gateway_part(folder: Path, environment: Mapping[str, str], port: int) -> Part:
     """A gateway."""
     arguments = ["gateway", "--host", "127.0.0.1", "--port", str(port)]
-    return Part("gateway", arguments, port, folder, environment)
+    return docflow_part("gateway", arguments, port, folder, environment)
+
+
+def docflow_part(
+    name: str, arguments: Sequence[str], port: int, folder: Path, environment: Mapping[str, str]
+) -> Part:
+    """A process of docflow that reports on its port when it is ready; NAME.log is its log."""
+    url = f"http://127.0.0.1:{port}/health/ready"
+    return Part(
+        f"the {name}",
+        [*DOCFLOW, *arguments],
+        [port],
+        folder / f"{name}.log",
+        lambda: asyncio.to_thread(is_ready, url),
+        environment,
+    )
 
 
 def worker_process(
@@ -327,5 +357,6 @@ def is_ready(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - our own loopback
             return response.status == 200
-    except (urllib.error.HTTPError, urllib.error.URLError, ConnectionError):
+    except (http.client.HTTPException, OSError):
+        # Not up yet, or killed in the middle of its answer.
         return False

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from adapters.aws.session import AwsSettings
-from stack.children import StackError, child, free_port, wait_for_port
+from stack.children import StackError, free_port, listens
+from stack.parts import Part
 
 REGION: Final = "eu-central-1"
 _COMMAND: Final = (sys.executable, "-m", "ministack")
@@ -29,6 +30,53 @@ _SETTINGS: Final = {
 }
 
 
+def ministack_part(folder: Path, port: int) -> Part:
+    """MiniStack, with everything in memory; the way to it is `ministack_at`.
+
+    Args:
+        folder: Takes its log, and the packages of its functions while it runs.
+        port: Where it listens.
+
+    Raises:
+        StackError: It is not installed, and how to get it.
+    """
+    if find_spec("ministack") is None:
+        raise StackError("MiniStack is not installed; run `make install`")
+
+    def prepare() -> None:
+        remove_packages(folder)
+        _packages(folder).mkdir(parents=True)
+
+    return Part(
+        "MiniStack",
+        _COMMAND,
+        [port],
+        folder / "ministack.log",
+        lambda: listens(port),
+        _environment(port, _packages(folder)),
+        prepare,
+    )
+
+
+def ministack_at(port: int) -> AwsSettings:
+    """The way to a MiniStack on this machine."""
+    return AwsSettings(
+        region=REGION,
+        endpoint_url=f"http://127.0.0.1:{port}",
+        access_key_id="test",
+        secret_access_key="test",  # noqa: S106 - the emulator takes any
+    )
+
+
+def remove_packages(folder: Path) -> None:
+    """Remove the packages of functions.
+
+    MiniStack unpacks them into temporary folders and leaves them behind when it is killed: they
+    lie in a folder that is emptied before and after.
+    """
+    shutil.rmtree(_packages(folder), ignore_errors=True)
+
+
 @asynccontextmanager
 async def ministack(folder: Path) -> AsyncGenerator[AwsSettings]:
     """Run MiniStack on a free loopback port, with everything in memory.
@@ -43,25 +91,16 @@ async def ministack(folder: Path) -> AsyncGenerator[AwsSettings]:
         StackError: It is not installed, and how to get it; or it did not start, and where its log
             is.
     """
-    if find_spec("ministack") is None:
-        raise StackError("MiniStack is not installed; run `make install`")
-    port, log = free_port(), folder / "ministack.log"
-    # It unpacks functions into temporary folders and leaves them behind when it is killed: they
-    # lie in one that is emptied before and after.
-    packages = folder / "ministack"
-    shutil.rmtree(packages, ignore_errors=True)
-    packages.mkdir(parents=True)
+    port = free_port()
     try:
-        async with child(_COMMAND, log, _environment(port, packages)) as process:
-            await wait_for_port(process, port, "MiniStack", log)
-            yield AwsSettings(
-                region=REGION,
-                endpoint_url=f"http://127.0.0.1:{port}",
-                access_key_id="test",
-                secret_access_key="test",  # noqa: S106 - the emulator takes any
-            )
+        async with ministack_part(folder, port).ready():
+            yield ministack_at(port)
     finally:
-        shutil.rmtree(packages, ignore_errors=True)
+        remove_packages(folder)
+
+
+def _packages(folder: Path) -> Path:
+    return folder / "ministack"
 
 
 def _environment(port: int, packages: Path) -> dict[str, str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from stack.children import StackError, child, free_port, wait_until
+from stack.children import StackError, free_port
+from stack.parts import Part
 from workers.services import search_attributes
 
 TUNING = (
@@ -75,6 +76,67 @@ def dev_server_arguments(
     return arguments
 
 
+def temporal_part(
+    folder: Path,
+    port: int,
+    ui_port: int | None,
+    *,
+    in_memory: bool = False,
+    bare: bool = False,
+    tuning: Sequence[str] = TUNING,
+) -> Part:
+    """A dev server; the arguments are those of `temporal_server`.
+
+    Raises:
+        StackError: It is not installed.
+    """
+    command = [temporal_binary(), "server", "start-dev", "--port", str(port)]
+    state = None if in_memory else _StateFile(folder)
+    command += dev_server_arguments(state and state.file, bare=bare, tuning=tuning)
+    command += ["--headless"] if ui_port is None else ["--ui-port", str(ui_port)]
+
+    async def is_up() -> bool:
+        # It listens before all of it is up.
+        healthy = await _is_healthy(f"127.0.0.1:{port}")
+        if healthy and state is not None:
+            state.note_made()
+        return healthy
+
+    return Part(
+        "the Temporal dev server",
+        command,
+        [port] if ui_port is None else [port, ui_port],
+        folder / "temporal.log",
+        is_up,
+        prepare=(lambda: None) if state is None else state.prepare,
+    )
+
+
+class _StateFile:
+    """The file of a server's state.
+
+    A server that is killed while it makes the file leaves one that no server can use. It holds
+    nothing yet, and is made anew.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "temporal.db"
+        self._unfinished = folder / "temporal.unfinished"
+
+    def prepare(self) -> None:
+        """Call it before each start."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        if self._unfinished.exists():
+            for file in self.file.parent.glob(f"{self.file.name}*"):
+                file.unlink()
+        elif not self.file.exists():
+            self._unfinished.touch()
+
+    def note_made(self) -> None:
+        """Keep it from now on: the server has answered."""
+        self._unfinished.unlink(missing_ok=True)
+
+
 @asynccontextmanager
 async def temporal_server(
     folder: Path,
@@ -100,24 +162,17 @@ async def temporal_server(
     Raises:
         StackError: It did not start.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
-    log = folder / "temporal.log"
-    command = [temporal_binary(), "server", "start-dev", "--port", str(port)]
-    database = None if in_memory else folder / "temporal.db"
-    command += dev_server_arguments(database, bare=bare, tuning=tuning)
-    ui_url = None
-    if ui:
-        ui_port = ui_port or free_port()
-        ui_url = f"http://127.0.0.1:{ui_port}"
-        command += ["--ui-port", str(ui_port)]
-    else:
-        command += ["--headless"]
-    async with child(command, log) as process:
-        address = f"127.0.0.1:{port}"
-        # It listens before all of it is up.
-        await wait_until(lambda: _is_healthy(address), process, "the Temporal dev server", log)
-        yield TemporalServer(address, ui_url, log)
+    ui_port = (ui_port or free_port()) if ui else None
+    part = temporal_part(folder, port, ui_port, in_memory=in_memory, bare=bare, tuning=tuning)
+    async with part.ready():
+        yield server_at(port, ui_port, part.log)
+
+
+def server_at(port: int, ui_port: int | None, log: Path) -> TemporalServer:
+    """The server that listens on these ports."""
+    ui_url = None if ui_port is None else f"http://127.0.0.1:{ui_port}"
+    return TemporalServer(f"127.0.0.1:{port}", ui_url, log)
 
 
 async def _is_healthy(address: str) -> bool:

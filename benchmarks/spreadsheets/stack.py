@@ -19,7 +19,8 @@ from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.workload import ORGANISATION, Club
 from contracts.spreadsheets import SpreadsheetResult, SpreadsheetStatus, workflow_id
 from stack.children import free_port
-from stack.embedded import Part, gateway_part
+from stack.embedded import docflow_part, gateway_part
+from stack.parts import Part
 from stack.temporal import temporal_server
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
@@ -141,7 +142,7 @@ def worker_part(folder: Path, environment: Mapping[str, str]) -> Part:
     """A worker for spreadsheets."""
     port = free_port()
     arguments = ["worker", "spreadsheets", "--health-port", str(port)]
-    return Part("worker", arguments, port, folder, environment)
+    return docflow_part("worker", arguments, port, folder, environment)
 
 
 def _token(environment: Mapping[str, str]) -> str:

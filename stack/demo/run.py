@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -81,7 +82,9 @@ async def _run_demo(
     console.print(
         "starting Temporal, the Service Bus emulator, MiniStack, a worker and a gateway ..."
     )
-    async with embedded_stack(folder) as stack:
+    async with embedded_stack(
+        folder, announce=partial(console.print, markup=False, highlight=False)
+    ) as stack:
         console.print(
             f"ready after {time.monotonic() - began:.1f} s, "
             f"Web UI: {stack.temporal.ui_url}/namespaces/default/workflows"
@@ -92,7 +95,7 @@ async def _run_demo(
         exit_code = _report(runs, stack.temporal.ui_url, console)
         if keep:
             console.print("the stack stays up until Ctrl-C")
-            await stack.keep_working(console.print)
+            await stack.keep_working()
     return exit_code
 
 

@@ -2,7 +2,8 @@
 
 It is a test double for development, tests and benchmarks only:
 
-- Messages live in memory and are gone when it stops; persistence is not a goal.
+- Messages live in memory, and in a file where one is given: they survive SIGKILL then. Locks do
+  not survive it: what was locked is delivered again.
 - Every log-in and every token is accepted, which is why it refuses to listen outside loopback.
 - Queues with their dead-letter queues, named at start. Topics, message sessions, transactions,
   rules and the HTTP administration API are refused with an explicit error.
@@ -10,9 +11,9 @@ It is a test double for development, tests and benchmarks only:
   otherwise ignored. Expired messages are discarded, as a queue does by default.
 - A message or batch holds at most 256 KB; queues are bounded by memory alone.
 
-The layers, from the inside: `codec` (types), `message` (sections), `broker` (rules of a queue,
-pure), `performatives` (frames), `node` (queues in an event loop), `links`, `session`,
-`connection`, `management`, `server`.
+The layers, from the inside: `codec` (types), `message` (sections), `queued_message`, `journal` (the
+file), `broker` (rules of a queue), `performatives` (frames), `node` (queues in an event loop),
+`links`, `session`, `connection`, `management`, `server`.
 """
 
 from stack.service_bus.server import DEFAULT_PORT, ServiceBusEmulator, serve

@@ -1,21 +1,21 @@
 """The rules of a queue: order, locks, delivery counts, dead letters, schedules.
 
-Nothing here knows AMQP or asyncio. Time comes from the clock that is handed in, in seconds since
-1970; a caller asks `next_deadline` when to call `advance`, and is notified by `on_ready` whenever
-there may be something to deliver. Names and rules are those of Azure Service Bus queues.
+Nothing here knows AMQP or asyncio, and the journal alone knows a file. Time comes from the clock
+that is handed in, in seconds since 1970; a caller asks `next_deadline` when to call `advance`, and
+is notified by `on_ready` whenever there may be something to deliver. Names and rules are those of
+Azure Service Bus queues.
 """
 
 import heapq
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
 from itertools import count, islice
 from typing import Final
 
-from stack.service_bus.codec import Int, Timestamp, Value
+from stack.service_bus.journal import Journal
 from stack.service_bus.message import Content
+from stack.service_bus.queued_message import QueuedMessage, State
 from stack.service_bus.settings import QueueCounts, QueueSettings
 
 DEAD_LETTER_SUFFIX: Final = "/$DeadLetterQueue"
@@ -51,61 +51,6 @@ class NotAllowed(BrokerError):
     condition = "amqp:not-allowed"
 
 
-class State(Enum):
-    """Where a message stands."""
-
-    ACTIVE = auto()
-    LOCKED = auto()
-    DEFERRED = auto()
-    SCHEDULED = auto()
-
-
-_MESSAGE_STATES: Final = {State.DEFERRED: Int(1), State.SCHEDULED: Int(2)}
-
-
-@dataclass(slots=True, eq=False)
-class Message:
-    """A message in a queue; moments are seconds since 1970."""
-
-    content: Content
-    sequence_number: int
-    enqueued_at: float
-    enqueue_sequence_number: int
-    state: State = State.ACTIVE
-    deferred: bool = False
-    """Whether it goes back to the deferred ones when its lock ends."""
-    delivery_count: int = 0
-    lock_token: uuid.UUID | None = None
-    locked_until: float = 0
-    scheduled_for: float = 0
-    expires_at: float | None = None
-    dead_letter_source: str | None = None
-
-    @property
-    def deadline(self) -> float | None:
-        """When time next changes its state."""
-        if self.state is State.LOCKED:
-            return self.locked_until
-        return self.scheduled_for if self.state is State.SCHEDULED else self.expires_at
-
-    def encode(self) -> bytes:
-        """The message as a receiver gets it."""
-        annotations: dict[str, Value] = {
-            "x-opt-sequence-number": self.sequence_number,
-            "x-opt-enqueued-time": Timestamp(self.enqueued_at * 1000),
-            "x-opt-enqueue-sequence-number": self.enqueue_sequence_number,
-        }
-        if self.state is State.LOCKED:
-            annotations["x-opt-locked-until"] = Timestamp(self.locked_until * 1000)
-        if self.deferred:
-            annotations["x-opt-message-state"] = _MESSAGE_STATES[State.DEFERRED]
-        elif self.state in _MESSAGE_STATES:
-            annotations["x-opt-message-state"] = _MESSAGE_STATES[self.state]
-        if self.dead_letter_source is not None:
-            annotations["x-opt-deadletter-source"] = self.dead_letter_source
-        return self.content.encode(self.delivery_count, annotations)
-
-
 class MessageQueue:
     """One queue or dead-letter queue.
 
@@ -113,6 +58,7 @@ class MessageQueue:
         settings: Its rules.
         clock: Seconds since 1970.
         dead_letters: Where its dead letters go; None for a dead-letter queue.
+        journal: Where it finds its messages and writes them down; None: they live in memory.
 
     Attributes:
         on_ready: Called whenever a message becomes active.
@@ -123,20 +69,34 @@ class MessageQueue:
         settings: QueueSettings,
         clock: Callable[[], float],
         dead_letters: "MessageQueue | None" = None,
+        journal: Journal | None = None,
     ) -> None:
         self.settings = settings
         self.dead_letters = dead_letters
         self.name = settings.name if dead_letters else settings.name + DEAD_LETTER_SUFFIX
         self.on_ready: Callable[[], None] = lambda: None
         self._clock = clock
-        self._numbers = count(1)
-        self._messages: dict[int, Message] = {}
+        self._journal = journal or Journal()
+        self._key = self.name.casefold()
+        self._numbers = count(self._journal.last_number(self._key) + 1)
+        self._messages: dict[int, QueuedMessage] = {}
         """By sequence number, and so in the order of arrival."""
         self._active: list[int] = []
-        self._locks: dict[uuid.UUID, Message] = {}
+        self._locks: dict[uuid.UUID, QueuedMessage] = {}
         self._deadlines: list[tuple[float, int]] = []
+        for message in self._journal.messages(self._key):
+            self._messages[message.sequence_number] = message
+            if message.state is State.ACTIVE:
+                heapq.heappush(self._active, message.sequence_number)
+            self._watch(message)
 
-    def send(self, content: Content) -> Message:
+    def send_all(self, contents: Sequence[Content]) -> None:
+        """Store messages; all of them or none."""
+        with self._journal.together():
+            for content in contents:
+                self.send(content)
+
+    def send(self, content: Content) -> QueuedMessage:
         """Store a message, at once or for the moment that its sender asks for."""
         now = self._clock()
         if content.scheduled_for is not None and content.scheduled_for > now:
@@ -153,21 +113,21 @@ class MessageQueue:
         for message in self._in_state(sequence_numbers, State.SCHEDULED):
             self._remove(message)
 
-    def lock_next(self) -> Message | None:
+    def lock_next(self) -> QueuedMessage | None:
         """Give the oldest active message to a receiver, under a new lock."""
         message = self._next_active()
         if message is not None:
             self._lock(message)
         return message
 
-    def take_next(self) -> Message | None:
+    def take_next(self) -> QueuedMessage | None:
         """Deliver the oldest active message without a lock."""
         message = self._next_active()
         if message is not None:
             self._remove(message)
         return message
 
-    def lock_deferred(self, sequence_numbers: Sequence[int]) -> list[Message]:
+    def lock_deferred(self, sequence_numbers: Sequence[int]) -> list[QueuedMessage]:
         """Give deferred messages to a receiver, under new locks; all of them or none.
 
         Raises:
@@ -179,7 +139,7 @@ class MessageQueue:
             self._lock(message)
         return messages
 
-    def take_deferred(self, sequence_numbers: Sequence[int]) -> list[Message]:
+    def take_deferred(self, sequence_numbers: Sequence[int]) -> list[QueuedMessage]:
         """Deliver deferred messages without a lock; all of them or none.
 
         Raises:
@@ -191,7 +151,7 @@ class MessageQueue:
             self._remove(message)
         return messages
 
-    def peek(self, from_sequence_number: int, limit: int) -> list[Message]:
+    def peek(self, from_sequence_number: int, limit: int) -> list[QueuedMessage]:
         """Messages in any state, oldest first; none is delivered by this."""
         self.advance()
         found = (m for m in self._messages.values() if m.sequence_number >= from_sequence_number)
@@ -267,8 +227,9 @@ class MessageQueue:
             if message.state is State.LOCKED:
                 self._fail(message)
             elif message.state is State.SCHEDULED:
-                self._remove(message)
-                self._enqueue(message.content, now)
+                with self._journal.together():
+                    self._remove(message)
+                    self._enqueue(message.content, now)
             else:
                 self._remove(message)
 
@@ -294,39 +255,42 @@ class MessageQueue:
             dead_letter=len(self.dead_letters._messages) if self.dead_letters else 0,
         )
 
-    def _enqueue(self, content: Content, now: float) -> Message:
+    def _enqueue(self, content: Content, now: float) -> QueuedMessage:
         message = self._add(content, now)
         if content.time_to_live is not None and self.dead_letters is not None:
             message.expires_at = now + content.time_to_live
             self._watch(message)
+        self._journal.save(self._key, message)
         self._activate(message)
         return message
 
-    def _schedule(self, content: Content, moment: float) -> Message:
+    def _schedule(self, content: Content, moment: float) -> QueuedMessage:
         message = self._add(content, self._clock())
         message.state = State.SCHEDULED
         message.scheduled_for = moment
+        self._journal.save(self._key, message)
         self._watch(message)
         return message
 
-    def _add(self, content: Content, now: float) -> Message:
+    def _add(self, content: Content, now: float) -> QueuedMessage:
         number = next(self._numbers)
-        message = Message(content, number, now, number)
+        message = QueuedMessage(content, number, now, number)
         self._messages[number] = message
         return message
 
-    def _remove(self, message: Message) -> None:
+    def _remove(self, message: QueuedMessage) -> None:
+        self._journal.remove(self._key, message)
         del self._messages[message.sequence_number]
         if message.lock_token is not None:
             del self._locks[message.lock_token]
             message.lock_token = None
 
-    def _activate(self, message: Message) -> None:
+    def _activate(self, message: QueuedMessage) -> None:
         message.state = State.ACTIVE
         heapq.heappush(self._active, message.sequence_number)
         self.on_ready()
 
-    def _next_active(self) -> Message | None:
+    def _next_active(self) -> QueuedMessage | None:
         self.advance()
         while self._active:
             message = self._messages.get(heapq.heappop(self._active))
@@ -334,7 +298,7 @@ class MessageQueue:
                 return message
         return None
 
-    def _in_state(self, sequence_numbers: Sequence[int], state: State) -> list[Message]:
+    def _in_state(self, sequence_numbers: Sequence[int], state: State) -> list[QueuedMessage]:
         messages = [self._messages.get(number) for number in dict.fromkeys(sequence_numbers)]
         found = [message for message in messages if message and message.state is state]
         if len(found) < len(messages):
@@ -343,7 +307,7 @@ class MessageQueue:
             )
         return found
 
-    def _lock(self, message: Message) -> None:
+    def _lock(self, message: QueuedMessage) -> None:
         token = uuid.uuid4()
         message.state = State.LOCKED
         message.lock_token = token
@@ -351,7 +315,7 @@ class MessageQueue:
         self._locks[token] = message
         self._watch(message)
 
-    def _locked(self, token: uuid.UUID) -> Message:
+    def _locked(self, token: uuid.UUID) -> QueuedMessage:
         self.advance()
         message = self._locks.get(token)
         if message is None:
@@ -360,17 +324,18 @@ class MessageQueue:
             )
         return message
 
-    def _unlock(self, message: Message) -> None:
+    def _unlock(self, message: QueuedMessage) -> None:
         assert message.lock_token is not None
         del self._locks[message.lock_token]
         message.lock_token = None
+        self._journal.save(self._key, message)
         if message.deferred:
             message.state = State.DEFERRED
         else:
             self._activate(message)
         self._watch(message)
 
-    def _fail(self, message: Message) -> None:
+    def _fail(self, message: QueuedMessage) -> None:
         message.delivery_count += 1
         limit = self.settings.max_delivery_count
         if self.dead_letters is None or message.delivery_count < limit:
@@ -379,21 +344,23 @@ class MessageQueue:
         description = f"Message could not be consumed after {limit} delivery attempts."
         self._bury(message, {REASON: "MaxDeliveryCountExceeded", DESCRIPTION: description})
 
-    def _bury(self, message: Message, extra: dict[str, str]) -> None:
+    def _bury(self, message: QueuedMessage, extra: dict[str, str]) -> None:
         if self.dead_letters is None:
             raise NotAllowed("A message of a dead-letter queue cannot be dead-lettered again.")
-        self._remove(message)
         content = message.content.with_application_properties(extra) if extra else message.content
-        self.dead_letters.receive_dead_letter(message, content, self.settings.name)
+        with self._journal.together():
+            self._remove(message)
+            self.dead_letters.receive_dead_letter(message, content, self.settings.name)
 
-    def receive_dead_letter(self, message: Message, content: Content, source: str) -> None:
+    def receive_dead_letter(self, message: QueuedMessage, content: Content, source: str) -> None:
         """Take over a message from the queue whose dead-letter queue this is."""
         buried = self._add(content, message.enqueued_at)
         buried.enqueue_sequence_number = message.enqueue_sequence_number
         buried.delivery_count = message.delivery_count
         buried.dead_letter_source = source
+        self._journal.save(self._key, buried)
         self._activate(buried)
 
-    def _watch(self, message: Message) -> None:
+    def _watch(self, message: QueuedMessage) -> None:
         if message.deadline is not None:
             heapq.heappush(self._deadlines, (message.deadline, message.sequence_number))

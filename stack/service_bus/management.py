@@ -13,13 +13,13 @@ from stack.service_bus.broker import (
     REASON,
     BrokerError,
     LockLost,
-    Message,
     MessageNotFound,
     MessageQueue,
 )
 from stack.service_bus.codec import Array, CodecError, Int, Symbol, Timestamp, Value
 from stack.service_bus.message import encode_response, parse, read_request
 from stack.service_bus.node import Directory
+from stack.service_bus.queued_message import QueuedMessage
 
 _log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ _OPERATIONS: Final[dict[str, Callable[[MessageQueue, _Body], _Body | None]]] = {
 }
 
 
-def _listed(message: Message) -> _Body:
+def _listed(message: QueuedMessage) -> _Body:
     return {"message": message.encode()}
 
 

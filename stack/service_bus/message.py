@@ -23,7 +23,8 @@ from stack.service_bus.codec import (
 BATCH_FORMAT: Final = 0x80013700
 """Message format of a transfer whose data sections are messages themselves."""
 
-_HEADER, _ANNOTATIONS, _PROPERTIES, _APPLICATION_PROPERTIES = 0x70, 0x72, 0x73, 0x74
+_HEADER, _DELIVERY_ANNOTATIONS, _ANNOTATIONS = 0x70, 0x71, 0x72
+_PROPERTIES, _APPLICATION_PROPERTIES = 0x73, 0x74
 _DATA, _SEQUENCE, _VALUE, _FOOTER = 0x75, 0x76, 0x77, 0x78
 _DELIVERY_COUNT: Final = 4
 _SMALL_MAP: Final = 0xC1
@@ -57,7 +58,7 @@ class Content:
     application_properties: bytes
     """The section as it came, or nothing."""
     body: bytes
-    """Body sections and footer as they came."""
+    """Body sections and footer as they came; nothing for a message without a body."""
 
     @property
     def time_to_live(self) -> float | None:
@@ -105,7 +106,9 @@ class Content:
 
 
 def parse(data: bytes) -> Content:
-    """Take an encoded message apart.
+    """Take an encoded message apart; it may lack a body, as Azure Service Bus accepts it.
+
+    Delivery annotations are for the broker alone and are not forwarded.
 
     Raises:
         CodecError: The bytes are not an AMQP message.
@@ -119,8 +122,6 @@ def parse(data: bytes) -> Content:
             head[code] = section, value
         else:
             raise CodecError(f"section 0x{code:02x} of a message is malformed")
-    if not body:
-        raise CodecError("a message must have a body")
     header: list[Value] = head[_HEADER][1] if _HEADER in head else []
     annotations = _raw_pairs(head[_ANNOTATIONS][0]) if _ANNOTATIONS in head else {}
     return Content(
@@ -175,19 +176,27 @@ def encode_response(correlation_id: Value, properties: Mapping[str, Value], valu
 
 
 def _sections(data: bytes) -> Iterator[tuple[int, bytes, Value]]:
-    """Code, bytes and value of each section, in the order that the specification asks for."""
-    offset, previous = 0, 0
+    """Code, bytes and value of each section, in the order that the specification asks for.
+
+    Delivery annotations may stand anywhere, once: azure-servicebus writes them behind the footer.
+    """
+    offset, previous, annotated = 0, 0, False
     while offset < len(data):
         described, end = decode(data, offset)
         code = described.descriptor if isinstance(described, Described) else None
         if not isinstance(code, ULong) or not _HEADER <= code <= _FOOTER:
             raise CodecError("a message must consist of AMQP sections")
-        if code < previous or (code == previous and code not in (_DATA, _SEQUENCE)):
+        if code == _DELIVERY_ANNOTATIONS:
+            out_of_order, annotated = annotated, True
+        else:
+            repeated = code == previous and code not in (_DATA, _SEQUENCE)
+            out_of_order, previous = code < previous or repeated, code
+        if out_of_order:
             raise CodecError("the sections of a message are out of order")
         if code == _DATA and not isinstance(described.value, bytes):
             raise CodecError("a data section must hold binary")
         yield code, data[offset:end], described.value
-        offset, previous = end, code
+        offset = end
 
 
 def _section(code: int, value: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from stack.service_bus.broker import MessageQueue
+from stack.service_bus.journal import Journal
 from stack.service_bus.settings import QueueSettings
 
 MANAGEMENT_SUFFIX: Final = "/$management"
@@ -101,11 +102,16 @@ class Node:
 class Directory:
     """The queues of this emulator, found by the addresses that clients use."""
 
-    def __init__(self, queues: Iterable[QueueSettings], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        queues: Iterable[QueueSettings],
+        clock: Callable[[], float],
+        journal: Journal | None = None,
+    ) -> None:
         self._nodes: dict[str, Node] = {}
         for settings in queues:
-            dead_letters = MessageQueue(settings, clock)
-            for queue in (MessageQueue(settings, clock, dead_letters), dead_letters):
+            dead_letters = MessageQueue(settings, clock, journal=journal)
+            for queue in (MessageQueue(settings, clock, dead_letters, journal), dead_letters):
                 if queue.name.casefold() in self._nodes:
                     raise ValueError(f"queue {settings.name} is given twice")
                 self._nodes[queue.name.casefold()] = Node(queue, clock)

@@ -4,10 +4,12 @@ import asyncio
 import ipaddress
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from stack.service_bus.connection import Connection
+from stack.service_bus.journal import FileJournal, Journal
 from stack.service_bus.node import Directory, Node
 from stack.service_bus.settings import QueueCounts, QueueSettings
 from workers.signals import stop_on_signals
@@ -16,19 +18,24 @@ DEFAULT_PORT: Final = 5672
 
 
 class ServiceBusEmulator:
-    """Queues of Azure Service Bus on a loopback port, gone when it stops.
+    """Queues of Azure Service Bus on a loopback port.
 
     Args:
         queues: The queues; there are no others, and none can be added.
         host: A loopback address.
         port: A port, or 0 for a free one.
+        messages: A file that keeps the messages, made when missing; None: they live in memory.
 
     Raises:
         ValueError: The host is not loopback, or a queue is given twice or not at all.
     """
 
     def __init__(
-        self, queues: Sequence[QueueSettings], host: str = "127.0.0.1", port: int = 0
+        self,
+        queues: Sequence[QueueSettings],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        messages: Path | None = None,
     ) -> None:
         if not _is_loopback(host):
             raise ValueError(
@@ -40,6 +47,8 @@ class ServiceBusEmulator:
         self._queues = tuple(queues)
         self._host = host
         self._port = port
+        self._messages = messages
+        self._journal: Journal | None = None
         self._directory: Directory | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
@@ -71,22 +80,28 @@ class ServiceBusEmulator:
         )
 
     async def start(self) -> None:
-        """Listen, with empty queues.
+        """Listen, with the messages of its file.
 
         Raises:
             RuntimeError: It has been started already.
             OSError: The port is taken.
+            sqlite3.DatabaseError: The file of messages cannot be used.
         """
         if self._server is not None:
             raise RuntimeError("the emulator has been started already")
-        self._directory = Directory(self._queues, time.time)
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connect, self._host, self._port)
+        self._journal = Journal() if self._messages is None else FileJournal(self._messages)
+        try:
+            self._directory = Directory(self._queues, time.time, self._journal)
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(self._connect, self._host, self._port)
+        except BaseException:
+            self._journal.close()
+            raise
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Close all connections and forget all messages; does nothing when not started."""
-        if self._server is None:
+        """Close all connections and the file of messages; does nothing when not started."""
+        if self._server is None or self._journal is None:
             return
         self._server.close()
         for node in self._running():
@@ -95,6 +110,7 @@ class ServiceBusEmulator:
             connection.shut_down("The emulator stops.")
         await self._server.wait_closed()
         self._server = None
+        self._journal.close()
 
     def counts(self, queue: str) -> QueueCounts:
         """How many messages a queue holds now, by state.
@@ -156,6 +172,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     announce: Callable[[str], None] = print,
+    messages: Path | None = None,
 ) -> None:
     """Run an emulator until SIGTERM, SIGINT or cancellation.
 
@@ -164,12 +181,14 @@ async def serve(
         host: A loopback address.
         port: A port, or 0 for a free one.
         announce: Gets the connection string once clients can connect.
+        messages: As for `ServiceBusEmulator`.
 
     Raises:
         ValueError: As for `ServiceBusEmulator`.
         OSError: The port is taken.
+        sqlite3.DatabaseError: The file of messages cannot be used.
     """
-    async with ServiceBusEmulator(queues, host, port) as emulator:
+    async with ServiceBusEmulator(queues, host, port, messages) as emulator:
         with stop_on_signals() as stop:
             announce(emulator.connection_string)
             await stop.wait()

@@ -394,6 +394,5 @@ def _address(end: Described | None, code: int) -> str:
 
 def _store(node: Node, message_format: int, data: bytes) -> None:
     contents = parse_batch(data) if message_format == BATCH_FORMAT else [parse(data)]
-    for content in contents:
-        node.queue.send(content)
+    node.queue.send_all(contents)
     node.touch()

@@ -140,10 +140,11 @@ async def test_a_batch_starts_together_within_its_limit(emulator: ServiceBusEmul
         (ServiceBusMessage(b""), b""),
         (AmqpAnnotatedMessage(data_body=[b"ab", b"cd"]), b"abcd"),
         (AmqpAnnotatedMessage(value_body="text"), b"text"),
+        (AmqpAnnotatedMessage(value_body=None), b""),
         (AmqpAnnotatedMessage(value_body={"a": 1}), None),
         (AmqpAnnotatedMessage(sequence_body=[[1, 2]]), None),
     ],
-    ids=["empty", "sections", "text", "map", "sequence"],
+    ids=["empty", "sections", "text", "nothing", "map", "sequence"],
 )
 async def test_every_kind_of_body_reaches_the_intake(
     emulator: ServiceBusEmulator,

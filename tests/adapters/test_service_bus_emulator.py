@@ -3,8 +3,9 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,7 +16,11 @@ from azure.servicebus import (
     ServiceBusReceiveMode,
 )
 from azure.servicebus.aio import AutoLockRenewer, ServiceBusReceiver
-from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageHeader
+from azure.servicebus.amqp import (
+    AmqpAnnotatedMessage,
+    AmqpMessageHeader,
+    AmqpMessageProperties,
+)
 from azure.servicebus.exceptions import (
     MessageAlreadySettled,
     MessageLockLostError,
@@ -38,13 +43,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SHORT_LOCK = 1.0
 QUEUES = [
-    *(QueueSettings(f"queue-{number}") for number in range(17)),
+    *(QueueSettings(f"queue-{number}") for number in range(20)),
     QueueSettings("short-1", lock_seconds=SHORT_LOCK),
     QueueSettings("short-2", lock_seconds=SHORT_LOCK),
     QueueSettings("renewed", lock_seconds=4),
     QueueSettings("twice", max_delivery_count=2),
 ]
-UNUSED = iter(QUEUES[:17])
+UNUSED = iter(QUEUES[:20])
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -112,17 +117,73 @@ async def test_everything_a_sender_sets_arrives_as_it_was(
     assert clients.counts(queue) == {}
 
 
-async def test_values_and_sequences_are_bodies_too(clients: EmulatorClients, queue: str) -> None:
-    sender = clients.sender(queue)
-    await sender.send_messages(
-        AmqpAnnotatedMessage(value_body={"key": [1, "two"]}, header=AmqpMessageHeader(priority=7))
+BODIES: Mapping[str, tuple[Any, Any]] = {
+    "data_body": ([b"a", b"b"], [b"a", b"b"]),
+    "value_body": ({"key": [1, "two", None]}, {b"key": [1, b"two", None]}),
+    "sequence_body": ([[1, 2], ["three"]], [[1, 2], [b"three"]]),
+}
+"""What the client is given as a body, and what it hands out."""
+
+
+def annotated(kind: str) -> AmqpAnnotatedMessage:
+    """A message with a body of this kind and every section that the client writes."""
+    return AmqpAnnotatedMessage(
+        **{kind: BODIES[kind][0]},
+        header=AmqpMessageHeader(durable=True, priority=7, time_to_live=60_000, delivery_count=3),
+        properties=AmqpMessageProperties(message_id="m", group_id="g", user_id=b"u"),
+        annotations={"x-mine": "kept", "x-opt-sequence-number": 99},
+        delivery_annotations={"hop": "dropped"},
+        application_properties={"text": "Grüße", "whole": 5},
+        footer={"digest": "d"},
     )
-    await sender.send_messages(AmqpAnnotatedMessage(sequence_body=[[1, 2], ["three"]]))
-    value, sequence = await receive(clients.receiver(queue), 2)
-    assert value.body == {b"key": [1, b"two"]}
-    assert value.raw_amqp_message.header is not None
-    assert value.raw_amqp_message.header.priority == 7
-    assert list(sequence.body) == [[1, 2], [b"three"]]
+
+
+@pytest.mark.parametrize("kind", BODIES)
+async def test_an_annotated_message_arrives_with_its_sections(
+    clients: EmulatorClients, queue: str, kind: str
+) -> None:
+    sender, receiver = clients.sender(queue), clients.receiver(queue)
+    await sender.send_messages(annotated(kind))
+    await sender.send_messages([annotated(kind), annotated(kind)])
+    messages = await receive(receiver, 3)
+    for number, message in enumerate(messages, 1):
+        raw = message.raw_amqp_message
+        body = raw.body if kind == "value_body" else list(raw.body)
+        assert (raw.body_type.value, body) == (kind.removesuffix("_body"), BODIES[kind][1])
+        assert raw.header is not None
+        assert (raw.header.durable, raw.header.priority) == (True, 7)
+        assert (raw.header.time_to_live, raw.header.delivery_count) == (60_000, 0)
+        assert raw.properties is not None
+        assert (raw.properties.message_id, raw.properties.user_id) == (b"m", b"u")
+        assert raw.properties.group_id == b"g"
+        assert raw.application_properties == {b"text": "Grüße".encode(), b"whole": 5}
+        assert raw.annotations is not None
+        assert (raw.annotations[b"x-mine"], message.sequence_number) == (b"kept", number)
+        # They are for the broker, as Azure reads them.
+        assert (raw.delivery_annotations, raw.footer) == (None, {b"digest": b"d"})
+    await complete(receiver, messages)
+
+
+async def test_a_message_may_lack_a_body(clients: EmulatorClients, queue: str) -> None:
+    def bare() -> list[ServiceBusMessage | AmqpAnnotatedMessage]:
+        return [
+            ServiceBusMessage(None, message_id="m", application_properties={"whole": 5}),
+            AmqpAnnotatedMessage(value_body=None),
+            AmqpAnnotatedMessage(data_body=[]),
+        ]
+
+    sender, receiver = clients.sender(queue), clients.receiver(queue)
+    for message in bare():
+        await sender.send_messages(message)
+    await sender.send_messages(bare())
+    messages = await receive(receiver, 6)
+    assert [message.body for message in messages] == [None] * 6
+    assert [message.message_id for message in messages] == ["m", None, None] * 2
+    assert messages[0].application_properties == {b"whole": 5}
+    await receiver.dead_letter_message(messages[0], reason="Empty")
+    await complete(receiver, messages[1:])
+    buried = await receive_one(clients.dead_letters(queue))
+    assert (buried.body, buried.dead_letter_reason) == (None, "Empty")
 
 
 async def test_a_batch_arrives_in_order_with_numbers_in_sequence(

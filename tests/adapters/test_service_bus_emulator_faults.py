@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
 import pytest
@@ -15,6 +16,8 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusError
 
+from stack.children import free_port
+from stack.embedded import service_bus_at, service_bus_part
 from stack.service_bus import QueueSettings, ServiceBusEmulator
 from stack.service_bus.codec import Described, Symbol, ULong, encode
 from stack.service_bus.connection import Connection
@@ -36,7 +39,7 @@ from stack.service_bus.performatives import (
     encode_performative,
     frame,
 )
-from tests.support.service_bus import EmulatorClients, open_clients, receive_one
+from tests.support.service_bus import EmulatorClients, bodies, open_clients, receive, receive_one
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -119,8 +122,8 @@ async def test_what_is_not_there_or_not_supported_is_refused(clients: EmulatorCl
         clients.emulator.counts("missing")
 
 
-def body(performative: Performative) -> bytes:
-    return frame(0, encode_performative(performative))
+def body(performative: Performative, payload: bytes = b"") -> bytes:
+    return frame(0, encode_performative(performative) + payload)
 
 
 def log_in(mechanism: str) -> bytes:
@@ -195,9 +198,9 @@ async def converse(emulator: ServiceBusEmulator, data: bytes) -> bytes:
             SENDING + body(Transfer(handle=0, more=True)) + CLOSE, b"amqp:invalid-field", id="no id"
         ),
         pytest.param(
-            SENDING + body(Transfer(handle=0, delivery_id=0)) + CLOSE,
+            SENDING + body(Transfer(handle=0, delivery_id=0), b"\x40") + CLOSE,
             b"amqp:decode-error",
-            id="empty message",
+            id="no message",
         ),
         pytest.param(
             BEGUN + attach(role=True, address="nowhere") + CLOSE, b"amqp:not-found", id="no queue"
@@ -354,3 +357,25 @@ async def test_it_serves_until_it_is_stopped(number: Signals) -> None:
         await sender.send_messages(ServiceBusMessage("hello"))
     process.send_signal(number)
     assert await asyncio.wait_for(process.wait(), 60) == 0
+
+
+async def test_a_killed_emulator_has_lost_no_message_that_it_accepted(tmp_path: Path) -> None:
+    part = service_bus_part(tmp_path, free_port(), ["q:lock=30,max=10"], tmp_path / "messages.db")
+    url = service_bus_at(part.ports[0])
+    async with part.ready() as process, ServiceBusClient.from_connection_string(url) as client:
+        async with client.get_queue_sender("q") as sender:
+            await sender.send_messages([ServiceBusMessage(f"{number}") for number in range(50)])
+            await sender.send_messages(ServiceBusMessage("50"))
+        async with client.get_queue_receiver("q") as receiver:
+            (first,) = await receive(receiver, 1)
+            await receiver.complete_message(first)
+            # Locked when it dies, as messages are that a worker has at hand.
+            await receive(receiver, 5)
+            process.kill()
+            await process.wait()
+    async with (
+        part.ready(),
+        ServiceBusClient.from_connection_string(url) as client,
+        client.get_queue_receiver("q") as receiver,
+    ):
+        assert bodies(await receive(receiver, 50)) == [f"{number}" for number in range(1, 51)]

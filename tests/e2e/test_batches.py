@@ -1,6 +1,5 @@
 """Batches on the whole stack: what kills, cancels and poisons them on the way."""
 
-import asyncio
 import json
 import random
 import signal
@@ -34,7 +33,8 @@ from contracts.batches import (
 )
 from stack.children import child
 from stack.demo.batches import ExternalSystems, failed_documents, left_behind
-from stack.embedded import DOCFLOW, EmbeddedStack, embedded_stack
+from stack.embedded import EmbeddedStack, embedded_stack
+from stack.parts import DOCFLOW
 from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.batches.installation import shuffled
 from tests.support.chaos import examples
@@ -129,8 +129,9 @@ class Site:
 @asynccontextmanager
 async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterator[Site]:
     async with AsyncExitStack() as opened:
+        said: list[str] = []
         stack = await opened.enter_async_context(
-            embedded_stack(folder / "stack", settings={**QUICK, **settings})
+            embedded_stack(folder / "stack", announce=said.append, settings={**QUICK, **settings})
         )
         clients = await opened.enter_async_context(open_aws(stack.aws))
         resources = await opened.enter_async_context(open_resources(stack.environment))
@@ -140,19 +141,7 @@ async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterat
         opened.enter_context(pytest.MonkeyPatch.context()).setenv("TEMPORAL_ADDRESS", address)
         client = await connect(address)
         samples = sample_documents(folder / "documents")
-        said = await opened.enter_async_context(_kept_working(stack))
         yield Site(stack, client, clients, resources.database, outside, samples, said)
-
-
-@asynccontextmanager
-async def _kept_working(stack: EmbeddedStack) -> AsyncIterator[Sequence[str]]:
-    said: list[str] = []
-    keeping = asyncio.create_task(stack.keep_working(said.append))
-    try:
-        yield said
-    finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -178,7 +167,10 @@ async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: S
     await eventually(halfway, seconds=PATIENCE, pause=0.05)
     _process(lambda command: "worker" in command).kill()
     result = await site.result(key)
-    assert site.said == ["the worker ended with -9; starting it again"]
+    assert site.said == [
+        "the worker ended with -9; starting it again",
+        "the worker is up again",
+    ]
     ends = [document.ends for document in site.samples]
     assert result.status is LoaderStatus.COMPLETE
     assert result.documents.model_dump() == {

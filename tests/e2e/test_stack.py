@@ -1,10 +1,13 @@
 """The stack that a developer keeps running."""
 
 import asyncio
+import contextlib
+import json
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,8 @@ import httpx
 import psutil
 import pytest
 import pytest_asyncio
+
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,6 +30,8 @@ class Stack:
     process: Process
     folder: Path
     said: dict[str, str]
+    ports: Mapping[str, int]
+    """Those that an earlier start in the folder has chosen."""
 
     async def hear(self) -> str:
         """The next line."""
@@ -32,14 +39,30 @@ class Stack:
         async with asyncio.timeout(60):
             return (await self.process.stdout.readline()).decode()
 
+    async def heard_until(self, *lines: str) -> list[str]:
+        """All lines up to the last of these."""
+        said: list[str] = []
+        while not set(lines) <= set(said):
+            said.append((await self.hear()).rstrip())
+            assert said[-1], f"it has ended after {said}"
+        return said
+
     def child(self, name: str) -> psutil.Process:
-        """The process that runs `docflow NAME`."""
-        (found,) = (
-            child
-            for child in psutil.Process(self.process.pid).children()
-            if name in child.cmdline()
-        )
+        """The process with this word in its command."""
+        (found,) = _children(self.process.pid, name)
         return found
+
+    async def killed_again(self, name: str, killed: psutil.Process) -> psutil.Process:
+        """Kill the process that takes the place of one as soon as there is one."""
+        found: list[psutil.Process] = []
+
+        async def started() -> bool:
+            found[:] = [each for each in _children(self.process.pid, name) if each != killed]
+            return bool(found)
+
+        await eventually(started, pause=0.002)
+        found[0].kill()
+        return found[0]
 
     @property
     def settings(self) -> dict[str, str]:
@@ -49,16 +72,53 @@ class Stack:
         )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
-    folder = tmp_path_factory.mktemp("stack") / "dev"
-    process = await asyncio.create_subprocess_exec(
+def _children(pid: int, name: str) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            if name in child.cmdline():
+                found.append(child)
+    return found
+
+
+async def _start(folder: Path) -> Process:
+    return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "workers.cli", "stack", "up", "--folder", str(folder)),
         cwd=ROOT,
         stdout=PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    running = Stack(process, folder, {})
+
+
+async def _stop(process: Process, signal_: signal.Signals) -> int:
+    """End a stack with all of its processes; its exit code."""
+    started = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal_)
+    await process.communicate()
+    _, alive = await asyncio.to_thread(psutil.wait_procs, started, timeout=10)
+    assert alive == []
+    assert process.returncode is not None
+    return process.returncode
+
+
+async def _interrupted_start(folder: Path) -> Mapping[str, int]:
+    """Press Ctrl-C as soon as the first part runs; the ports that were chosen."""
+    process = await _start(folder)
+
+    async def starts() -> bool:
+        return bool(_children(process.pid, "start-dev"))
+
+    await eventually(starts)
+    assert await _stop(process, signal.SIGINT) == 130
+    return json.loads((folder / "ports.json").read_text())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    folder = tmp_path_factory.mktemp("stack") / "dev"
+    ports = await _interrupted_start(folder)
+    process = await _start(folder)
+    running = Stack(process, folder, {}, ports)
     try:
         while "running until" not in (line := await running.hear()):
             assert line, f"ended with {await process.wait()}"
@@ -66,27 +126,60 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
             running.said[name] = value.strip()
         yield running
     finally:
-        started = psutil.Process(process.pid).children(recursive=True)
-        process.terminate()
-        await process.communicate()
-        _, alive = await asyncio.to_thread(psutil.wait_procs, started, timeout=10)
-    assert alive == []
-    assert process.returncode == 143
+        exit_code = await _stop(process, signal.SIGTERM)
+    assert exit_code == 143
     assert not (folder / "env").exists()
 
 
-async def test_a_killed_worker_is_restarted_and_continues(stack: Stack) -> None:
-    stack.child("worker").kill()
-    assert "the worker ended with -9" in await stack.hear()
+async def _submit(stack: Stack, task: str) -> None:
     submit = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "workers.cli", "submit", "imports", "samples/equipment.csv"),
-        *("--type", "equipment", "--project", "P1"),
+        *("--type", "equipment", "--project", task, "--task", task),
         cwd=ROOT,
         stdout=PIPE,
         env={**os.environ, **stack.settings},
     )
-    output, _ = await asyncio.wait_for(submit.communicate(), 60)
+    output, _ = await asyncio.wait_for(submit.communicate(), 120)
     assert (submit.returncode, b"15 created" in output) == (0, True), output.decode()
+
+
+async def test_the_next_start_has_the_same_ports(stack: Stack) -> None:
+    def url(name: str) -> str:
+        return f"http://127.0.0.1:{stack.ports[name]}"
+
+    assert json.loads((stack.folder / "ports.json").read_text()) == stack.ports
+    assert (stack.said["gateway"], stack.said["Web UI"]) == (url("gateway"), url("ui"))
+    assert stack.said["health"] == f"{url('health')}/health/ready"
+    assert stack.settings["TEMPORAL_ADDRESS"] == f"127.0.0.1:{stack.ports['temporal']}"
+    assert stack.settings["AWS_ENDPOINT_URL"] == url("ministack")
+    queue = stack.settings["AZURE_SERVICE_BUS_CONNECTION_STRING"]
+    assert f"//127.0.0.1:{stack.ports['service-bus']};" in queue
+
+
+async def test_temporal_may_be_killed_while_it_is_started_again(stack: Stack) -> None:
+    server = stack.child("start-dev")
+    server.kill()
+    server = await stack.killed_again("start-dev", server)
+    await stack.killed_again("start-dev", server)
+    said = await stack.heard_until("the Temporal dev server is up again")
+    assert len([line for line in said if "the Temporal dev server ended with -9" in line]) == 3
+    await _submit(stack, "temporal")
+
+
+async def test_every_part_may_be_killed(stack: Stack) -> None:
+    names = {
+        "service-bus": "the Service Bus emulator",
+        "ministack": "MiniStack",
+        "worker": "the worker",
+        "start-dev": "the Temporal dev server",
+    }
+    killed = {name: stack.child(name) for name in names}
+    for process in killed.values():
+        process.kill()
+    said = await stack.heard_until(*(f"{name} is up again" for name in names.values()))
+    for name in names.values():
+        assert f"{name} ended with -9; starting it again" in said
+    await _submit(stack, "all")
 
 
 async def test_the_token_it_prints_opens_the_gateway(stack: Stack) -> None:
@@ -102,6 +195,7 @@ async def test_the_token_it_prints_opens_the_gateway(stack: Stack) -> None:
 async def test_a_killed_gateway_is_started_again_and_accepts_the_same_token(stack: Stack) -> None:
     stack.child("gateway").kill()
     assert "the gateway ended with -9" in await stack.hear()
+    assert "the gateway is up again" in await stack.hear()
     headers = {"Authorization": f"Bearer {stack.said['token']}"}
     async with (
         asyncio.timeout(60),

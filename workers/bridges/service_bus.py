@@ -111,10 +111,10 @@ class LockedMessage:
 
     @property
     def body(self) -> bytes:
-        """The sections of the body as one."""
+        """The sections of the body as one; nothing for a message without a body."""
         body = self.native.body
-        if isinstance(body, bytes):
-            return body
+        if body is None or isinstance(body, bytes):
+            return body or b""
         if self.native.body_type is AmqpMessageBodyType.DATA:
             return b"".join(body)
         # A map or a sequence is not a body that docflow reads; as text it is refused and recorded.

@@ -97,6 +97,12 @@ main()
         (["worker", "all", "--with-bridge"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
         (["skip", "P1/T1"], {"TEMPORAL_ADDRESS": "127.0.0.1:1"}, 1, "cannot reach Temporal at"),
         (["skip", "P1/T1/x"], {}, 2, "names no run"),
+        (
+            ["stack", "service-bus", "--messages", "/missing/x"],
+            {},
+            1,
+            "cannot use /missing/x: unable",
+        ),
         (["stack", "service-bus", "--queue", "q:lock=x"], {}, 2, "--queue: 'lock=x' of queue 'q'"),
         (
             ["stack", "service-bus", "--queue", "q", "--queue", "q"],

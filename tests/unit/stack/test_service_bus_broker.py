@@ -8,7 +8,6 @@ from stack.service_bus.broker import (
     DESCRIPTION,
     REASON,
     LockLost,
-    Message,
     MessageNotFound,
     MessageQueue,
     NotAllowed,
@@ -24,6 +23,7 @@ from stack.service_bus.codec import (
     encode,
 )
 from stack.service_bus.message import Content, parse, parse_batch
+from stack.service_bus.queued_message import QueuedMessage
 from stack.service_bus.settings import QueueSettings, parse_queue
 
 START = 1_700_000_000.0
@@ -61,18 +61,18 @@ def content(body: bytes = b"body", *, ttl: int | None = None, at: float | None =
     return parse(head + section(0x75, body))
 
 
-def lock(queue: MessageQueue) -> Message:
+def lock(queue: MessageQueue) -> QueuedMessage:
     message = queue.lock_next()
     assert message is not None
     return message
 
 
-def token(message: Message) -> uuid.UUID:
+def token(message: QueuedMessage) -> uuid.UUID:
     assert message.lock_token is not None
     return message.lock_token
 
 
-def body(message: Message) -> bytes:
+def body(message: QueuedMessage) -> bytes:
     return decode(message.content.body)[0].value
 
 
@@ -298,11 +298,10 @@ def test_dead_letter_reasons_join_the_senders_properties() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        section(0x73, ["only properties"]),
         section(0x75, "text"),
         section(0x74, ["no map"]) + section(0x75, b""),
         section(0x75, b"") + section(0x73, []),
+        section(0x71, {}) + section(0x75, b"") + section(0x71, {}),
         encode({"a": "map"}),
     ],
 )
