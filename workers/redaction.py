@@ -10,7 +10,7 @@ from workers.settings.check import declared_groups
 from workers.settings.secrets import SecretFiles
 
 HIDDEN: Final = "***"
-SHORTEST: Final = 4
+SHORTEST: Final = 8
 """Shorter values would be found in words that hold no secret."""
 _TOKEN: Final = 16
 """Shorter parts of a path are words."""
@@ -21,7 +21,9 @@ _LOOKS_SECRET: Final = (
     # What a presigned address or a webhook's token consists of stands behind the question mark.
     (re.compile(r"(\bhttps?://[^\s?\"'<>]+)\?[^\s\"'<>]+"), rf"\1?{HIDDEN}"),
     (re.compile(r"(\b[\w+.-]+://[^\s/:@]*):[^\s/@]+@"), rf"\1:{HIDDEN}@"),
-    (re.compile(rf"(?i)\b({_KEYED}|pwd)(\"?\s*[=:]\s*\"?)[^\s;&\"']+"), rf"\1\2{HIDDEN}"),
+    (re.compile(rf"(?i)\b({_KEYED}|pwd)=[^\s;&\"']+"), rf"\1={HIDDEN}"),
+    (re.compile(rf"(?i)(\"(?:{_KEYED}|pwd)\"\s*:\s*)\"[^\"]+\""), rf'\1"{HIDDEN}"'),
+    (re.compile(r"(?i)\b(password|pwd): [^\s;&\"']+"), rf"\1: {HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), HIDDEN),
 )

@@ -42,6 +42,9 @@ def test_the_values_of_secret_settings_are_hidden_in_whole_and_in_part(text: str
         "Authorization: Bearer planted.planted.planted",
         "token eyJplanted.planted-planted.planted_",
         "?token=planted",
+        'answered {"password": "planted pass", "api_key" : "planted"}',
+        "Server=db;PWD=planted",
+        "pwd: planted",
     ],
 )
 def test_what_looks_like_a_secret_is_hidden_without_any_setting(text: str) -> None:
