@@ -164,12 +164,16 @@ def everything() -> Iterator[Log]:
     """What all libraries log, at their most talkative."""
     log = Log(JsonLines(Redaction.of({"DOCFLOW_NOTIFY_WEBHOOK_URL": WEBHOOK})))
     root = logging.getLogger()
-    before = root.level
+    # A process that a test before this one was like has silenced the clients.
+    talkative = [root, logging.getLogger("httpx"), logging.getLogger("httpcore")]
+    before = [logger.level for logger in talkative]
     root.addHandler(log.handler)
-    root.setLevel(logging.DEBUG)
+    for logger in talkative:
+        logger.setLevel(logging.DEBUG)
     yield log
     root.removeHandler(log.handler)
-    root.setLevel(before)
+    for logger, level in zip(talkative, before, strict=True):
+        logger.setLevel(level)
 
 
 async def test_http_clients_tell_no_address_with_a_secret(everything: Log) -> None:
