@@ -25,7 +25,7 @@ TO_OPERATORS: Final = frozenset(
         NoticeKind.OUTAGE,
     }
 )
-"""Kinds that go to the addresses of the policy even where somebody is asked by name."""
+"""Kinds that go to the addresses of the policy even where a person is named."""
 
 _HOUR: Final = 3_600
 _PASSWORD: Final = re.compile(r"(?<=://)[^/\s@]*@")

@@ -30,7 +30,7 @@ class OpenNotices:
 
 
 class NoticeInterceptor(Interceptor):
-    """Lets workflows ask whether people are to be told how a run has ended.
+    """Lets workflows ask whether a notice of the end of a run is wanted.
 
     Args:
         is_wanted: Of a kind, by the id of the run.

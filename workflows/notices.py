@@ -31,7 +31,7 @@ from workflows.cancellation import finished_despite_cancel
 from workflows.failures import explain
 
 IsWanted = Callable[[str, NoticeKind], bool]
-"""Whether people are to be told, by the id of a run; a worker provides it under `WANTED`."""
+"""Whether a notice is wanted, by the id of a run; a worker provides it under `WANTED`."""
 
 _PATCH: Final = "notice-of-the-end"
 
@@ -55,7 +55,7 @@ class Notices:
         self._tells_end = False
 
     def begin(self) -> None:
-        """Decide whether people are told of an end that needs none; before any other step."""
+        """Decide whether an end that needs no person is notified; before any other step."""
         self._tells_end = self.enabled and _is_wanted(NoticeKind.ENDED)
 
     def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NoticeOrder:
@@ -95,13 +95,13 @@ class Notices:
         """Tell people how the run has ended.
 
         A run of its own delivers it, which outlives this one; nothing stands in the history of a
-        run that ends as it should, unless the policy wants that told.
+        run that ends as it should, unless the policy asks for a notice.
 
         Args:
             kind: Of the notice.
             state: As people know it.
             reason: Why, in a sentence.
-            once: The same end of a later run with this id is not told again.
+            once: The same end of a later run with this id is not notified again.
             facts: More fields of the notice.
         """
         if not (self._tells_end if kind is NoticeKind.ENDED else self.enabled):
@@ -113,11 +113,11 @@ class Notices:
         try:
             await finished_despite_cancel(_begin_delivery(order))
         except WorkflowAlreadyStartedError:
-            workflow.logger.info("%s of %s has been told already", kind, order.workflow_id)
+            workflow.logger.info("%s of %s was notified before", kind, order.workflow_id)
 
 
 def _is_wanted(kind: NoticeKind) -> bool:
-    """Whether the worker's settings want people to be told, as they are when the run begins.
+    """Whether the worker's settings ask for a notice, as they are when the run begins.
 
     A yes stands in the history as a patch, so that it is the same in every replay, whatever the
     settings are then.

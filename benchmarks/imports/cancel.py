@@ -1,4 +1,4 @@
-"""Imports that are cancelled while a step cannot go on, as a table is locked by somebody else."""
+"""Imports that are cancelled in a step that waits, because another session has locked a table."""
 
 import asyncio
 import random

@@ -78,17 +78,12 @@ from contracts.batches.runs import (
     Closing,
     DocumentCounts,
     EventAccepted,
-    LoaderStatus,
     NoteEvents,
     Orphans,
-    Phase,
     PolledDepth,
-    Purpose,
     Redriven,
     RedriveOrder,
-    Resource,
     ResourceRow,
-    ResourceState,
     SkipBatch,
     StepDone,
     StepInput,
@@ -96,9 +91,16 @@ from contracts.batches.runs import (
     Swept,
     Validate,
     Validation,
-    ValidationOutcome,
     WaitingBatch,
     WaitingBatches,
+)
+from contracts.batches.states import (
+    LoaderStatus,
+    Phase,
+    Purpose,
+    Resource,
+    ResourceState,
+    ValidationOutcome,
 )
 
 __all__ = [

@@ -29,7 +29,7 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def start(client: Client, task: str, state: str, since: datetime | None = None) -> None:
-    """A run that nobody works on, as visibility shows it."""
+    """A run without a worker, as visibility shows it."""
     pairs = [
         SearchAttributePair(attributes.PIPELINE, IMPORTS.name),
         SearchAttributePair(attributes.STATE, state),

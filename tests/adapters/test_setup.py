@@ -153,7 +153,7 @@ async def test_keys_take_turns_where_fairness_is_on(client: Client) -> None:
 async def test_keys_that_take_no_turns_are_a_warning(bare: Client) -> None:
     found = await fairness_of(connection_of(bare)).made()
     assert found.finding.state is State.MISSING
-    assert "holds up all others; set matching.enableFairness" in found.details
+    assert "delays all others; set matching.enableFairness" in found.details
     assert found.problem is None
 
 

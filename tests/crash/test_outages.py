@@ -22,12 +22,7 @@ from tests.crash.documents import Document
 from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
 from tests.crash.outcomes import assert_nothing_left
 
-pytestmark = [
-    pytest.mark.chaos,
-    pytest.mark.skipif(
-        not os.environ.get("DOCFLOW_CHAOS"), reason="takes minutes: `make chaos` runs it"
-    ),
-]
+pytestmark = pytest.mark.chaos
 
 IMPORTS: Final = 320
 OUTAGE_SECONDS: Final = 60

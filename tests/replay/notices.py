@@ -31,7 +31,7 @@ def _all_wanted(workflow_id: str, kind: NoticeKind) -> bool:
     return True
 
 
-class Told:
+class Notified:
     """A case of a workflow whose people want to know of everything.
 
     Args:
@@ -97,23 +97,27 @@ _SKIP = batches_parked_cases.CASES["parked-then-skipped-by-signal"].act
 
 CASES_OF: Mapping[str, Mapping[str, Any]] = {
     "DocumentImport": {
-        "told-of-the-end": Told(imports_cases.Case(ScriptedImport())),
-        "told-while-parked-and-retried": Told(imports_cases.Case(_parked_import(), act=_RETRY)),
-        "told-and-reminded-until-it-failed": Told(
+        "notified-of-the-end": Notified(imports_cases.Case(ScriptedImport())),
+        "notified-while-parked-and-retried": Notified(
+            imports_cases.Case(_parked_import(), act=_RETRY)
+        ),
+        "notified-and-reminded-until-it-failed": Notified(
             imports_cases.Case(_parked_import(), park=timedelta(seconds=3)), SOON
         ),
-        "told-that-its-first-step-failed": Told(
+        "notified-that-its-first-step-failed": Notified(
             imports_cases.Case(_unprepared(), act=_SKIP_IMPORT)
         ),
-        "told-that-it-was-given-up": Told(imports_cases.Case(_parked_import(), act=_GIVE_UP)),
+        "notified-that-it-was-given-up": Notified(
+            imports_cases.Case(_parked_import(), act=_GIVE_UP)
+        ),
     },
     "SpreadsheetImport": {
-        "told-reminded-and-abandoned": Told(
+        "notified-reminded-and-abandoned": Notified(
             spreadsheets_cases.Case(
                 ScriptedSpreadsheet(), {"patience": spreadsheets_cases.IN_NO_TIME, "notices": True}
             )
         ),
-        "told-while-parked": Told(
+        "notified-while-parked": Notified(
             spreadsheets_cases.Case(
                 ScriptedSpreadsheet(fails={"process": [transient()]}),
                 {**spreadsheets_cases.STRAIGHT, "notices": True},
@@ -122,15 +126,15 @@ CASES_OF: Mapping[str, Mapping[str, Any]] = {
         ),
     },
     "SpreadsheetUndo": {
-        "told-that-it-was-undone": Told(spreadsheets_cases.UndoCase(scripted_undo())),
+        "notified-that-it-was-undone": Notified(spreadsheets_cases.UndoCase(scripted_undo())),
     },
     "BatchLifecycle": {
-        "told-while-parked-and-of-the-end": Told(
+        "notified-while-parked-and-of-the-end": Notified(
             batches_cases.Case(batches_cases.failing("plan"), _SKIP)
         ),
     },
     "Outage": {
-        "told": Told(
+        "notified": Notified(
             outages.Case(
                 scripted(
                     *(Dependencies, NoticeSending),

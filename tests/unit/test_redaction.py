@@ -1,4 +1,4 @@
-"""No secret reaches a log, whoever logs it."""
+"""No secret reaches a log, whichever library logs it."""
 
 from pathlib import Path
 

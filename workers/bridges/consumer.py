@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from workers import metrics
+from workers.bridges.in_flight import Deciding, GivenBack, InFlight
 from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry, redelivery_delay
 from workers.bridges.stop import Stop
@@ -88,33 +89,6 @@ class Consumer(Generic[Received]):
         return session.totals
 
 
-@dataclass(frozen=True)
-class _GivenBack:
-    """A message that is to come again."""
-
-    first: str | None
-    """The message of its ordering key that was not accepted: itself, or one before it."""
-    delay: int
-    """Seconds until it comes again."""
-
-
-_Task = asyncio.Task[_GivenBack | None]
-
-
-@dataclass(eq=False, slots=True)
-class _InFlight(Generic[Received]):
-    message: Received
-    key: Hashable | None
-    before: _Task | None
-    """The message of the same key that was received before this one."""
-    task: _Task = field(init=False)
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Keeps calls that concern this message apart."""
-    is_settled: bool = False
-    timer: asyncio.TimerHandle | None = None
-    extension: asyncio.Task[None] | None = None
-
-
 class _Session(Generic[Received]):
     """One run of a consumer."""
 
@@ -134,10 +108,10 @@ class _Session(Generic[Received]):
         self._opened = False
         self._unavailable = False
         self._quiet_since = self._loop.time()
-        self._in_flight: set[_InFlight[Received]] = set()
-        self._undecided: set[_InFlight[Received]] = set()
+        self._in_flight: set[InFlight[Received]] = set()
+        self._undecided: set[InFlight[Received]] = set()
         self._freed = asyncio.Event()
-        self._last: dict[Hashable, _Task] = {}
+        self._last: dict[Hashable, Deciding] = {}
         """The last message in flight of each ordering key."""
 
     async def run(self) -> None:
@@ -236,7 +210,7 @@ class _Session(Generic[Received]):
     def _take(self, message: Received) -> None:
         order = self._consumer.ordering_key
         key = None if order is None else order(message.body)
-        item = _InFlight(message, key, None if key is None else self._last.get(key))
+        item = InFlight(message, key, None if key is None else self._last.get(key))
         self._in_flight.add(item)
         self._undecided.add(item)
         item.task = self._tasks.create_task(self._named(item, self._handle(item)))
@@ -245,11 +219,11 @@ class _Session(Generic[Received]):
             self._last[key] = item.task
         self._schedule_extension(item)
 
-    def _named(self, item: _InFlight[Received], work: Awaitable[T]) -> Coroutine[Any, Any, T]:
+    def _named(self, item: InFlight[Received], work: Awaitable[T]) -> Coroutine[Any, Any, T]:
         """Work on a message, named in the log."""
         return about(work, queue=self._transport.name, message_id=item.message.message_id)
 
-    def _done(self, item: _InFlight[Received], task: _Task) -> None:
+    def _done(self, item: InFlight[Received], task: Deciding) -> None:
         self._in_flight.discard(item)
         self._undecided.discard(item)
         if item.timer is not None:
@@ -261,7 +235,7 @@ class _Session(Generic[Received]):
         self._quiet_since = self._loop.time()
         self._freed.set()
 
-    async def _handle(self, item: _InFlight[Received]) -> _GivenBack | None:
+    async def _handle(self, item: InFlight[Received]) -> GivenBack | None:
         """Decide about a message, after the one before it, and settle it; None: it is settled."""
         message = item.message
         # Shielded: what is left undecided at a stop must not take what is before it along.
@@ -284,9 +258,9 @@ class _Session(Generic[Received]):
         )
         if await self._settle(item, partial(self._transport.abandon, message, delay)):
             self._count(abandoned=1)
-        return _GivenBack(message.message_id if behind is None else behind.first, delay)
+        return GivenBack(message.message_id if behind is None else behind.first, delay)
 
-    def _decided(self, item: _InFlight[Received]) -> None:
+    def _decided(self, item: InFlight[Received]) -> None:
         self._undecided.discard(item)
         self._freed.set()
 
@@ -318,7 +292,7 @@ class _Session(Generic[Received]):
                 return verdict
             was_ready = is_ready
 
-    async def _accepted(self, item: _InFlight[Received], verdict: Verdict) -> bool:
+    async def _accepted(self, item: InFlight[Received], verdict: Verdict) -> bool:
         """Settle a message by its verdict; False: it has to be given back."""
         message, transport = item.message, self._transport
         if isinstance(verdict, Abandon):
@@ -352,7 +326,7 @@ class _Session(Generic[Received]):
                 metrics.count(metrics.MESSAGES, labels)
 
     async def _settle(
-        self, item: _InFlight[Received], settlement: Callable[[], Awaitable[None]]
+        self, item: InFlight[Received], settlement: Callable[[], Awaitable[None]]
     ) -> bool:
         """Settle a message, however often that takes; False: it comes back by itself."""
         lease = self._transport.lease_seconds(item.message)
@@ -374,17 +348,17 @@ class _Session(Generic[Received]):
             await asyncio.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    def _schedule_extension(self, item: _InFlight[Received], share: float = 0.5) -> None:
+    def _schedule_extension(self, item: InFlight[Received], share: float = 0.5) -> None:
         lease = self._transport.lease_seconds(item.message)
         if lease < math.inf:
             seconds = max(_SHORTEST_EXTENSION, lease * share)
             item.timer = self._loop.call_later(seconds, self._start_extension, item)
 
-    def _start_extension(self, item: _InFlight[Received]) -> None:
+    def _start_extension(self, item: InFlight[Received]) -> None:
         if not item.task.cancelling():
             item.extension = self._tasks.create_task(self._named(item, self._extend(item)))
 
-    async def _extend(self, item: _InFlight[Received]) -> None:
+    async def _extend(self, item: InFlight[Received]) -> None:
         async with item.lock:
             if item.is_settled:
                 return

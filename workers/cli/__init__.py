@@ -30,7 +30,7 @@ def main() -> NoReturn:
         # Python drops exceptions that a signal raises at some points of an import.
         signal.signal(signal.SIGINT, _end)
     gc.set_threshold(_YOUNG_OBJECTS, 10, 10)
-    # Unless it is told otherwise, pydantic looks for plugins in every installed distribution.
+    # Unless configured otherwise, pydantic looks for plugins in every installed distribution.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from workers.cli.app import app
 

@@ -96,7 +96,9 @@ async def _entries(cli: CliContext, pipeline: Pipeline, filters: "Filters") -> "
     try:
         seen = await known_runs.with_waits(pipeline, cli.environment, entries)
     except (TemporalUnreachable, TemporalUnavailable) as error:
-        typer.echo(f"{pipeline.name}: runs that wait are not told from others: {error}", err=True)
+        typer.echo(
+            f"{pipeline.name}: runs that wait are shown by their rows alone: {error}", err=True
+        )
         return entries
     return [now for now, row in zip(seen, entries, strict=True) if not filters.state or now is row]
 

@@ -62,9 +62,9 @@ async def find_parked(
             else:
                 left_out.append(id)
     if reason is not None:
-        told = await gathered(found, lambda run: _reason(runs, run))
+        reasons = await gathered(found, lambda run: _reason(runs, run))
         wanted = reason.casefold()
-        found = [run for run, why in zip(found, told, strict=True) if wanted in why.casefold()]
+        found = [run for run, why in zip(found, reasons, strict=True) if wanted in why.casefold()]
     return ParkedRuns(found, left_out)
 
 

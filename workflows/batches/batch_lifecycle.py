@@ -275,10 +275,10 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     async def _done(self, status: LoaderStatus, counts: DocumentCounts) -> BatchResult:
         left = self._building.left
         kept = self._view.dead_letters if self._building.keeps_dead_letters else 0
-        told = self._view.close(status, kept, left)
+        kind = self._view.close(status, kept, left)
         reason, steps = self._view.reason or counted(counts), redrive_of(self._key, kept)
         # Each sweep of a batch that cannot be removed ends in the same way.
-        await self._notices.end(told, status, reason, once=self._is_sweep, steps=steps)
+        await self._notices.end(kind, status, reason, once=self._is_sweep, steps=steps)
         await workflow.wait_condition(workflow.all_handlers_finished)
         if self._order.notify:
             await self._steps.notify_case()

@@ -74,7 +74,7 @@ class BatchDisplay:
             left: Resources that could not be removed.
 
         Returns:
-            What people are told of it.
+            The kind of its notice.
         """
         notes = [self.reason] if self.reason else []
         if kept:

@@ -304,6 +304,6 @@ def test_without_temporal_the_rows_are_listed_with_a_warning() -> None:
     installation.tasks.rows = [a_row("P1", "T1", state=ImportState.RUNNING)]
     listed = installation.docflow("list")
     assert listed.exit_code == 0 and "P1/T1" in listed.stdout and "running" in listed.stdout
-    assert "runs that wait are not told from others: cannot reach Temporal" in listed.stderr
+    assert "runs that wait are shown by their rows alone: cannot reach Temporal" in listed.stderr
     installation.tasks.rows = [a_row("P1", "T2")]
     assert installation.docflow("list").stderr == ""

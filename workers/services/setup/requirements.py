@@ -142,7 +142,7 @@ def _unasked(name: str) -> Requirement:
 
 
 async def all_of(requirements: Iterable[Requirement], *, only_check: bool) -> AsyncIterator[Result]:
-    """Check requirements one after the other, and make what is missing unless told not to."""
+    """Check requirements one after the other; make what is missing, unless `only_check` is set."""
     for requirement in requirements:
         yield await (requirement.found() if only_check else requirement.made())
 

@@ -123,7 +123,7 @@ def fairness_of(connection: Connection) -> Requirement:
     return Requirement(
         "fairness",
         check,
-        consequence="whoever sends thousands of documents at once holds up all others",
+        consequence="a sender of thousands of documents at once delays all others",
         cure=f"see {_FAIRNESS_SETTINGS}",
         needed=False,
     )
