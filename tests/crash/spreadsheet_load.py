@@ -156,7 +156,7 @@ class SpreadsheetLoad:
             return await kill_point.is_reached()
 
         await until(
-            reached, f"{kill_point.sheet.name} comes to {kill_point}", within=120, every=0.01
+            reached, f"{kill_point.sheet.name} comes to {kill_point}", within=300, every=0.01
         )
         await asyncio.sleep(self.chance.uniform(0, _BREATH))
         await worker.kill()
@@ -221,7 +221,7 @@ class SpreadsheetLoad:
             row = await self._views.get(sheet.uuid, (organisation,))
             return row is not None and row.state is state and row.waiting_since is not None
 
-        await until(waits, f"{sheet.name} waits in {state}", within=120, every=0.05)
+        await until(waits, f"{sheet.name} waits in {state}", within=300, every=0.05)
 
     async def _is_idle(self, sheet: Sheet) -> None:
         """Rows are put aside while a person looks at columns: what comes next waits for that."""
@@ -229,7 +229,7 @@ class SpreadsheetLoad:
         async def idle() -> bool:
             return not await activities_under_way(self.installation, sheet.run)
 
-        await until(idle, f"{sheet.name} does nothing", within=120, every=0.1)
+        await until(idle, f"{sheet.name} does nothing", within=300, every=0.1)
 
     async def _meanings(self, sheet: Sheet) -> CellDecisions:
         """A person's decisions about the unknown values."""

@@ -6,13 +6,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
 from contracts.imports import Strategy
@@ -29,6 +30,7 @@ OUTAGE_SECONDS: Final = 60
 EXTRA_EVENTS: Final = 10
 SCRATCH_BYTES: Final = 16 << 20
 ROWS: Final = 50
+WAIT: Final = "dependencies.wait"
 DOCUMENTS: Final = [Document(f"O{n:03}", Strategy.MERGE, ROWS) for n in range(IMPORTS)]
 
 Toggle = Callable[[], None]
@@ -155,7 +157,7 @@ async def events(client: Client, document: Document) -> list[object]:
 
 async def assert_none_parked_or_lost(system: System, client: Client, usual: int) -> None:
     """Every import is complete, was never parked, and has few events more than usual."""
-    waited, longest = 0, 0
+    waited, added = 0, 0
     for document in DOCUMENTS:
         handle = client.get_workflow_handle(document.message.workflow_id)
         await handle.result()
@@ -169,9 +171,23 @@ async def assert_none_parked_or_lost(system: System, client: Client, usual: int)
         assert b'"parked"' not in states, document.name
         assert b'"completed"' in states, document.name
         waited += b'"waiting"' in states
-        longest = max(longest, len(history.events))
+        added = max(added, len(history.events) - usual - handovers(history.events))
     rows = await system.finished_tasks()
     assert {document.task_id for document in DOCUMENTS} <= rows
-    print(f"{waited} of {IMPORTS} waited; {longest - usual} events more than the usual {usual}")
+    print(f"{waited} of {IMPORTS} waited; {added} events more than the usual {usual}")
     assert waited
-    assert longest - usual <= EXTRA_EVENTS
+    assert added <= EXTRA_EVENTS
+
+
+def handovers(events: Sequence[HistoryEvent]) -> int:
+    """Events of steps that a busy machine took too long for and handed over to be done remotely.
+
+    That happens without an outage as well. Each costs three events of the activity, and three of
+    the workflow task that hears of its end.
+    """
+    remote = [
+        event.activity_task_scheduled_event_attributes.activity_type.name
+        for event in events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+    return 6 * sum(name != WAIT for name in remote)

@@ -10,6 +10,7 @@ from typing import Any
 
 from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.service import RPCError
 
 from adapters.database import open_database, upgrade
 from adapters.database.batches.document_loads import SqlLoadStore
@@ -65,7 +66,15 @@ class BatchInstallation:
         return list(activities_of(*BATCHES.activities(self.common, self.resources)))
 
     async def tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
-        """Hand an event to its case, as the bridge does."""
+        """Hand an event to its case, as the bridge does: again, when Temporal did not take it."""
+        for pause in (1, 2, 4, 8):
+            try:
+                return await self._tell(event)
+            except RPCError:
+                await asyncio.sleep(pause)
+        return await self._tell(event)
+
+    async def _tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
         start = WithStartWorkflowOperation(
             CaseQueue.run,
             CaseOrder(case_id=event.case_id, timings=self.timings, idle=self.idle, watch=1),
