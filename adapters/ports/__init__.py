@@ -44,7 +44,7 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
-from adapters.ports.imports import ImportStore
+from adapters.ports.imports import EarlierImport, ImportStore
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
 from adapters.ports.rejected import REJECTED_BODY_BYTES, RejectedMessage, RejectedMessages
@@ -66,6 +66,7 @@ __all__ = [
     "Denied",
     "DocumentTexts",
     "Documents",
+    "EarlierImport",
     "Extracted",
     "ExtractedFile",
     "ImportStore",
