@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from temporalio import activity
 
-from activities.failures import translate_failures
+from activities.failures import announces, translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.run_sweep import reason_of
@@ -116,6 +116,7 @@ class ImportLifecycle:
         return Preparation(plan=plan)
 
     @activity.defn(name="imports.finish")
+    @announces(lambda closing: closing.state is ImportState.PARKED)
     @translate_failures
     async def finish(self, closing: Closing) -> HandlerOutcome:
         """Record how an import ended or why it waits; delete the source of a completed one.

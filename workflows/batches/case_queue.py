@@ -186,6 +186,7 @@ class CaseQueue:
                 ),
                 static_summary=f"{str(self._key).capitalize()}: {batch.purpose}",
             )
+            self._batch.add_done_callback(_note_end)
         except WorkflowAlreadyStartedError:
             # Another run of the case started it, or the sweeper is working on it.
             self._batch = None
@@ -333,3 +334,9 @@ class CaseQueue:
             finished=self._finished,
             waiting_for=self._waiting.dependency,
         )
+
+
+def _note_end(batch: asyncio.Future[Any]) -> None:
+    """Take notice of a failure, which the batch's own run shows: the table decides what follows."""
+    if not batch.cancelled():
+        batch.exception()

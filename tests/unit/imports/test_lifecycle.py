@@ -1,5 +1,6 @@
 """Plan and record of an import, uploads and deletes."""
 
+import errno
 import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from activities.scratch import fetched
 from adapters.memory.runs import MemoryRuns
 from adapters.ports import BlobNotFound, RunEnd
 from contracts.blobs import BlobRef
-from contracts.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT
+from contracts.dependencies import Dependency
+from contracts.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT, UNAVAILABLE
 from contracts.imports import (
     Closing,
     Counts,
@@ -240,6 +242,26 @@ async def test_the_document_is_deleted_when_its_import_has_completed(
     else:
         with pytest.raises(BlobNotFound):
             await ports.blobs.stat("in/file")
+
+
+@pytest.mark.parametrize(
+    ("state", "type_"), [(ImportState.PARKED, UNAVAILABLE), (ImportState.COMPLETED, TRANSIENT)]
+)
+async def test_a_row_that_does_not_show_a_parked_run_is_written_later(
+    ports: ActivityPorts, monkeypatch: pytest.MonkeyPatch, state: ImportState, type_: str
+) -> None:
+    async def fail(*_: Any) -> HandlerOutcome:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(ports.store, "close", fail)
+    lifecycle = ImportLifecycle(ports.store, ports.blobs, MemoryRuns(), ports.rejected)
+    closing = Closing(message=equipment(), state=state)
+    for attempt, expected in ((1, TRANSIENT), (3, type_)):
+        with pytest.raises(ApplicationError) as caught:
+            await environment(attempt=attempt).run(lifecycle.finish, closing)
+        assert (caught.value.type, caught.value.non_retryable) == (expected, attempt == 3)
+    if type_ == UNAVAILABLE:
+        assert caught.value.details == (Dependency.DATABASE.value, 0)
 
 
 UPLOAD = {"temp_blob_name": "tmp/a", "target_blob_name": "kept/a", "original_filename": "A.xer"}
