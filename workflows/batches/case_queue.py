@@ -330,6 +330,7 @@ class CaseQueue:
             case_id=self._order.case_id,
             running=self._running,
             waiting=tuple(batch.batch_id for batch in self._line.batches),
+            unrecorded=tuple(sorted({event.batch_id for event in self._inbox})),
             events=self._taken,
             finished=self._finished,
             waiting_for=self._waiting.dependency,
