@@ -31,5 +31,5 @@ def digest_of(message: Contract) -> str:
 
 
 def body_of(message: Contract) -> bytes:
-    """The body that means a message, defaults left out: what is recorded of one refused later."""
-    return message.model_dump_json(exclude_defaults=True, by_alias=True).encode()
+    """A body that means a message: what is recorded of one that is refused after its start."""
+    return message.model_dump_json(by_alias=True).encode()

@@ -1,6 +1,7 @@
 """A message whose run was started before: the same message again, or another one."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
@@ -8,6 +9,15 @@ from contracts.origins import MEMO
 from workers.services.bodies import RefusedMessage
 from workers.services.intake import START_TIMEOUT
 from workers.services.verdicts import KEY_REUSED
+
+_UNDONE: Final = frozenset(
+    {
+        WorkflowExecutionStatus.FAILED,
+        WorkflowExecutionStatus.CANCELED,
+        WorkflowExecutionStatus.TERMINATED,
+        WorkflowExecutionStatus.TIMED_OUT,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,11 @@ class EarlierRun:
     def terminated(self) -> bool:
         """It was ended from outside, and what it held is free again."""
         return self.status is WorkflowExecutionStatus.TERMINATED
+
+    @property
+    def may_run_again(self) -> bool:
+        """It has ended without doing its work."""
+        return self.status in _UNDONE
 
     def refuse_other(self, digest: str) -> None:
         """Refuse a message that is not the one that the run was started by.

@@ -9,6 +9,7 @@ from typing import Final
 
 from contracts.dependencies import OUTAGE_PREFIX, WAITING
 from contracts.notices import DELIVERY_PREFIX
+from contracts.rejections import REJECTION_PREFIX
 from contracts.sweep import TERMINATED
 from workers import catalogue
 from workers.pipelines.base import Pipeline, Run, load, recognise
@@ -165,7 +166,9 @@ def _in_state(entry: RunEntry, state: str) -> RunEntry:
 def prefixes() -> frozenset[str]:
     """What workflow ids begin with, up to the first slash."""
     kinds = (kind for pipeline in catalogue.PIPELINES for kind in pipeline.runs)
-    return frozenset((OUTAGE_PREFIX, DELIVERY_PREFIX, *(kind.prefix for kind in kinds)))
+    return frozenset(
+        (OUTAGE_PREFIX, DELIVERY_PREFIX, REJECTION_PREFIX, *(kind.prefix for kind in kinds))
+    )
 
 
 async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run]:

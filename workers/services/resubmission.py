@@ -53,7 +53,7 @@ def sender_of(queue: str, environment: Mapping[str, str]) -> QueueSender:
         if bridge.resubmission is not None
     ]
     for each in known:
-        if each.queue(environment) != queue:
+        if not _is_of(each, queue, environment):
             continue
         if each.sender is None:
             raise InvalidRequest(f"docflow sends no messages to queue {queue!r}: {each.instead}")
@@ -87,6 +87,12 @@ def reused_key(sender: QueueSender, message: RejectedMessage, body: bytes) -> st
     except RefusedMessage:
         return None
     return key if same else None
+
+
+def _is_of(each: Resubmission, queue: str, environment: Mapping[str, str]) -> bool:
+    if each.owns is not None:
+        return each.owns(environment, queue)
+    return each.queue(environment) == queue
 
 
 def _named(each: Resubmission, environment: Mapping[str, str]) -> str:

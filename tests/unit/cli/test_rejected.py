@@ -136,6 +136,15 @@ def test_a_message_goes_back_to_its_own_queue_only() -> None:
     assert installation.docflow("rejected", "resubmit", "1").exit_code == 0
 
 
+def test_a_document_of_a_batch_is_sent_by_its_publisher() -> None:
+    installation = an_installation(b"{", queue="site_doc_loader_7_3")
+    installation.environment["DOCFLOW_BATCH_PREFIX"] = "site"
+    refused = installation.docflow("rejected", "resubmit", "1")
+    assert (refused.exit_code, installation.queue.sent) == (2, [])
+    assert "docflow sends no messages to queue 'site_doc_loader_7_3'" in refused.stderr
+    assert "docflow batches redrive CASE BATCH" in refused.stderr
+
+
 @pytest.mark.parametrize("setting", ["DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL"])
 @pytest.mark.parametrize("options", [[], ["--force"]])
 def test_a_case_event_is_not_sent_as_an_import(setting: str, options: list[str]) -> None:
