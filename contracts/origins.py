@@ -2,12 +2,18 @@
 
 import hashlib
 import json
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from contracts.base import Contract
 
 MEMO: Final = "digest"
 """Entry of a run's memo: the digest of the message that has the run's key."""
+
+
+Digest = Annotated[str, Field(max_length=64)]
+"""See `digest_of`."""
 
 
 class Origin(Contract):
@@ -16,8 +22,8 @@ class Origin(Contract):
     queue: str
     message_id: str | None = None
     """As its sender, or the queue, set it."""
-    digest: str
-    """See `digest_of`; kept in rows longer than Temporal keeps the run."""
+    digest: Digest
+    """Kept in rows longer than Temporal keeps the run."""
 
 
 def digest_of(message: Contract) -> str:

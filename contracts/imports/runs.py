@@ -10,7 +10,7 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
 from contracts.imports.messages import DocumentType, ImportMessage, Key, Strategy
-from contracts.origins import Origin
+from contracts.origins import Digest, Origin
 from contracts.problems import Problem
 
 TASK_QUEUE: Final = "imports"
@@ -97,7 +97,7 @@ class Preparation(Contract):
     """Another task that is running has the work: why this one waits for its end."""
     refused: Reason | None = None
     """Another message has the task: why this one, which is recorded as rejected, is not used."""
-    digest: str | None = None
+    digest: Digest | None = None
     """Of the message that has the task, where this one is refused."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""
@@ -159,7 +159,7 @@ class Closing(Contract):
     reason: Reason | None = None
     outcome: HandlerOutcome | None = None
     """None: the counts of the progress mark."""
-    digest: str | None = None
+    digest: Digest | None = None
     """Of the message that started the run, for a row that is made only now."""
 
 

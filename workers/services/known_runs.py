@@ -73,6 +73,7 @@ async def as_in_temporal(
     """
     known = {entry.workflow_id for entry in entries if entry.is_open}
     states: dict[str, str] = {}
+    found: Sequence[RunEntry] = ()
     wanted = (filters.state or "").lower()
     if known or wanted == TERMINATED:
         found = await _terminated(pipeline, environment, filters)
