@@ -55,6 +55,9 @@ class Dependencies:
     async def wait(self, awaited: Awaited) -> Recovery:
         """See whether a dependency answers; the server asks again, for as long as it takes.
 
+        Returns:
+            That it answers; or another problem than the one that is known.
+
         Raises:
             ApplicationError: `Unavailable`, with the delay until the next attempt.
         """
@@ -63,6 +66,10 @@ class Dependencies:
         failure = await check.failure(info.task_queue)
         if failure is None and (failure := self._missing_room(awaited.room)) is not None:
             await check.begin_outage(failure, info.task_queue)
+        if failure is not None and awaited.problem is not None:
+            now = check.outage(failure)
+            if (now.problem, now.settings) != (awaited.problem, awaited.settings):
+                return Recovery(was_down=True, problem=now.problem, settings=now.settings)
         if failure is not None:
             raise ApplicationError(
                 str(failure), type=UNAVAILABLE, next_retry_delay=delay(info.attempt)
@@ -134,7 +141,7 @@ class _Check:
 
     async def begin_outage(self, failure: Unavailable, task_queue: str) -> None:
         """Show operators that the dependency cannot be used."""
-        await self._outages.begin(self._outage(failure), task_queue)
+        await self._outages.begin(self.outage(failure), task_queue)
 
     async def _probed(self) -> Unavailable | None:
         try:
@@ -150,7 +157,8 @@ class _Check:
             activity.logger.info("the %s answers: %s", self._dependency.label, error)
         return None
 
-    def _outage(self, failure: Unavailable) -> OutageOrder:
+    def outage(self, failure: Unavailable) -> OutageOrder:
+        """The outage as it is now."""
         return OutageOrder(
             dependency=self._dependency,
             since=datetime.now(UTC),

@@ -30,6 +30,7 @@ from domain.errors import InvalidDocument, RuleViolation
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 UNAVAILABLE_ATTEMPTS: Final = 2
 """The run waits for the dependency; one attempt more passes over a connection that broke."""
@@ -125,6 +126,39 @@ def as_application_error(error: Exception, attempt: int) -> ApplicationError:
             None if last or verdict.retry_after is None else timedelta(seconds=verdict.retry_after)
         ),
     )
+
+
+def announces(
+    is_parked: Callable[[Any], bool],
+) -> Callable[[Callable[[Any, T], Awaitable[R]]], Callable[[Any, T], Awaitable[R]]]:
+    """Decorate an activity method that records where a run stands; goes above `translate_failures`.
+
+    Nobody is asked about the record that a run is parked: whatever passes is waited for as an
+    outage of the database is, so that the row does not contradict the run.
+
+    Args:
+        is_parked: Whether an input says that the run is parked.
+    """
+
+    def decorated(run: Callable[[Any, T], Awaitable[R]]) -> Callable[[Any, T], Awaitable[R]]:
+        @wraps(run)
+        async def announced(self: Any, record: T) -> R:
+            try:
+                return await run(self, record)
+            except ApplicationError as error:
+                passes = error.type in (TRANSIENT, THROTTLING)
+                if not (error.non_retryable and passes and is_parked(record)):
+                    raise
+                raise ApplicationError(
+                    error.message,
+                    *(Dependency.DATABASE.value, 0),
+                    type=UNAVAILABLE,
+                    non_retryable=True,
+                ) from error
+
+        return announced
+
+    return decorated
 
 
 def translate_failures(run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:

@@ -1,12 +1,15 @@
 """Which keys of a file came before, exactly, in bounded memory."""
 
 import json
+import os
 import sqlite3
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 KEYS_IN_MEMORY: Final = 100_000
-"""About 20 MB; further keys go to a temporary database that spills to disk."""
+"""About 20 MB; further keys go to a database in the scratch folder."""
 _PAGE_CACHE_KIB: Final = 16_000
 
 
@@ -16,14 +19,17 @@ class SeenKeys:
     To be closed; may be passed from thread to thread, one at a time.
 
     Args:
+        folder: Scratch folder of the step, which is held as long as it works and swept after it.
         keys_in_memory: How many keys to keep before the first goes to disk.
     """
 
-    def __init__(self, keys_in_memory: int = KEYS_IN_MEMORY) -> None:
+    def __init__(self, folder: Path, keys_in_memory: int = KEYS_IN_MEMORY) -> None:
+        self._folder = folder
         self._limit = keys_in_memory
         self._first: dict[str, int] = {}
         self._repeats: dict[str, int] = {}
         self._disk: sqlite3.Connection | None = None
+        self._file: Path | None = None
 
     def close(self) -> None:
         """Give memory and disk back."""
@@ -32,6 +38,9 @@ class SeenKeys:
         if self._disk is not None:
             self._disk.close()
             self._disk = None
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+            self._file = None
 
     def add(self, keys: Sequence[str], lines: Sequence[int]) -> list[tuple[int, int]]:
         """Take the next keys of the file.
@@ -44,7 +53,8 @@ class SeenKeys:
             For each key which occurrence it is, from 1, and the line of the first.
         """
         if len(self._first) >= self._limit and self._disk is None:
-            self._disk = _open()
+            self._file = _new_file(self._folder)
+            self._disk = _open(self._file)
         if self._disk is None:
             new = dict(zip(keys, lines, strict=True))
             if len(new) == len(keys) and new.keys().isdisjoint(self._first):
@@ -106,9 +116,22 @@ def _unfiled(text: str) -> str:
     return text.replace("\1\3", "\0").replace("\1\2", "\1") if "\1" in text else text
 
 
-def _open() -> sqlite3.Connection:
-    disk = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-    for setting in (f"cache_size=-{_PAGE_CACHE_KIB}", "synchronous=OFF", "journal_mode=OFF"):
+def _new_file(folder: Path) -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="seen-keys-", suffix=".db", dir=folder)
+    os.close(descriptor)
+    return Path(name)
+
+
+def _open(file: Path) -> sqlite3.Connection:
+    disk = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    for setting in (
+        f"cache_size=-{_PAGE_CACHE_KIB}",
+        "synchronous=OFF",
+        "journal_mode=OFF",
+        "locking_mode=EXCLUSIVE",
+        # Else they go to the system's folder.
+        "temp_store=MEMORY",
+    ):
         disk.execute(f"PRAGMA {setting}")
     disk.execute(
         "CREATE TABLE seen (key TEXT PRIMARY KEY, first INTEGER, occurrences INTEGER) WITHOUT ROWID"

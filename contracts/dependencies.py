@@ -33,13 +33,21 @@ class Awaited(Contract):
     dependency: Dependency
     room: int = Field(default=0, ge=0)
     """Bytes that the step needs on the scratch disk; 0: not known."""
+    problem: Problem | None = None
+    """What is known of the outage: the wait ends as well when it is another problem by now."""
+    settings: tuple[Setting, ...] = Field(default=(), max_length=10)
+    """Settings that are known to be wrong."""
 
 
 class Recovery(Contract):
-    """Result of a wait: the dependency answers."""
+    """Result of a wait: the dependency answers, or cannot be used for another reason."""
 
     was_down: bool
     """False: it answered when it was first asked, so that the failure may be the document's own."""
+    problem: Problem | None = None
+    """Why it still cannot be used; None: it answers."""
+    settings: tuple[Setting, ...] = Field(default=(), max_length=10)
+    """Settings that are wrong now."""
 
 
 class OutageOrder(Contract):

@@ -14,9 +14,15 @@ from workers.pipelines.base import Pipeline
 from workers.resources.common import Resources
 from workflows.notice_delivery import NoticeDelivery
 from workflows.outage import Outage
+from workflows.rejection_record import RejectionRecord
 from workflows.run_sweeper import RunSweeper
 
-COMMON_WORKFLOWS: Final[Sequence[type]] = (Outage, RunSweeper, NoticeDelivery)
+COMMON_WORKFLOWS: Final[Sequence[type]] = (
+    Outage,
+    RunSweeper,
+    NoticeDelivery,
+    RejectionRecord,
+)
 
 SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
     Dependency.DATABASE: ("DATABASE_URL",),

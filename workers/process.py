@@ -13,6 +13,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
+from activities.rejections import Rejections
 from activities.scratch import sweep
 from workers import catalogue
 from workers.bridges.retry import Retry
@@ -77,6 +78,7 @@ def build_worker(
             dependencies,
             notices.activities,
             run_sweep(client, common, pipeline, own),
+            Rejections(common.rejected),
         ),
         interceptors=[notices.interceptor],
         max_concurrent_activities=pipeline.activity_slots,

@@ -7,7 +7,7 @@ from typing import Final
 from temporalio import workflow
 
 from activities.dependencies import Dependencies
-from contracts.dependencies import OUTAGE, Awaited, OutageOrder, OutageStatus
+from contracts.dependencies import OUTAGE, Awaited, OutageOrder, OutageStatus, Recovery
 from contracts.notices import NoticeKind
 from workflows import attributes, policies
 from workflows.notices import Notices
@@ -15,6 +15,8 @@ from workflows.notices import Notices
 ANNOUNCED_AFTER: Final = timedelta(minutes=2)
 """Shorter outages are no news."""
 NEEDS_ATTENTION_AFTER: Final = timedelta(minutes=15)
+CHANGES_SHOWN: Final = 20
+"""Changes of the problem: one that comes and goes for days must not fill the history."""
 
 
 @workflow.defn(name=OUTAGE)
@@ -60,12 +62,32 @@ class Outage:
         return self.status()
 
     async def _wait(self) -> None:
-        await workflow.execute_activity_method(
-            Dependencies.wait,
-            Awaited(dependency=self._order.dependency, room=self._order.room),
-            summary=f"wait for the {self._order.dependency.label}",
-            **policies.DEPENDENCY,
+        """Wait until the dependency answers; another problem meanwhile is shown."""
+        changes = 0
+        while True:
+            known = self._order if changes < CHANGES_SHOWN else None
+            found = await workflow.execute_activity_method(
+                Dependencies.wait,
+                Awaited(
+                    dependency=self._order.dependency,
+                    room=self._order.room,
+                    problem=known and known.problem,
+                    settings=known.settings if known else (),
+                ),
+                summary=f"wait for the {self._order.dependency.label}",
+                **policies.DEPENDENCY,
+            )
+            if found.problem is None:
+                return
+            changes += 1
+            self._change(found)
+
+    def _change(self, found: Recovery) -> None:
+        self._order = self._order.model_copy(
+            update={"problem": found.problem, "settings": found.settings}
         )
+        workflow.logger.warning("%s", self._sentence)
+        self._show_details()
 
     def _show(self, state: str) -> None:
         workflow.upsert_search_attributes(
@@ -75,6 +97,9 @@ class Outage:
                 *attributes.not_waiting(state),
             ]
         )
+        self._show_details()
+
+    def _show_details(self) -> None:
         workflow.set_current_details(
             f"**Outage**: {self._sentence}\n\n"
             "Runs that need it have the state `waiting` and continue by themselves."

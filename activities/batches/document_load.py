@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from activities.batches.extracts import load_extract, missing, save_extract, stat_all
 from activities.failures import translate_failures
@@ -19,12 +20,15 @@ from adapters.ports import (
     Blobs,
     Denied,
     DocumentTexts,
+    LoadFacts,
     LoadStore,
+    RejectedMessages,
 )
 from contracts.batches import (
     DocumentAttachments,
     DocumentProcessed,
     DocumentRelations,
+    DocumentState,
     GivenUp,
     GiveUp,
     LoadStep,
@@ -33,10 +37,13 @@ from contracts.batches import (
     names_of,
 )
 from contracts.blobs import BlobRef
+from contracts.errors import KEY_REUSED
+from contracts.origins import body_of
 from domain.errors import RuleViolation
 
 _NOTE_CHARACTERS: Final = 500
-_DONE: Final = StepOutcome(resumed=True)
+_UNFINISHED: Final = (DocumentState.LOADING, DocumentState.TERMINATED)
+_NOT_COMPARED: Final = "done before; whether by the same message is not known"
 
 
 class DocumentLoads:
@@ -48,6 +55,7 @@ class DocumentLoads:
         blobs: Where documents are, and where the files go that are found in them.
         texts: Reads documents.
         queues: Where dead letters go.
+        rejected: Keeps messages whose document another message has.
         prefix: Of the names of queues.
         scratch: Folder for temporary files.
     """
@@ -59,6 +67,7 @@ class DocumentLoads:
         blobs: Blobs,
         texts: DocumentTexts,
         queues: BatchQueues,
+        rejected: RejectedMessages,
         prefix: str,
         scratch: Path,
     ) -> None:
@@ -67,6 +76,7 @@ class DocumentLoads:
         self._blobs = blobs
         self._texts = texts
         self._queues = queues
+        self._rejected = rejected
         self._prefix = prefix
         self._scratch = scratch
         sweep(scratch)
@@ -80,12 +90,15 @@ class DocumentLoads:
             The file, and the document that has its bytes already.
 
         Raises:
-            ApplicationError: `MissingBlob` when the file is not there.
+            ApplicationError: `MissingBlob` when the file is not there; `KeyReused` when the
+                document was loaded by a message with other content.
         """
         event = _document(order)
-        facts = await self._store.facts(event)
+        facts = await self._facts(order)
         if LoadStep.DEDUPE in facts.done and facts.source is not None:
-            return StepOutcome(source=facts.source, duplicate_of=facts.duplicate_of, resumed=True)
+            return _resumed(facts).model_copy(
+                update={"source": facts.source, "duplicate_of": facts.duplicate_of}
+            )
         async with Heartbeater():
             with scratch_folder(self._scratch) as folder:
                 source = await self._download(event, folder / "document")
@@ -102,8 +115,8 @@ class DocumentLoads:
                 the file is gone, `Permanent` when it is not the one that was hashed.
         """
         event, source = _document(order), _source(order)
-        if await self._is_done(order):
-            return _DONE
+        if (done := await self._done(order)) is not None:
+            return done
         with scratch_folder(self._scratch) as folder:
             path, inside = folder / "document", folder / "inside"
             inside.mkdir()
@@ -129,8 +142,8 @@ class DocumentLoads:
             ApplicationError: `Permanent` when the record of what was found in it is lost.
         """
         event = _document(order)
-        if await self._is_done(order):
-            return _DONE
+        if (done := await self._done(order)) is not None:
+            return done
         async with Heartbeater():
             record = await load_extract(self._blobs, event, _source(order), self._scratch)
             await self._store.save_tags(event, (*event.tags, *record.tags))
@@ -144,8 +157,8 @@ class DocumentLoads:
         event = order.event
         if isinstance(event, DocumentAttachments):
             raise _wrong(order)
-        if await self._is_done(order):
-            return _DONE
+        if (done := await self._done(order)) is not None:
+            return done
         async with Heartbeater():
             await self._store.save_relations(event, event.relations)
         return StepOutcome()
@@ -165,8 +178,8 @@ class DocumentLoads:
         event = order.event
         if isinstance(event, DocumentRelations):
             raise _wrong(order)
-        if await self._is_done(order):
-            return _DONE
+        if (done := await self._done(order)) is not None:
+            return done
         async with Heartbeater():
             await self._store.save_attachments(event, await self._attached(event, order))
         return StepOutcome()
@@ -203,15 +216,50 @@ class DocumentLoads:
         named = {file.blob_name: file.filename for file in event.attachments}
         return await stat_all(self._blobs, named.items())
 
-    async def _is_done(self, order: StepOrder) -> bool:
-        facts = await self._store.facts(order.event)
-        return order.step in facts.done
+    async def _done(self, order: StepOrder) -> StepOutcome | None:
+        """The outcome of a step that was done before; None: it was not."""
+        facts = await self._facts(order)
+        return _resumed(facts) if order.step in facts.done else None
+
+    async def _facts(self, order: StepOrder) -> LoadFacts:
+        """How far the load is.
+
+        Raises:
+            ApplicationError: `KeyReused` when another message did it, which Temporal has forgotten;
+                its detail is the digest of that one. This one is recorded as rejected.
+        """
+        event, origin = order.event, order.origin
+        facts = await self._store.facts(event)
+        if origin is None or facts.digest in (None, origin.digest):
+            return facts
+        if isinstance(event, DocumentProcessed) and facts.state in _UNFINISHED:
+            # Of a run that is over, as this one has its id.
+            await self._store.forget(event)
+            return await self._store.facts(event)
+        refused = (
+            f"{event.event_type}: document {event.document_id} of {event.key} is that of a message "
+            "with other content: this message was not used; send it again under a document id that "
+            "was not used before"
+        )
+        await self._rejected.record(
+            origin.queue,
+            # The record knows a message that comes twice by its id.
+            origin.message_id or event.workflow_id,
+            KEY_REUSED,
+            refused,
+            body_of(event),
+        )
+        raise ApplicationError(refused, facts.digest, type=KEY_REUSED, non_retryable=True)
 
     async def _download(self, event: DocumentProcessed, target: Path) -> BlobRef:
         try:
             return await self._blobs.download(event.blob_name, target)
         except BlobNotFound as error:
             raise BlobNotFound(missing(event.blob_name)) from error
+
+
+def _resumed(facts: LoadFacts) -> StepOutcome:
+    return StepOutcome(resumed=True, note=_NOT_COMPARED if facts.digest is None else None)
 
 
 def _document(order: StepOrder) -> DocumentProcessed:

@@ -4,12 +4,20 @@ from typing import Final, Literal
 
 from temporalio import activity
 
-from activities.failures import translate_failures
+from activities.failures import announces, translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.run_sweep import reason_of
-from adapters.ports import BlobNotFound, Blobs, ImportStore, Runs
+from adapters.ports import (
+    BlobNotFound,
+    Blobs,
+    EarlierImport,
+    ImportStore,
+    RejectedMessages,
+    Runs,
+)
 from contracts.blobs import BlobRef
+from contracts.errors import KEY_REUSED
 from contracts.imports import (
     Closing,
     FileMessage,
@@ -23,6 +31,7 @@ from contracts.imports import (
     TypeFacts,
 )
 from contracts.imports import workflow_id as workflow_id_of
+from contracts.origins import body_of
 from domain.errors import RuleViolation
 from domain.imports.registry import REGISTRY
 
@@ -37,6 +46,7 @@ class ImportLifecycle:
         store: Tables.
         blobs: Where documents are.
         runs: What Temporal knows of the runs of other tasks.
+        rejected: Keeps messages whose task another message has.
         small_document_bytes: Largest size of a document that takes the local path.
     """
 
@@ -45,11 +55,13 @@ class ImportLifecycle:
         store: ImportStore,
         blobs: Blobs,
         runs: Runs,
+        rejected: RejectedMessages,
         small_document_bytes: int = SMALL_DOCUMENT_BYTES,
     ) -> None:
         self._store = store
         self._blobs = blobs
         self._runs = runs
+        self._rejected = rejected
         self._small = small_document_bytes
 
     @activity.defn(name="imports.prepare")
@@ -61,10 +73,12 @@ class ImportLifecycle:
         An import that is done already, under this task or under this guard (idempotency key,
         extraction id), is recognised before a missing blob is complained about: a completed
         import has deleted its blob. Another task whose run is over without a record loses the
-        guard to this one.
+        guard to this one. A message whose task was done by one with other content is recorded as
+        rejected.
 
         Returns:
-            The plan; or, when there is nothing to do, why, and the state of the earlier import.
+            The plan; or, when there is nothing to do, why, and the state of the earlier import; or
+            why the run waits for another task with this guard, which is running.
 
         Raises:
             ApplicationError: `MissingBlob` when the document is not there and nothing explains
@@ -72,9 +86,9 @@ class ImportLifecycle:
                 when another task has the guard and is parked: a person decides about both.
         """
         async with Heartbeater():
-            return await self._prepare(order)
+            return await self._prepared(order)
 
-    async def _prepare(self, order: ImportOrder) -> Preparation:
+    async def _prepared(self, order: ImportOrder) -> Preparation:
         message = order.message
         facts = REGISTRY[message.document_type]
         source, missing = None, None
@@ -86,11 +100,15 @@ class ImportLifecycle:
         plan = self._plan(facts, source)
         guard = None if facts.guard is None else getattr(message, facts.guard)
         workflow_id = activity.info().workflow_id or message.workflow_id
-        earlier = await self._store.begin(message, plan, workflow_id, guard)
-        if earlier is not None and await self._is_released(message, *earlier):
-            earlier = await self._store.begin(message, plan, workflow_id, guard)
+        digest = None if order.origin is None else order.origin.digest
+        begun = (message, plan, workflow_id, guard, digest)
+        earlier = await self._store.begin(*begun)
+        if earlier is not None and await self._is_released(message, earlier):
+            earlier = await self._store.begin(*begun)
+        if earlier is not None and earlier.task_id == message.task_id:
+            return await self._repeated(order, earlier)
         if earlier is not None:
-            return await self._already_done(message, plan, facts, *earlier)
+            return await self._left_to(earlier, order, plan)
         if missing is not None:
             raise BlobNotFound(
                 f"{name} is not in the blob store; upload it there and retry"
@@ -98,6 +116,7 @@ class ImportLifecycle:
         return Preparation(plan=plan)
 
     @activity.defn(name="imports.finish")
+    @announces(lambda closing: closing.state is ImportState.PARKED)
     @translate_failures
     async def finish(self, closing: Closing) -> HandlerOutcome:
         """Record how an import ended or why it waits; delete the source of a completed one.
@@ -123,40 +142,71 @@ class ImportLifecycle:
         delete = facts.needs_blob and not facts.own_download
         return ImportPlan(facts=facts, path=path, source=source, delete_source=delete)
 
-    async def _is_released(self, message: ImportMessage, state: ImportState, task_id: str) -> bool:
+    async def _is_released(self, message: ImportMessage, earlier: EarlierImport) -> bool:
         """Whether another task has lost the work to this one, because its run is over."""
-        if task_id == message.task_id or state not in (ImportState.RUNNING, ImportState.PARKED):
+        is_open = earlier.state in (ImportState.RUNNING, ImportState.PARKED)
+        if earlier.task_id == message.task_id or not is_open:
             return False
-        holder = workflow_id_of(message.project_id, task_id)
+        holder = workflow_id_of(message.project_id, earlier.task_id)
         end = await self._runs.end(holder)
         if end is None:
             return False
         return await self._store.terminate(holder, reason_of(holder, end))
 
-    async def _already_done(
-        self,
-        message: ImportMessage,
-        plan: ImportPlan,
-        facts: TypeFacts,
-        state: ImportState,
-        task_id: str,
+    async def _repeated(self, order: ImportOrder, earlier: EarlierImport) -> Preparation:
+        """Nothing to do: the task is over. Temporal may have forgotten its run."""
+        message, origin, state = order.message, order.origin, earlier.state
+        done = f"this import is {state.value} already"
+        if origin is None or earlier.digest is None:
+            unknown = "whether by the same message is not known, as its digest was not kept"
+            return Preparation(skip=f"{done}; {unknown}", state=state)
+        if origin.digest == earlier.digest:
+            return Preparation(skip=done, state=state)
+        refused = (
+            f"task {message.project_id}/{message.task_id} is {state.value} already, by a message "
+            "with other content: this message was not used; send it again under a task id that "
+            "was not used before"
+        )
+        await self._rejected.record(
+            origin.queue,
+            # The record knows a message that comes twice by its id.
+            origin.message_id or message.workflow_id,
+            KEY_REUSED,
+            refused,
+            body_of(message),
+        )
+        return Preparation(refused=refused, state=state, digest=earlier.digest)
+
+    async def _left_to(
+        self, holder: EarlierImport, order: ImportOrder, plan: ImportPlan
     ) -> Preparation:
-        if task_id == message.task_id:
-            return Preparation(skip=f"this import is {state.value} already", state=state)
-        named = (facts.guard or "guard").replace("_", " ")
-        value = getattr(message, facts.guard) if facts.guard else None
-        holder = f"task {task_id} with the same {named} {value!r} is {state.value}"
-        if state is ImportState.PARKED:
-            name = f"{message.project_id}/{task_id}"
+        """Nothing to do, or not yet: another task has the work."""
+        message, guard = order.message, plan.facts.guard
+        named = (guard or "guard").replace("_", " ")
+        value = getattr(message, guard) if guard else None
+        held = f"task {holder.task_id} with the same {named} {value!r} is {holder.state.value}"
+        if holder.state is ImportState.PARKED:
+            name = f"{message.project_id}/{holder.task_id}"
             raise RuleViolation(
-                f"{holder}: answer it first (`docflow show {name}`), then retry this one; what "
+                f"{held}: answer it first (`docflow show {name}`), then retry this one; what "
                 "that one imports makes this one unnecessary, and its skip frees the work for it"
             )
-        reason = f"{holder} already"
-        closing = Closing(message=message, plan=plan, state=ImportState.SKIPPED, reason=reason)
-        workflow_id = activity.info().workflow_id or message.workflow_id
-        await self._store.close(closing, workflow_id)
-        return Preparation(skip=reason, state=state)
+        if holder.state is ImportState.RUNNING:
+            reason = f"{held}: this one waits for its end"
+            await self._record(order, plan, ImportState.RUNNING, reason)
+            return Preparation(waits=reason, state=holder.state)
+        reason = f"{held} already"
+        await self._record(order, plan, ImportState.SKIPPED, reason)
+        return Preparation(skip=reason, state=holder.state)
+
+    async def _record(
+        self, order: ImportOrder, plan: ImportPlan, state: ImportState, reason: str
+    ) -> None:
+        digest = None if order.origin is None else order.origin.digest
+        closing = Closing(
+            message=order.message, plan=plan, state=state, reason=reason, digest=digest
+        )
+        await self._store.close(closing, activity.info().workflow_id or order.message.workflow_id)
 
 
 def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -104,13 +105,12 @@ class ScheduleImports:
         key = TaskKey(message.project_id, message.task_id)
         async with (
             Heartbeater() as heart,
-            self._opened(message, work.plan.source) as (source, thread),
+            self._opened(message, work.plan.source) as (source, thread, folder),
         ):
             mark = await self._resume(key, _identity(message, work.plan.source))
             items = source.read(message.primavera_project_id)
-            with closing(
-                ScheduleChunks(items, message.project_id, SeenKeys, mark.cursor)
-            ) as chunks:
+            seen = partial(SeenKeys, folder)
+            with closing(ScheduleChunks(items, message.project_id, seen, mark.cursor)) as chunks:
                 await self._write(key, chunks, mark.cursor, thread, heart)
             retired = await self._store.retire(key, chunks.primavera_project_id)
             mark = await self._store.finish(key)
@@ -126,7 +126,7 @@ class ScheduleImports:
             raise RuleViolation(f"{message.document_type} does not list schedule projects")
         key = TaskKey(message.project_id, message.task_id)
         blob = work.plan.source or await self._blobs.stat(message.blob_name)
-        async with Heartbeater(), self._opened(message, blob) as (source, thread):
+        async with Heartbeater(), self._opened(message, blob) as (source, thread, _):
             projects: Sequence[ScheduleProject] = await thread.run(source.projects)
         wanted = message.primavera_project_id
         if wanted is not None:
@@ -148,8 +148,8 @@ class ScheduleImports:
     @asynccontextmanager
     async def _opened(
         self, message: FileMessage, blob: BlobRef | None
-    ) -> AsyncGenerator[tuple[ScheduleSource, WorkerThread]]:
-        """The message's file, downloaded and open, and the thread that alone may read it."""
+    ) -> AsyncGenerator[tuple[ScheduleSource, WorkerThread, Path]]:
+        """The message's open file, the thread that alone may read it, and their folder."""
         name = blob.name if blob else message.blob_name
         async with fetched(self._blobs, name, self._scratch, expected=blob) as path:
             inline = path.stat().st_size <= INLINE_BYTES
@@ -159,7 +159,7 @@ class ScheduleImports:
             with ExitStack() as stack:
                 async with WorkerThread(inline=inline) as thread:
                     source = await thread.run(lambda: stack.enter_context(opening))
-                    yield source, thread
+                    yield source, thread, path.parent
 
     async def _write(
         self,

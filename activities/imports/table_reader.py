@@ -102,7 +102,7 @@ class TableReader:
             scope_of(message),
             header,
             head,
-            self._held.enter_context(closing(SeenKeys())),
+            self._held.enter_context(closing(SeenKeys(self._path.parent))),
             keep_cells=message.strategy in _REFUSING,
         )
         self.titles, self.ignored = self._validator.titles, header.ignored

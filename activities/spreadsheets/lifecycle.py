@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from activities.failures import translate_failures
+from activities.failures import announces, translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import SpreadsheetStore
 from contracts.spreadsheets import (
@@ -35,6 +35,7 @@ class SpreadsheetLifecycle:
         await self._store.open(order, run, info.scheduled_time)
 
     @activity.defn(name="spreadsheets.record")
+    @announces(lambda record: record.reason is not None)
     @translate_failures
     async def record(self, record: StatusRecord) -> None:
         """Write one transition; a second run, or one that comes late, changes nothing."""

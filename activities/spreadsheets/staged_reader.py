@@ -85,7 +85,7 @@ class SheetReader:
         self._staged = self._held.enter_context(closing(StagedRows(self._path)))
         head = list(islice(self._staged.read(), HEAD_ROWS))
         # Of two parked rows of one key the second was refused when it was read first.
-        seen = SeenKeys() if self._parked is None else None
+        seen = SeenKeys(self._path.parent) if self._parked is None else None
         if seen is not None:
             self._held.callback(seen.close)
         self._validator = self._plan.validator(seen, head)

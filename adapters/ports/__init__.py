@@ -44,10 +44,15 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
-from adapters.ports.imports import ImportStore
+from adapters.ports.imports import EarlierImport, ImportStore
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
-from adapters.ports.rejected import REJECTED_BODY_BYTES, RejectedMessage, RejectedMessages
+from adapters.ports.rejected import (
+    REJECTED_BODY_BYTES,
+    RejectedMessage,
+    RejectedMessages,
+    RejectionRecord,
+)
 from adapters.ports.runs import OpenRow, OpenRows, RunEnd, Runs
 from adapters.ports.spreadsheets import SpreadsheetStore
 
@@ -66,6 +71,7 @@ __all__ = [
     "Denied",
     "DocumentTexts",
     "Documents",
+    "EarlierImport",
     "Extracted",
     "ExtractedFile",
     "ImportStore",
@@ -80,6 +86,7 @@ __all__ = [
     "PortError",
     "RejectedMessage",
     "RejectedMessages",
+    "RejectionRecord",
     "ReportWriter",
     "RunEnd",
     "Runs",

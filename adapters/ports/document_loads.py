@@ -85,6 +85,9 @@ class LoadFacts:
     """Checkpoints of this event."""
     source: BlobRef | None = None
     duplicate_of: DocumentId | None = None
+    digest: str | None = None
+    """Of the message whose checkpoints they are; None: there are none, or a release that kept no
+    digest wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,10 @@ class LoadStore(Protocol):
 
     async def facts(self, event: DocumentEvent) -> LoadFacts:
         """How far a load is."""
+        ...
+
+    async def forget(self, event: DocumentEvent) -> None:
+        """Remove the checkpoints of an event, whose load begins anew; its bytes are free."""
         ...
 
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:

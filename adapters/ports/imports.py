@@ -1,6 +1,7 @@
 """Tables of the imports pipeline."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
 
@@ -20,12 +21,27 @@ from domain.imports.schedule_items import ScheduleProject
 from domain.tabular.rows import RejectedRow
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierImport:
+    """The import that has the work of another one."""
+
+    state: ImportState
+    task_id: str
+    digest: str | None = None
+    """Of the message that began it; None: a release that kept none began it."""
+
+
 class ImportStore(Protocol):
     """Tables of the imports pipeline. Every method is one transaction and may run twice."""
 
     async def begin(
-        self, message: ImportMessage, plan: ImportPlan, workflow_id: str, guard: str | None
-    ) -> tuple[ImportState, str] | None:
+        self,
+        message: ImportMessage,
+        plan: ImportPlan,
+        workflow_id: str,
+        guard: str | None,
+        digest: str | None = None,
+    ) -> EarlierImport | None:
         """Open the status row, or return an earlier import that makes this one unnecessary.
 
         Args:
@@ -34,11 +50,11 @@ class ImportStore(Protocol):
             workflow_id: Who does it.
             guard: Value that names the work (idempotency key, extraction id); no two tasks of
                 a project and document type may complete it.
+            digest: Of the message that started the run; kept in the row.
 
         Returns:
-            None when the import is open. Otherwise state and task id of the import that has the
-            work: this task itself, in a final state, or another one with this guard, which may
-            be running or parked.
+            None when the import is open. Otherwise the import that has the work: this task itself,
+            in a final state, or another one with this guard, which may be running or parked.
         """
         ...
 

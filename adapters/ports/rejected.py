@@ -25,14 +25,18 @@ class RejectedMessage:
     resubmitted_at: datetime | None
 
 
-class RejectedMessages(Protocol):
-    """The record of rejected messages."""
+class RejectionRecord(Protocol):
+    """Where rejected messages are recorded."""
 
     async def record(
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:
         """Keep a message; the same id and body of the same queue are kept once."""
         ...
+
+
+class RejectedMessages(RejectionRecord, Protocol):
+    """The record of rejected messages."""
 
     async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
         """The newest first."""

@@ -32,7 +32,9 @@ class Steps:
     def __init__(self, resources: Resources, settings: RunSettings) -> None:
         store, blobs = SqlImportStore(resources.database), resources.blobs
         # No document has an idempotency key, so that no other run is asked for.
-        self._lifecycle = ImportLifecycle(store, blobs, MemoryRuns(), settings.small_document_bytes)
+        self._lifecycle = ImportLifecycle(
+            store, blobs, MemoryRuns(), resources.rejected, settings.small_document_bytes
+        )
         self._rows = RowImports(
             store, blobs, resources.documents, resources.reports, resources.scratch
         )

@@ -9,6 +9,7 @@ from contracts.base import Contract, WireContract
 from contracts.batches.names import BatchKey, DocumentId, Id
 from contracts.blobs import BlobName, BlobRef
 from contracts.dependencies import Dependency
+from contracts.origins import Origin
 
 RELATIONS_PER_MESSAGE: Final = 500
 ATTACHMENTS_PER_MESSAGE: Final = 200
@@ -143,6 +144,8 @@ class LoadOrder(Contract):
     """Input of a document's load."""
 
     event: DocumentEvent
+    origin: Origin | None = None
+    """Of its message; None: a release that kept none, or a person, started the run."""
 
 
 class StepOrder(Contract):
@@ -152,6 +155,8 @@ class StepOrder(Contract):
     step: LoadStep
     source: BlobRef | None = None
     """The file as the first step found it."""
+    origin: Origin | None = None
+    """Of the message."""
 
 
 class StepOutcome(Contract):

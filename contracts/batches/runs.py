@@ -103,6 +103,8 @@ class CaseStatus(Contract):
     case_id: Id
     running: Id | None = None
     waiting: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
+    unrecorded: tuple[Id, ...] = Field(default=(), max_length=1_000)
+    """Batches of events that are accepted and not recorded yet."""
     events: int = 0
     finished: int = 0
     waiting_for: Dependency | None = None

@@ -10,6 +10,7 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
 from contracts.imports.messages import DocumentType, ImportMessage, Key, Strategy
+from contracts.origins import Digest, Origin
 from contracts.problems import Problem
 
 TASK_QUEUE: Final = "imports"
@@ -86,12 +87,18 @@ class ImportPlan(Contract):
 
 
 class Preparation(Contract):
-    """Either a plan, or why there is nothing to do."""
+    """A plan; or why there is nothing to do, or not yet."""
 
     plan: ImportPlan | None = None
     skip: Reason | None = None
     state: ImportState = ImportState.SKIPPED
     """State of the earlier import when there is nothing to do."""
+    waits: Reason | None = None
+    """Another task that is running has the work: why this one waits for its end."""
+    refused: Reason | None = None
+    """Another message has the task: why this one, which is recorded as rejected, is not used."""
+    digest: Digest | None = None
+    """Of the message that has the task, where this one is refused."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""
 
@@ -152,6 +159,8 @@ class Closing(Contract):
     reason: Reason | None = None
     outcome: HandlerOutcome | None = None
     """None: the counts of the progress mark."""
+    digest: Digest | None = None
+    """Of the message that started the run, for a row that is made only now."""
 
 
 class ImportOrder(Contract):
@@ -162,6 +171,9 @@ class ImportOrder(Contract):
     """How long a parked run waits for a person before it fails by itself."""
     notices: bool = False
     """People are sent notices; an order of a release that had none asks for none."""
+    origin: Origin | None = None
+    """Of the message that started the run, also when a person has corrected it since; None: a
+    release that kept none, or a person, started the run."""
 
 
 class ImportResult(Contract):

@@ -21,6 +21,7 @@ from temporalio.common import SearchAttributeKey
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import REJECTED_BODY_BYTES
 from contracts.imports import DocumentType
+from contracts.origins import MEMO, digest_of
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
@@ -29,7 +30,6 @@ from workers.bridges.function_app import GivenBack, build
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import BridgeTotals, ServiceBusBridge
 from workers.plugin import docflow_plugin
-from workers.services.duplicates import MEMO, digest_of
 from workers.services.imports.intake import ImportIntake
 from workers.services.imports.messages import read_message
 from workers.services.verdicts import KEY_REUSED, Abandon, DeadLetter, Settle, Verdict

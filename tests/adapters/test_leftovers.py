@@ -13,7 +13,7 @@ from adapters.database.models.every import metadata
 from adapters.database.models.imports import import_progress, import_rejects
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
-from adapters.ports import LoadStore, OpenRow, OpenRows
+from adapters.ports import EarlierImport, LoadStore, OpenRow, OpenRows
 from contracts.batches import BatchKey, Closing, DocumentState, LoaderStatus, Purpose
 from contracts.imports import Closing as ImportClosing
 from contracts.imports import ImportState, Strategy
@@ -50,7 +50,7 @@ async def test_a_terminated_import_leaves_nothing_and_its_key_is_free(
         parking = ImportClosing(message=given, plan=plan(), state=state, reason="why it waits")
         await store.close(parking, given.workflow_id)
     other = message(task_id="t2")
-    assert await store.begin(other, plan(), other.workflow_id, "K1") == (state, "t1")
+    assert await store.begin(other, plan(), other.workflow_id, "K1") == EarlierImport(state, "t1")
 
     [row] = await found(store)
     assert row.id == "import/p1/t1"

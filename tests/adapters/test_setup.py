@@ -92,7 +92,7 @@ async def test_search_attributes_are_made_and_messages_wait_for_them(
 ) -> None:
     requirement = search_attributes_of(connection_of(bare))
     imports = ImportIntake(bare, rejected, queue="q")
-    documents = DocumentIntake(bare, BatchKey(case_id=7, batch_id=1))
+    documents = DocumentIntake(bare, BatchKey(case_id=7, batch_id=1), "docflow_doc_loader_7_1")
     events = CaseEventIntake(bare, rejected, queue="q")
     sent = (
         (imports, json.dumps(IMPORT).encode()),

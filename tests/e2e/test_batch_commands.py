@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.database import upgrade
@@ -20,7 +21,9 @@ from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.waiting import eventually
+from workers import catalogue
 from workers.cli.context import CliContext
+from workers.pipelines.base import recognise
 from workers.pipelines.batches import BATCHES
 from workers.plugin import docflow_plugin
 from workers.process import build_worker
@@ -167,6 +170,32 @@ async def test_the_reason_of_a_cancel_by_id_is_kept(terminal: Person) -> None:
     await eventually(reached, seconds=30, pause=0.1)
     said = "cancelled by ada: the case was closed; it was not built yet"
     assert (await terminal.json("show", "12", "1"))["batch"]["reason"] == said
+
+
+async def test_a_batch_that_has_ended_is_not_cancelled(terminal: Person) -> None:
+    await terminal.docflow("start", "14", "1")
+    # Whether its row is written by now or not.
+    await terminal.docflow("cancel", "14", "1")
+    await terminal.until(BatchKey(case_id=14, batch_id=1), LoaderStatus.CANCELLED, "done")
+    refused = await terminal.refused("cancel", "14", "1")
+    assert "batch 1 of case 14 is cancelled already: there is nothing to cancel" in refused
+
+
+async def test_no_run_of_any_pipeline_that_never_was_takes_an_answer(terminal: Person) -> None:
+    uuid = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
+    ids = ("import/P9/T9", "batch/99/99", f"spreadsheet/{uuid}", f"spreadsheet-undo/{uuid}")
+    found = [run for id in ids if (run := recognise(catalogue.PIPELINES, id)) is not None]
+    answered = {kind.workflow for each in catalogue.PIPELINES for kind in each.runs if kind.verbs}
+    assert {run.kind.workflow for run in found} == answered
+    context = CliContext(terminal.environment)
+    for run in found:
+        for verb in {*run.kind.answers, *run.kind.events}:
+            done = await run_docflow_in_thread(verb, run.workflow_id, context=context)
+            assert done.exit_code == 1, (verb, run.workflow_id, done.output)
+            assert "there is no" in done.stderr, (verb, run.workflow_id, done.stderr)
+    assert "there is no batch 99 of case 99" in await terminal.refused("cancel", "99", "99")
+    with pytest.raises(RPCError):
+        await terminal.client.get_workflow_handle("case/99").describe()
 
 
 async def test_an_expected_batch_goes_first(terminal: Person) -> None:

@@ -238,6 +238,16 @@ async def test_terminated_runs_of_every_pipeline_are_swept(terminal: Person) -> 
     await eventually(all_parked, seconds=60, pause=0.2)
     for id in parked:
         await terminal.client.get_workflow_handle(id).terminate("by mistake")
+
+    async def all_shown() -> bool:
+        return await terminal.listed("--state", "terminated") == parked
+
+    # Before any sweep has closed their rows.
+    await eventually(all_shown, seconds=60, pause=0.2)
+    assert await terminal.listed("--state", "parked") == set()
+    shown = [await terminal.json("show", id) for id in sorted(parked)]
+    rows = [each.get("import") or each["batch"] for each in shown]
+    assert {(row.get("state") or row["status"]).lower() for row in rows} == {"terminated"}
     sweeps = [
         (RunSweeper.run, RunSweepOrder(pipeline=each.name, closed_for=0), each.task_queue)
         for each in catalogue.PIPELINES

@@ -12,7 +12,7 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.dependencies import Dependency
-from contracts.imports import Answer, HandlerOutcome, ImportOrder, Retry
+from contracts.imports import Answer, HandlerOutcome, ImportOrder, Preparation, Retry
 from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
@@ -51,6 +51,14 @@ async def _skip(handle: Handle, script: ScriptedImport) -> None:
 async def _cancel(handle: Handle, script: ScriptedImport) -> None:
     await script.working.wait()
     await handle.execute_update(DocumentImport.cancel, Answer(reason="enough"))
+
+
+async def _cancel_held_up(handle: Handle, script: ScriptedImport) -> None:
+    async def is_held_up() -> bool:
+        return (await handle.query(DocumentImport.status)).reason is not None
+
+    await eventually(is_held_up)
+    await handle.execute_update(DocumentImport.cancel, Answer(by="ann"))
 
 
 async def _cancel_by_signal(handle: Handle, script: ScriptedImport) -> None:
@@ -245,6 +253,16 @@ CASES: dict[str, Case] = {
     "parked-and-skipped": Case(ScriptedImport(failures=[permanent()]), act=_skip),
     "parked-too-long": Case(ScriptedImport(failures=[permanent()]), park=timedelta(seconds=1)),
     "skipped": Case(ScriptedImport(skip="completed already by task t-0")),
+    "waits-for-another-task": Case(
+        ScriptedImport(preparations=[Preparation(waits="task t-0 is running")])
+    ),
+    "waits-for-another-task-and-cancelled": Case(
+        ScriptedImport(preparations=[Preparation(waits="task t-0 is running")]),
+        act=_cancel_held_up,
+    ),
+    "refused": Case(
+        ScriptedImport(preparations=[Preparation(refused="another message", digest="first")])
+    ),
     "cancelled": Case(ScriptedImport(block=True, path="remote"), act=_cancel),
     "cancelled-local": Case(ScriptedImport(block=True), act=_cancel),
     "bulk": Case(

@@ -12,6 +12,7 @@ from tests.support.batches.scripted_load import (
     PROCESSED,
     RELATIONS,
     ScriptedLoad,
+    refused,
     unreadable,
 )
 from tests.support.scripted import unavailable
@@ -58,6 +59,12 @@ def _failing(step: LoadStep, *, is_final: bool = False) -> ScriptedLoad:
     return script
 
 
+def _refused() -> ScriptedLoad:
+    script = ScriptedLoad()
+    script.fails[LoadStep.DEDUPE] = [refused()]
+    return script
+
+
 def _not_given_up() -> ScriptedLoad:
     script = _failing(LoadStep.EXTRACT)
     script.fails["give_up"] = [unreadable("no database")]
@@ -88,6 +95,7 @@ CASES: dict[str, Case] = {
     "resumed": Case(ScriptedLoad(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
     "duplicate": Case(ScriptedLoad(duplicate_of="DOC-0")),
     "dead-letter": Case(_failing(LoadStep.EXTRACT)),
+    "refused": Case(_refused()),
     "failed-for-good": Case(_failing(LoadStep.EXTRACT, is_final=True)),
     "cancelled": Case(ScriptedLoad(held={LoadStep.EXTRACT}), cancel=True),
     "cancelled-between-steps": Case(

@@ -8,8 +8,8 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 
 from activities.dependencies import Dependencies
-from contracts.dependencies import Dependency, OutageOrder, outage_id
-from tests.support.scripted import ScriptedActivities, scripted, still_down
+from contracts.dependencies import Dependency, OutageOrder, Recovery, outage_id
+from tests.support.scripted import ScriptedActivities, next_of, scripted, still_down
 from workflows.outage import Outage
 
 Handle = WorkflowHandle[Any, Any]
@@ -49,9 +49,16 @@ def _outage(*, checks: int, every: timedelta) -> ScriptedActivities:
     return scripted(Dependencies, fails={"wait": [still_down(every)] * checks})
 
 
+def _changing() -> ScriptedActivities:
+    refused = Recovery(was_down=True, problem="password refused", settings=("DATABASE_URL",))
+    answers = [refused, Recovery(was_down=True)]
+    return scripted(Dependencies, results={"wait": lambda awaited: next_of(answers)})
+
+
 CASES_OF: dict[str, dict[str, Case]] = {
     "Outage": {
         "short": Case(_outage(checks=2, every=timedelta(milliseconds=100))),
         "long": Case(_outage(checks=1, every=timedelta(minutes=20)), timedelta(minutes=21)),
+        "another-problem": Case(_changing()),
     }
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ from workers.services.status import ParkedRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
 from workers.settings.common import BlobSettings, DatabaseSettings
 from workers.settings.imports import QueueSettings
+from workflows import attributes
 
 
 def _commands() -> Iterator[tuple[str, ...]]:
@@ -223,12 +225,16 @@ def a_view(**changes: Any) -> RunView:
     return RunView(**{**view, **changes})
 
 
-def an_execution(workflow_id: str, state: str) -> Any:
-    """An open run of imports, as Temporal lists it."""
+def an_execution(
+    workflow_id: str,
+    state: str,
+    status: WorkflowExecutionStatus = WorkflowExecutionStatus.RUNNING,
+) -> Any:
+    """A run of imports, as Temporal lists it."""
     keywords = {"Pipeline": "imports", "DocumentType": "equipment", "State": state}
     return SimpleNamespace(
         id=workflow_id,
-        status=WorkflowExecutionStatus.RUNNING,
+        status=status,
         start_time=NOW,
         typed_search_attributes=TypedSearchAttributes(
             [
@@ -308,7 +314,17 @@ class FakeRuns:
 
     async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
         self.queries.append(query)
-        return self.executions
+        return [each for each in self.executions if _fits(each, query)]
+
+
+def _fits(execution: Any, query: str) -> bool:
+    """Whether a run has the state and the status that a query names."""
+    state = execution.typed_search_attributes.get(attributes.STATE)
+    has = {"State": state, "ExecutionStatus": execution.status.name.capitalize()}
+    return all(
+        f"{name} = " not in query or re.search(rf"\b{name} = '{value}'", query)
+        for name, value in has.items()
+    )
 
 
 async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:

@@ -129,6 +129,18 @@ async def test_a_wrong_setting_is_named(setup: Setup) -> None:
     assert outage.settings == ("DATABASE_URL",)
 
 
+async def test_another_problem_than_the_one_known_ends_the_wait(setup: Setup) -> None:
+    known = Awaited(dependency=Dependency.DATABASE, problem="connection refused")
+    setup.failure = Unavailable("connection refused", Dependency.DATABASE)
+    await setup.fails(awaited=known)
+    setup = Setup(setup.scratch)
+    setup.failure = Unavailable("password refused", Dependency.DATABASE, misconfigured=True)
+    assert await setup.wait(attempt=7, awaited=known) == Recovery(
+        was_down=True, problem="password refused", settings=("DATABASE_URL",)
+    )
+    assert (await setup.fails()).message == "password refused", "a run that waits is not told"
+
+
 async def test_no_answer_in_time_is_an_outage(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:

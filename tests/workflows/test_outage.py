@@ -14,11 +14,18 @@ from temporalio.service import RPCError
 
 from activities.dependencies import Dependencies
 from adapters.temporal.outages import TemporalOutages
-from contracts.dependencies import Dependency, OutageOrder, OutageStatus, outage_id
+from contracts.dependencies import (
+    Awaited,
+    Dependency,
+    OutageOrder,
+    OutageStatus,
+    Recovery,
+    outage_id,
+)
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.outage import Outage
+from workflows.outage import CHANGES_SHOWN, Outage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -131,6 +138,46 @@ async def test_a_wrong_setting_is_named(outages: Outages) -> None:
         status = await handle.query(Outage.status)
         assert (status.settings, status.ended) == (("DATABASE_URL",), None)
         await handle.terminate()
+
+
+async def test_a_problem_that_changes_is_shown(outages: Outages) -> None:
+    refused = Recovery(was_down=True, problem="password refused", settings=("DATABASE_URL",))
+    script = scripted(
+        Dependencies,
+        results={"wait": lambda known: refused if known.problem == "connection refused" else over},
+    )
+    over = Recovery(was_down=True)
+    script.held.add("wait")
+    async with outages.running(script, _outage()) as handle:
+
+        async def shows(text: str) -> bool:
+            return text in await _details(handle)
+
+        await eventually(lambda: shows("connection refused"))
+        script.held.clear()
+        result = await handle.result()
+    assert (result.problem, result.settings) == ("password refused", ("DATABASE_URL",))
+    assert [known.problem for known in script.received["wait"]] == [
+        "connection refused",
+        "password refused",
+    ]
+
+
+async def test_a_problem_that_comes_and_goes_is_shown_a_bounded_number_of_times(
+    outages: Outages,
+) -> None:
+    script = scripted(Dependencies, results={"wait": _other_problem})
+    async with outages.running(script, _outage()) as handle:
+        await handle.result()
+    assert [known.problem is None for known in script.received["wait"]] == [
+        *[False] * CHANGES_SHOWN,
+        True,
+    ]
+
+
+def _other_problem(known: Awaited) -> Recovery:
+    other = known.problem and f"not {known.problem}"
+    return Recovery(was_down=True, problem=other)
 
 
 async def test_there_is_one_run_of_an_outage(outages: Outages) -> None:

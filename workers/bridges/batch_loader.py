@@ -158,8 +158,8 @@ class _Loader:
 
     async def _poll(self, key: BatchKey, url: str, stop: asyncio.Event, drain: bool) -> None:
         queue = SqsQueue(self.sqs, url, self._polls)
-        intake = DocumentIntake(self.client, key)
         names = names_of(self.prefix, key)
+        intake = DocumentIntake(self.client, key, names.queue)
         bridge = SqsBridge(
             queue,
             intake.accept,

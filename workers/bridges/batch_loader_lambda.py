@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from pydantic import BaseModel, Field, TypeAdapter
 
 from adapters.ports import BatchQueues, PortError
-from contracts.batches import BatchKey, names_of
+from contracts.batches import BatchKey, Names, names_of
 from workers.bridges.retry import Retry
 from workers.connect import connect
 from workers.errors import TemporalUnreachable
@@ -96,7 +96,7 @@ class LoaderFunction:
         taken: set[str] = set()
         try:
             async with asyncio.timeout(seconds):
-                intake = self._intake = self._intake or DocumentIntake(await connect(), self._key())
+                intake = self._intake = self._intake or await self._open_intake()
                 async with asyncio.TaskGroup() as takers:
                     for record in records:
                         retry = Retry(hold=seconds)
@@ -128,16 +128,21 @@ class LoaderFunction:
             False: it could not be; the queue puts it there after its last receive, without one.
         """
         reason = f"{verdict.reason}: {verdict.description}"
-        names = names_of(_setting(self._environment, "DOCFLOW_BATCH_PREFIX"), self._key())
         try:
             queues = await self._open_queues()
-            await queues.dead_letter(names, record.body, reason, record.message_id)
+            await queues.dead_letter(self._names(), record.body, reason, record.message_id)
         except PortError as error:
             logger.warning(
                 "message %r could not be dead-lettered yet: %s", record.message_id, error
             )
             return False
         return True
+
+    async def _open_intake(self) -> DocumentIntake:
+        return DocumentIntake(await connect(), self._key(), self._names().queue)
+
+    def _names(self) -> Names:
+        return names_of(_setting(self._environment, "DOCFLOW_BATCH_PREFIX"), self._key())
 
     async def _open_queues(self) -> BatchQueues:
         # Loaded late: nearly no event needs it, and it would cost every cold start.

@@ -162,6 +162,7 @@ def _body(message: "RejectedMessage", file: Path | None) -> bytes:
 
 def _refuse_in_vain(sender: "QueueSender", message: "RejectedMessage", body: bytes) -> None:
     from workers.services.bodies import RefusedMessage
+    from workers.services.resubmission import reused_key
 
     if message.resubmitted_at is not None:
         raise CommandError(
@@ -170,11 +171,18 @@ def _refuse_in_vain(sender: "QueueSender", message: "RejectedMessage", body: byt
         )
     try:
         sender.check(body)
+        reused = reused_key(sender, message, body)
     except RefusedMessage as refused:
         raise CommandError(
             f"message {message.id} would be rejected again: {refused.description}; "
             "correct it and give it with --body FILE, or add --force"
         ) from refused
+    if reused is not None:
+        raise CommandError(
+            f"message {message.id} would be rejected again: {reused} is the run of a message with "
+            "other content; give this one a key of its own and send it with --body FILE, or add "
+            "--force when that run was terminated"
+        )
 
 
 def _as_json(message: "RejectedMessage") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contracts.sweep import TERMINATED
 from workers import catalogue
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run
@@ -16,6 +17,7 @@ from workers.cli.output_files import output_file
 from workers.pipelines.base import Pipeline, Run, load
 
 if TYPE_CHECKING:
+    from workers.services.runs import RunView
     from workers.services.verbs import Filters, RunEntry
 
 _ID: Any = typer.Argument(
@@ -87,20 +89,17 @@ async def _list(
 
 
 async def _entries(cli: CliContext, pipeline: Pipeline, filters: "Filters") -> "Sequence[RunEntry]":
-    """Runs of one pipeline; those that only seem to be in the state that is asked for left out."""
+    """Runs of one pipeline, as Temporal knows them where it answers."""
     from workers.errors import TemporalUnreachable
     from workers.services import known_runs
     from workers.services.errors import TemporalUnavailable
 
     entries = await known_runs.list_runs(pipeline, cli.environment, filters)
     try:
-        seen = await known_runs.with_waits(pipeline, cli.environment, entries)
+        return await known_runs.as_in_temporal(pipeline, cli.environment, entries, filters)
     except (TemporalUnreachable, TemporalUnavailable) as error:
-        typer.echo(
-            f"{pipeline.name}: runs that wait are shown by their rows alone: {error}", err=True
-        )
+        typer.echo(f"{pipeline.name}: open runs are shown by their rows alone: {error}", err=True)
         return entries
-    return [now for now, row in zip(seen, entries, strict=True) if not filters.state or now is row]
 
 
 def _no_runs(pipeline: str | None, state: str | None, more: Mapping[str, str]) -> str:
@@ -182,6 +181,11 @@ async def _show(cli: CliContext, id: str, *, as_json: bool) -> None:
         await show_in_temporal(cli, known, as_json=as_json)
     else:
         await load(known.pipeline.show)(cli, known, as_json=as_json)
+
+
+def is_left_open(is_open: bool, view: "RunView | None") -> bool:
+    """Whether a row is open although its run was terminated, as it is until the next sweep."""
+    return is_open and view is not None and view.status == TERMINATED
 
 
 async def show_in_temporal(cli: CliContext, known: Run, *, as_json: bool) -> None:

@@ -129,6 +129,8 @@ class Resubmission:
     """Names the queue."""
     queue: Callable[[Mapping[str, str]], str | None]
     """Name of the queue, as in the record of rejected messages; None: the setting is not set."""
+    owns: Callable[[Mapping[str, str], str], bool] | None = None
+    """Whether a queue is one of many that the bridge receives from; None: it has one."""
     sender: str | None = None
     """Entry point of a `QueueSender`; None: docflow sends nothing to the queue."""
     instead: str = ""

@@ -18,6 +18,7 @@ from contracts.batches import (
     LoadResult,
     Phase,
     SweepOrder,
+    key_of,
 )
 from contracts.dependencies import WAITING, Dependency
 from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind, scheduled
@@ -81,7 +82,10 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
         if own.plan.with_function
         else queue_lock(own.queues, prefix)
     )
-    documents = (own.loads, own.store, common.blobs, own.texts, own.queues, prefix, common.scratch)
+    documents = (
+        *(own.loads, own.store, common.blobs, own.texts, own.queues),
+        *(common.rejected, prefix, common.scratch),
+    )
     return (
         CaseBacklog(own.store, own.runs),
         BatchValidation(own.store, own.runs, lock),
@@ -137,6 +141,16 @@ def _case_events_queue(environment: Mapping[str, str]) -> str | None:
     names = ("DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL")
     urls = (environment.get(name, "").strip() for name in names)
     return next((url.rstrip("/").rsplit("/", 1)[-1] for url in urls if url), None)
+
+
+def _prefix(environment: Mapping[str, str]) -> str:
+    from workers.settings.batches import DEFAULT_PREFIX
+
+    return environment.get("DOCFLOW_BATCH_PREFIX", "").strip() or DEFAULT_PREFIX
+
+
+def _is_of_a_batch(environment: Mapping[str, str], queue: str) -> bool:
+    return key_of(_prefix(environment), queue) is not None
 
 
 async def _run_batch_loader(
@@ -270,6 +284,13 @@ BATCHES = Pipeline(
             run=_run_batch_loader,
             with_worker=False,
             needs_resources=False,
+            resubmission=Resubmission(
+                setting="DOCFLOW_BATCH_PREFIX",
+                queue=lambda environment: f"{_prefix(environment)}_doc_loader_CASE_BATCH",
+                owns=_is_of_a_batch,
+                instead="have its publisher send the corrected message, under a document id of its "
+                "own; `docflow batches redrive CASE BATCH` tries the dead letters of a batch again",
+            ),
         ),
     ),
     schedules=_schedules,

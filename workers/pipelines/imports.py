@@ -59,7 +59,7 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
     store, blobs, scratch = own.store, common.blobs, common.scratch
     return (
-        ImportLifecycle(store, blobs, own.ends, own.runs.small_document_bytes),
+        ImportLifecycle(store, blobs, own.ends, common.rejected, own.runs.small_document_bytes),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
         UploadImports(store, blobs, scratch),

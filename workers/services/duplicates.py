@@ -1,29 +1,23 @@
 """A message whose run was started before: the same message again, or another one."""
 
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import Final
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from contracts.base import Contract
+from contracts.origins import MEMO
 from workers.services.bodies import RefusedMessage
 from workers.services.intake import START_TIMEOUT
 from workers.services.verdicts import KEY_REUSED
 
-MEMO: Final = "digest"
-"""Entry of a run's memo: the digest of the message that started it."""
-
-
-def digest_of(message: Contract) -> str:
-    """The same for two bodies that mean the same.
-
-    Neither the order of fields nor white space counts, nor whether a default is spelled out; a
-    field that a later release adds with a default leaves the digest as it is.
-    """
-    content = message.model_dump(mode="json", exclude_defaults=True)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+_UNDONE: Final = frozenset(
+    {
+        WorkflowExecutionStatus.FAILED,
+        WorkflowExecutionStatus.CANCELED,
+        WorkflowExecutionStatus.TERMINATED,
+        WorkflowExecutionStatus.TIMED_OUT,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +33,11 @@ class EarlierRun:
     def terminated(self) -> bool:
         """It was ended from outside, and what it held is free again."""
         return self.status is WorkflowExecutionStatus.TERMINATED
+
+    @property
+    def may_run_again(self) -> bool:
+        """It has ended without doing its work."""
+        return self.status in _UNDONE
 
     def refuse_other(self, digest: str) -> None:
         """Refuse a message that is not the one that the run was started by.

@@ -8,7 +8,7 @@ from typing import Final
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.ports import PortError, RejectedMessages
+from adapters.ports import PortError, RejectedMessages, RejectionRecord
 from workers.connect import reason_of
 from workers.services import search_attributes
 from workers.services.bodies import RefusedMessage
@@ -40,7 +40,7 @@ def given_back(error: RPCError) -> Abandon:
 
 
 async def refuse(
-    rejected: RejectedMessages,
+    rejected: RejectionRecord,
     queue: str,
     message_id: str | None,
     refused: RefusedMessage,

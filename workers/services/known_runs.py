@@ -3,12 +3,14 @@
 Whatever handles runs of all pipelines asks this module, and names none of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from contracts.dependencies import OUTAGE_PREFIX, WAITING
 from contracts.notices import DELIVERY_PREFIX
+from contracts.rejections import REJECTION_PREFIX
+from contracts.sweep import TERMINATED
 from workers import catalogue
 from workers.pipelines.base import Pipeline, Run, load, recognise
 from workers.services.errors import InvalidRequest, NotFound
@@ -50,41 +52,124 @@ async def list_runs(
     spelled = next(state for state in (*pipeline.states, WAITING) if state.lower() == wanted)
     filters = replace(filters, state=spelled)
     known = {entry.workflow_id for entry in entries}
-    found = await list_in_temporal(pipeline, environment, filters, verbs.name, only_open=True)
+    found = await list_in_temporal(pipeline, environment, filters, verbs.name, execution="Running")
     return [*entries, *(entry for entry in found if entry.workflow_id not in known)]
 
 
-async def with_waits(
-    pipeline: Pipeline, environment: Mapping[str, str], entries: Sequence[RunEntry]
+async def as_in_temporal(
+    pipeline: Pipeline,
+    environment: Mapping[str, str],
+    entries: Sequence[RunEntry],
+    filters: Filters,
 ) -> Sequence[RunEntry]:
-    """Entries from rows, with the state `waiting` where Temporal says so.
+    """Entries from rows in the states that Temporal knows; those with another state left out.
 
-    A run that waits for a dependency writes no row: that might be what it waits for.
+    A run that waits for a dependency writes no row: that might be what it waits for. One that is
+    parked may not have been able to, and one that was terminated is not: until the sweep its row
+    says what it was.
 
     Raises:
         ServiceError: Temporal does not answer.
     """
-    if not any(entry.is_open for entry in entries):
-        return entries
-    filters = Filters(limit=_MOST_WAITING, state=WAITING)
-    name = of(pipeline).name
-    found = await list_in_temporal(pipeline, environment, filters, name, only_open=True)
-    waiting = {entry.workflow_id for entry in found}
-    return [
-        replace(entry, state=WAITING, row=_waiting(entry.row)) if is_waiting else entry
+    known = {entry.workflow_id for entry in entries if entry.is_open}
+    states: dict[str, str] = {}
+    found: Sequence[RunEntry] = ()
+    wanted = (filters.state or "").lower()
+    if known or wanted == TERMINATED:
+        found = await _terminated(pipeline, environment, filters)
+        states = await _confirmed(environment, found, known, anyway=wanted == TERMINATED)
+    if known:
+        states = {**await _not_shown_by_rows(pipeline, environment), **states}
+    seen = [
+        _in_state(entry, state) if entry.is_open and state is not None else entry
         for entry in entries
-        for is_waiting in [entry.is_open and entry.workflow_id in waiting]
+        for state in [states.get(entry.workflow_id)]
+    ]
+    if not wanted:
+        return seen
+    if wanted == TERMINATED:
+        listed = {entry.workflow_id for entry in entries}
+        seen += [
+            entry
+            for entry in found
+            if entry.workflow_id in states and entry.workflow_id not in listed
+        ]
+    return [entry for entry in seen if entry.state.lower() == wanted]
+
+
+async def _not_shown_by_rows(
+    pipeline: Pipeline, environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Open runs that wait, or are parked where rows know that state, to their state."""
+    verbs = of(pipeline)
+    states = [WAITING, *(state for state in verbs.states if state == _PARKED)]
+    return {
+        entry.workflow_id: state
+        for state in states
+        for entry in await list_in_temporal(
+            pipeline,
+            environment,
+            Filters(limit=_MOST_WAITING, state=state),
+            verbs.name,
+            execution="Running",
+        )
+    }
+
+
+async def _terminated(
+    pipeline: Pipeline, environment: Mapping[str, str], filters: Filters
+) -> Sequence[RunEntry]:
+    """Runs that have states and were terminated; their ids may have run again since."""
+    verbs = of(pipeline)
+    spelled = next((state for state in verbs.states if state.lower() == TERMINATED), TERMINATED)
+    filters = replace(filters, limit=_MOST_WAITING, state=None)
+    found = await list_in_temporal(
+        pipeline, environment, filters, verbs.name, execution="Terminated"
+    )
+    return [
+        replace(entry, state=spelled)
+        for entry in {entry.workflow_id: entry for entry in found}.values()
+        if (run := pipeline.recognise(entry.workflow_id)) is not None and run.kind.states
     ]
 
 
-def _waiting(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**row, "state": WAITING} if "state" in row else row
+async def _confirmed(
+    environment: Mapping[str, str], found: Sequence[RunEntry], known: Set[str], *, anyway: bool
+) -> dict[str, str]:
+    """Those whose newest run was terminated, to their state.
+
+    Args:
+        environment: Settings.
+        found: Runs that were terminated.
+        known: Ids of rows that are open.
+        anyway: Look also at those whose row is not known.
+    """
+    from workers.services.parked_runs import gathered
+    from workers.services.runs import open_runs
+
+    asked = [entry for entry in found if anyway or entry.workflow_id in known]
+    if not asked:
+        return {}
+    runs = await open_runs(environment)
+    views = await gathered(asked, lambda entry: runs.look(entry.workflow_id))
+    return {
+        entry.workflow_id: entry.state
+        for entry, view in zip(asked, views, strict=True)
+        if view is not None and view.status == TERMINATED
+    }
+
+
+def _in_state(entry: RunEntry, state: str) -> RunEntry:
+    row = {**entry.row, "state": state} if "state" in entry.row else entry.row
+    return replace(entry, state=state, row=row)
 
 
 def prefixes() -> frozenset[str]:
     """What workflow ids begin with, up to the first slash."""
     kinds = (kind for pipeline in catalogue.PIPELINES for kind in pipeline.runs)
-    return frozenset((OUTAGE_PREFIX, DELIVERY_PREFIX, *(kind.prefix for kind in kinds)))
+    return frozenset(
+        (OUTAGE_PREFIX, DELIVERY_PREFIX, REJECTION_PREFIX, *(kind.prefix for kind in kinds))
+    )
 
 
 async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run]:

@@ -25,7 +25,7 @@ async def list_in_temporal(
     filters: Filters,
     name: Callable[[Run], str],
     *,
-    only_open: bool = False,
+    execution: str | None = None,
 ) -> Sequence[RunEntry]:
     """Runs of a pipeline within Temporal's retention, the newest first.
 
@@ -34,7 +34,7 @@ async def list_in_temporal(
         environment: Settings.
         filters: Which of them; the state as the register spells it.
         name: How people name a run.
-        only_open: Leave out those that have ended.
+        execution: Only those that Temporal calls so: `Running`, `Terminated`.
 
     Raises:
         TemporalUnreachable: Temporal does not answer.
@@ -45,8 +45,8 @@ async def list_in_temporal(
     wanted = {"Pipeline": pipeline.name}
     if filters.state is not None:
         wanted["State"] = filters.state
-    if only_open:
-        wanted["ExecutionStatus"] = "Running"
+    if execution is not None:
+        wanted["ExecutionStatus"] = execution
     wanted |= {_ATTRIBUTES[each]: value for each, value in filters.more.items()}
     runs = await open_runs(environment)
     query = " AND ".join(f"{each} = {quoted(value)}" for each, value in wanted.items())

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from adapters.ports import RejectedMessage
 from workers import catalogue
 from workers.pipelines.base import Resubmission, load
+from workers.services.bodies import RefusedMessage
 from workers.services.errors import InvalidRequest
+from workers.services.verdicts import KEY_REUSED
 
 
 class QueueSender(Protocol):
@@ -13,6 +16,14 @@ class QueueSender(Protocol):
 
     def check(self, body: bytes) -> None:
         """Check a message as its bridge does.
+
+        Raises:
+            RefusedMessage: The bridge would reject it.
+        """
+        ...
+
+    def key(self, body: bytes) -> str:
+        """The workflow id of the run that a message starts.
 
         Raises:
             RefusedMessage: The bridge would reject it.
@@ -42,7 +53,7 @@ def sender_of(queue: str, environment: Mapping[str, str]) -> QueueSender:
         if bridge.resubmission is not None
     ]
     for each in known:
-        if each.queue(environment) != queue:
+        if not _is_of(each, queue, environment):
             continue
         if each.sender is None:
             raise InvalidRequest(f"docflow sends no messages to queue {queue!r}: {each.instead}")
@@ -52,6 +63,36 @@ def sender_of(queue: str, environment: Mapping[str, str]) -> QueueSender:
         f"no setting names queue {queue!r}, so its messages cannot be sent again: set the one of "
         f"its bridge ({settings})"
     )
+
+
+def reused_key(sender: QueueSender, message: RejectedMessage, body: bytes) -> str | None:
+    """The workflow id that a message, rejected because another has it, would come under again.
+
+    Args:
+        sender: Of its queue.
+        message: As it was rejected.
+        body: To be sent now.
+
+    Returns:
+        None: it was rejected for another reason, or comes under another id.
+
+    Raises:
+        RefusedMessage: The bridge would reject the body.
+    """
+    if message.reason != KEY_REUSED:
+        return None
+    key = sender.key(body)
+    try:
+        same = message.truncated or sender.key(message.body.encode()) == key
+    except RefusedMessage:
+        return None
+    return key if same else None
+
+
+def _is_of(each: Resubmission, queue: str, environment: Mapping[str, str]) -> bool:
+    if each.owns is not None:
+        return each.owns(environment, queue)
+    return each.queue(environment) == queue
 
 
 def _named(each: Resubmission, environment: Mapping[str, str]) -> str:

@@ -186,6 +186,7 @@ class CaseQueue:
                 ),
                 static_summary=f"{str(self._key).capitalize()}: {batch.purpose}",
             )
+            self._batch.add_done_callback(_note_end)
         except WorkflowAlreadyStartedError:
             # Another run of the case started it, or the sweeper is working on it.
             self._batch = None
@@ -329,7 +330,14 @@ class CaseQueue:
             case_id=self._order.case_id,
             running=self._running,
             waiting=tuple(batch.batch_id for batch in self._line.batches),
+            unrecorded=tuple(sorted({event.batch_id for event in self._inbox})),
             events=self._taken,
             finished=self._finished,
             waiting_for=self._waiting.dependency,
         )
+
+
+def _note_end(batch: asyncio.Future[Any]) -> None:
+    """Take notice of a failure, which the batch's own run shows: the table decides what follows."""
+    if not batch.cancelled():
+        batch.exception()

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from activities.batches.document_load import DocumentLoads
 from contracts.batches import (
@@ -22,10 +22,11 @@ from contracts.batches import (
     StepOutcome,
 )
 from contracts.blobs import BlobRef
-from contracts.errors import DOCUMENT_FAILED
+from contracts.errors import DOCUMENT_FAILED, KEY_REUSED
+from contracts.origins import MEMO
 from workflows import attributes, policies
 from workflows.cancellation import stop_if
-from workflows.failures import explain, reraise_cancellation
+from workflows.failures import explain, failure_type, reraise_cancellation
 from workflows.short_steps import begun_locally, done_remotely
 from workflows.waiting import Waiting
 
@@ -57,7 +58,7 @@ class DocumentLoad:
 
     @workflow.init
     def __init__(self, order: LoadOrder) -> None:
-        self._event = order.event
+        self._event, self._origin = order.event, order.origin
         self._state = DocumentState.LOADING
         self._step = STEPS[order.event.event_type][0]
         self._source: BlobRef | None = None
@@ -72,13 +73,15 @@ class DocumentLoad:
 
         Raises:
             ApplicationError: `DocumentFailed` when it is a dead letter now; its details are a
-                `LoadResult`.
+                `LoadResult`. `KeyReused` when the document is that of another message.
         """
         try:
             await self._load()
         except FailureError as error:
             reraise_cancellation(error)
             self._stop_when_cancelled()
+            if failure_type(error) == KEY_REUSED:
+                self._refuse(error)
             await self._give_up(explain(error))
         workflow.upsert_search_attributes(attributes.not_waiting(self._state))
         workflow.set_current_details("")
@@ -100,7 +103,7 @@ class DocumentLoad:
         self._state = DocumentState.LOADED
 
     async def _do(self, step: LoadStep) -> StepOutcome:
-        order = StepOrder(event=self._event, step=step, source=self._source)
+        order = StepOrder(event=self._event, step=step, source=self._source, origin=self._origin)
         summary = f"{step} {self._event.document_id}"
         if step in _LONG:
             return await done_remotely(_LONG[step], order, StepOutcome, summary)
@@ -108,6 +111,17 @@ class DocumentLoad:
 
     def _stop_when_cancelled(self) -> None:
         stop_if(workflow.cancellation_reason() is not None)
+
+    def _refuse(self, failure: FailureError) -> NoReturn:
+        """End without a dead letter: the message is recorded as rejected."""
+        cause = failure.cause if isinstance(failure, ActivityError) else failure
+        assert isinstance(cause, ApplicationError)
+        # Whoever meets this run by its id compares with the message that has the document.
+        workflow.upsert_memo({MEMO: cause.details[0]})
+        self._reason, self._state = explain(failure), DocumentState.FAILED
+        workflow.upsert_search_attributes(attributes.not_waiting(self._state))
+        workflow.set_current_details(self._reason)
+        raise ApplicationError(self._reason, self.status(), type=KEY_REUSED, non_retryable=True)
 
     async def _give_up(self, reason: str) -> None:
         """Hand the document over to its batch; without that it would be lost."""

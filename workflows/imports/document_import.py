@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_e
 
 from activities.imports.lifecycle import ImportLifecycle
 from contracts.answers import AnyAnswer
-from contracts.errors import IMPORT_FAILED
+from contracts.errors import IMPORT_FAILED, KEY_REUSED
 from contracts.imports import (
     Answer,
     Closing,
@@ -25,6 +25,7 @@ from contracts.imports import (
     Retry,
 )
 from contracts.notices import NoticeKind
+from contracts.origins import MEMO
 from domain.notices import counted
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
@@ -35,6 +36,9 @@ from workflows.short_steps import begun_locally, done_remotely
 
 _RECORD: Final = "record result"
 _DONE: Final = "done"
+SHORTEST_PAUSE: Final = timedelta(seconds=5)
+"""Between two looks at a running task that has the work; each pause is twice the one before."""
+LONGEST_PAUSE: Final = timedelta(minutes=5)
 
 
 class _Skipped(Exception):
@@ -47,6 +51,18 @@ class _Skipped(Exception):
     def __init__(self, reason: str, earlier: ImportState | None = None) -> None:
         super().__init__(reason)
         self.earlier = earlier
+
+
+class _Refused(Exception):
+    """Another message has the task; this one is recorded as rejected.
+
+    Attributes:
+        digest: Of the message that has it.
+    """
+
+    def __init__(self, reason: str, digest: str | None) -> None:
+        super().__init__(reason)
+        self.digest = digest
 
 
 class _Failed(Exception):
@@ -63,7 +79,9 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     @workflow.init
     def __init__(self, order: ImportOrder) -> None:
         super().__init__(timedelta(seconds=order.park_for_seconds), notices=order.notices)
-        self._message = order.message
+        self._message, self._origin = order.message, order.origin
+        self._held_up: str | None = None
+        """Why it waits for another task."""
         self._plan: ImportPlan | None = None
         self._outcome: HandlerOutcome | None = None
         self._step = "waiting for a worker"
@@ -79,6 +97,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         except _Skipped as skipped:
             result = await self._close(ImportState.SKIPPED, str(skipped))
             return result.model_copy(update={"earlier": skipped.earlier})
+        except _Refused as refused:
+            await self._refuse(str(refused), refused.digest)
         except _Failed as failed:
             await self._fail(str(failed))
         except asyncio.CancelledError:
@@ -100,16 +120,34 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             raise ApplicationError(self._outcome.held_back)
 
     async def _prepare(self) -> ImportPlan:
-        self._begin("prepare")
-        preparation = await begun_locally(
-            ImportLifecycle.prepare,
-            ImportOrder(message=self._message),
-            Preparation,
-            "route, preflight, resolve source",
-        )
+        pause = SHORTEST_PAUSE
+        while True:
+            self._begin("prepare")
+            preparation = await begun_locally(
+                ImportLifecycle.prepare,
+                ImportOrder(message=self._message, origin=self._origin),
+                Preparation,
+                "route, preflight, resolve source",
+            )
+            if preparation.waits is None:
+                break
+            await self._wait_for_other(preparation.waits, pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        if preparation.refused is not None:
+            raise _Refused(preparation.refused, preparation.digest)
         if preparation.plan is None:
             raise _Skipped(preparation.skip or "nothing to do", preparation.state)
         return preparation.plan
+
+    async def _wait_for_other(self, reason: str, pause: timedelta) -> None:
+        """Wait before the next look at the task that has the work."""
+        self._held_up = reason
+        workflow.set_current_details(f"**Waits** for another import\n\n{reason}")
+        try:
+            await workflow.sleep(pause, summary="another task has the work")
+        finally:
+            self._held_up = None
+            workflow.set_current_details("")
 
     async def _handle(self, plan: ImportPlan) -> HandlerOutcome:
         self._begin(plan.facts.handler)
@@ -150,6 +188,23 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             # Temporal's own cancel: the run shows as Canceled.
             raise asyncio.CancelledError(reason)
         return result
+
+    async def _refuse(self, reason: str, digest: str | None) -> NoReturn:
+        """End without a record: the status row is that of the message that has the task."""
+        # Whoever meets this run by the task's id compares with the message that has the task.
+        workflow.upsert_memo({MEMO: digest})
+        self._state, self._step = ImportState.FAILED, _DONE
+        workflow.upsert_search_attributes(attributes.not_waiting(self._state))
+        await self._notices.end(NoticeKind.FAILED, self._state, reason)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        result = ImportResult(
+            task_id=self._message.task_id,
+            project_id=self._message.project_id,
+            document_type=self._message.document_type,
+            state=self._state,
+            reason=reason,
+        )
+        raise ApplicationError(reason, result, type=KEY_REUSED, non_retryable=True)
 
     async def _fail(self, reason: str) -> NoReturn:
         result = await self._close(ImportState.FAILED, reason, NoticeKind.FAILED)
@@ -198,6 +253,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
                 state=state,
                 reason=reason,
                 outcome=self._outcome,
+                digest=None if self._origin is None else self._origin.digest,
             ),
             summary=f"record {state}",
             **policies.SHORT,
@@ -252,7 +308,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         return ImportStatus(
             state=self._state,
             step=self._step,
-            reason=self._parking.reason,
+            reason=self._parking.reason or self._held_up,
             next_steps=self._next_steps(),
             waiting_since=since.isoformat() if since else None,
             plan=self._plan,

@@ -36,6 +36,7 @@ from contracts.batches import (
     Relation,
 )
 from contracts.blobs import BlobRef
+from contracts.origins import digest_of
 
 
 class SqlLoadStore:
@@ -48,17 +49,24 @@ class SqlLoadStore:
     async def facts(self, event: DocumentEvent) -> LoadFacts:
         """How far a load is."""
         async with self._database.reading() as connection:
-            steps = await connection.scalars(
-                select(process_checkpoints.c.step).where(_checkpoints(event))
-            )
+            columns = process_checkpoints.c.step, process_checkpoints.c.digest
+            steps = await connection.execute(select(*columns).where(_checkpoints(event)))
             row = (await connection.execute(select(documents).where(_is(event)))).one_or_none()
-        done = frozenset(LoadStep(step) for step in steps)
+        digests = {LoadStep(step): digest for step, digest in steps}
+        done = frozenset(digests)
+        digest = next((digests[step] for step in LoadStep if step in done), None)
         if row is None or row.batch_id != event.batch_id:
-            return LoadFacts(None, done)
+            return LoadFacts(None, done, digest=digest)
         source = None
         if row.blob_name is not None:
             source = BlobRef(name=row.blob_name, size=row.size, sha256=row.sha256, etag=row.etag)
-        return LoadFacts(DocumentState(row.state), done, source, row.duplicate_of)
+        return LoadFacts(DocumentState(row.state), done, source, row.duplicate_of, digest)
+
+    async def forget(self, event: DocumentEvent) -> None:
+        """Remove the checkpoints of an event; the bytes of its document are free."""
+        async with self._database.transaction() as connection:
+            await connection.execute(delete(process_checkpoints).where(_checkpoints(event)))
+            await connection.execute(delete(doc_dedupe).where(_claims(event)))
 
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
         """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
@@ -179,11 +187,7 @@ class SqlLoadStore:
             # them again.
             dedupe = process_checkpoints.c.step == LoadStep.DEDUPE.value
             await connection.execute(delete(process_checkpoints).where(_checkpoints(event), dedupe))
-            await connection.execute(
-                delete(doc_dedupe).where(
-                    _belongs(doc_dedupe, event), doc_dedupe.c.batch_id == event.batch_id
-                )
-            )
+            await connection.execute(delete(doc_dedupe).where(_claims(event)))
             await self._upsert_document(connection, event, values)
 
     async def _claim(
@@ -305,6 +309,7 @@ class SqlLoadStore:
                 event_type=event.event_type,
                 step=step.value,
                 done_at=datetime.now(UTC),
+                digest=digest_of(event),
             )
             .on_conflict_do_nothing()
             .returning(process_checkpoints.c.step)
@@ -325,6 +330,10 @@ def _checkpoints(event: DocumentEvent) -> Any:
         process_checkpoints.c.batch_id == event.batch_id,
         process_checkpoints.c.event_type == event.event_type,
     )
+
+
+def _claims(event: DocumentEvent) -> Any:
+    return _belongs(doc_dedupe, event) & (doc_dedupe.c.batch_id == event.batch_id)
 
 
 def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from adapters.database.bulk.protocol import BulkWriter, acquire_advisory_lock
 from adapters.database.codec import clean, dump_problems, load_problems
 from adapters.database.imports.progress import counts_of, end_load, first_problems, lock_existing
 from adapters.database.models.imports import FINAL, HOLDING, import_tasks
+from adapters.ports import EarlierImport
 from contracts.blobs import BlobRef
 from contracts.imports import (
     PROBLEMS_IN_RESULT,
@@ -35,13 +36,15 @@ async def begin(
     plan: ImportPlan,
     workflow_id: str,
     guard: str | None,
+    digest: str | None,
     now: datetime,
-) -> tuple[ImportState, str] | None:
+) -> EarlierImport | None:
     """Open the status row, or return the import that makes this one unnecessary.
 
     Among tasks of a project and document type the first to open holds the guard, until it is
     skipped, cancelled or terminated. Another one gets that task's state, whatever it is, so also
-    `running` or `parked`, and opens nothing.
+    `running` or `parked`, and opens nothing. A row keeps the digest of the message that began it
+    last: the run of an earlier one is over.
     """
     if guard is not None:
         name = f"guard/{message.project_id}/{message.document_type}/{guard}"
@@ -51,6 +54,7 @@ async def begin(
             return holder
     values = _status(message, plan, workflow_id) | {
         "guard": guard,
+        "digest": digest,
         "state": ImportState.RUNNING.value,
         "started_at": now,
         "updated_at": now,
@@ -58,9 +62,10 @@ async def begin(
     opened = await connection.execute(_opening(writer), {"created_at": now, **values})
     if opened.one_or_none() is not None:
         return None
-    state = ImportState((await connection.execute(_state(), _own(message))).scalar_one())
+    row = (await connection.execute(_state(), _own(message))).one()
+    state = ImportState(row.state)
     if state in _FINAL and state is not ImportState.TERMINATED:
-        return state, message.task_id
+        return EarlierImport(state, message.task_id, row.digest)
     values |= {"reason": None, "finished_at": None}
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     return None
@@ -101,7 +106,7 @@ def _locking(writer: BulkWriter) -> Executable:
 
 @lru_cache
 def _state() -> Executable:
-    return select(import_tasks.c.state).where(_is_own()).with_for_update()
+    return select(import_tasks.c.state, import_tasks.c.digest).where(_is_own()).with_for_update()
 
 
 @lru_cache
@@ -111,12 +116,12 @@ def _updating(names: tuple[str, ...]) -> Executable:
 
 async def _holder(
     connection: AsyncConnection, message: ImportMessage, guard: str
-) -> tuple[ImportState, str] | None:
+) -> EarlierImport | None:
     """The other task that has this guard."""
     tasks = import_tasks
     row = (
         await connection.execute(
-            select(tasks.c.state, tasks.c.task_id).where(
+            select(tasks.c.state, tasks.c.task_id, tasks.c.digest).where(
                 tasks.c.project_id == message.project_id,
                 tasks.c.document_type == message.document_type.value,
                 tasks.c.guard == guard,
@@ -125,7 +130,9 @@ async def _holder(
             )
         )
     ).one_or_none()
-    return None if row is None else (ImportState(row.state), row.task_id)
+    if row is None:
+        return None
+    return EarlierImport(ImportState(row.state), row.task_id, row.digest)
 
 
 def _status(message: ImportMessage, plan: ImportPlan | None, workflow_id: str) -> dict[str, Any]:
@@ -171,6 +178,7 @@ async def close(
             _locking(writer),
             {
                 "state": ImportState.RUNNING.value,
+                "digest": closing.digest,
                 "created_at": now,
                 "updated_at": now,
                 **_status(message, closing.plan, workflow_id),

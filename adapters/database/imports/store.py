@@ -27,7 +27,7 @@ from adapters.database.models.schedules import (
     schedule_uploads,
 )
 from adapters.database.storable import unstorable
-from adapters.ports import OpenRow
+from adapters.ports import EarlierImport, OpenRow
 from contracts.blobs import BlobRef
 from contracts.imports import (
     BulkMessage,
@@ -36,7 +36,6 @@ from contracts.imports import (
     HandlerOutcome,
     ImportMessage,
     ImportPlan,
-    ImportState,
     Problem,
     Strategy,
 )
@@ -62,8 +61,13 @@ class SqlImportStore:
         )
 
     async def begin(
-        self, message: ImportMessage, plan: ImportPlan, workflow_id: str, guard: str | None
-    ) -> tuple[ImportState, str] | None:
+        self,
+        message: ImportMessage,
+        plan: ImportPlan,
+        workflow_id: str,
+        guard: str | None,
+        digest: str | None = None,
+    ) -> EarlierImport | None:
         """Open the status row, or return an import that makes this one unnecessary.
 
         The guard belongs to the first task that opens with it, until that one is skipped,
@@ -72,7 +76,7 @@ class SqlImportStore:
         """
         async with self._database.transaction() as connection:
             return await status.begin(
-                connection, self._writer, message, plan, workflow_id, guard, _now()
+                connection, self._writer, message, plan, workflow_id, guard, digest, _now()
             )
 
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:

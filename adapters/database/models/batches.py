@@ -154,7 +154,9 @@ process_checkpoints = Table(
     _key("event_type"),
     _key("step"),
     Column("done_at", UtcDateTime, nullable=False),
+    Column("digest", Text),
 )
+"""`digest` is of the message whose step it was; None: of a release that kept none."""
 
 TEMPORARY = (doc_dedupe, tag_dedupe, process_checkpoints)
 """Emptied when a batch ends."""

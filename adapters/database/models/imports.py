@@ -53,6 +53,7 @@ import_tasks = Table(
     Column("strategy", Text),
     Column("path", Text),
     Column("guard", Text),
+    Column("digest", Text),
     *_counts(),
     Column("problem_count", BigInteger, nullable=False, default=0),
     Column("problems", Text, nullable=False, default="[]"),
@@ -78,6 +79,7 @@ import_tasks = Table(
         sqlite_where=_HOLDS,
     ),
 )
+"""`digest` is of the message that began the import; None: a release that kept none began it."""
 
 import_progress = Table(
     "import_progress",

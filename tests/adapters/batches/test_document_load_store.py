@@ -24,6 +24,7 @@ from contracts.batches import (
     Relation,
     RelationKind,
 )
+from contracts.origins import digest_of
 from tests.support.batches.tables import (
     FIRST,
     PLAIN,
@@ -41,6 +42,22 @@ ATTACHED = DocumentAttachments(
     **WHERE, attachments=(AttachedFile(blob_name="in/x", filename="x.txt"),)
 )
 FILES = [Attached("x.txt", source("x"))]
+
+
+async def test_checkpoints_know_their_message_until_they_are_forgotten(loads: LoadStore) -> None:
+    event = document("a")
+    assert (await loads.facts(event)).digest is None
+    await loads.save_source(event, source("f"))
+    other = event.model_copy(update={"blob_name": "in/other"})
+    for asked in (event, other):
+        assert (await loads.facts(asked)).digest == digest_of(event)
+    assert (await loads.facts(RELATED)).digest is None
+    await loads.save_relations(RELATED, RELATED.relations)
+    await loads.forget(event)
+    assert (await loads.facts(event)).done == frozenset()
+    assert (await loads.facts(RELATED)).digest == digest_of(RELATED)
+    # Its bytes are free.
+    assert await loads.save_source(document("b"), source("f")) is None
 
 
 async def test_every_step_leaves_its_checkpoint_and_is_done_once(

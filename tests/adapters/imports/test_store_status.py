@@ -9,6 +9,7 @@ from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_progress, import_rejects
+from adapters.ports import EarlierImport
 from contracts.blobs import BlobRef
 from contracts.imports import (
     Closing,
@@ -90,7 +91,7 @@ async def test_a_final_state_stays(
 ) -> None:
     await store.begin(message(), plan(), "w", None)
     await store.close(closing(state, OUTCOME), "w")
-    assert await store.begin(message(), plan(), "w", None) == (state, "t1")
+    assert await store.begin(message(), plan(), "w", None) == EarlierImport(state, "t1")
     for other in ImportState:
         if other is not state:
             assert await store.close(closing(other, HandlerOutcome(), reason="no"), "w") == OUTCOME
@@ -98,6 +99,38 @@ async def test_a_final_state_stays(
     row = await tasks.get("p1", "t1")
     assert row is not None
     assert (row.state, row.reason) == (state, None)
+
+
+@pytest.mark.parametrize("state", [ImportState.COMPLETED, ImportState.SKIPPED])
+async def test_a_row_keeps_the_digest_of_the_message_that_began_it(
+    store: SqlImportStore, state: ImportState
+) -> None:
+    assert await store.begin(message(), plan(), "w", "key", "first") is None
+    second = message(task_id="t2")
+    running = EarlierImport(ImportState.RUNNING, "t1", "first")
+    assert await store.begin(second, plan(), "w2", "key", "second") == running
+    await store.close(closing(state), "w")
+    assert await store.begin(message(), plan(), "w", None, "other") == EarlierImport(
+        state, "t1", "first"
+    )
+
+
+async def test_a_task_that_begins_again_has_the_digest_of_its_new_message(
+    store: SqlImportStore,
+) -> None:
+    given = message()
+    assert await store.begin(given, plan(), given.workflow_id, None, "first") is None
+    await store.terminate(given.workflow_id, "its run was terminated")
+    assert await store.begin(given, plan(), given.workflow_id, None, "second") is None
+    await store.close(closing(ImportState.COMPLETED), given.workflow_id)
+    again = await store.begin(given, plan(), given.workflow_id, None, "first")
+    assert again == EarlierImport(ImportState.COMPLETED, "t1", "second")
+
+
+async def test_a_task_that_never_opened_keeps_its_digest_too(store: SqlImportStore) -> None:
+    await store.close(closing(ImportState.SKIPPED, digest="first"), "w")
+    earlier = EarlierImport(ImportState.SKIPPED, "t1", "first")
+    assert await store.begin(message(), plan(), "w", None, "other") == earlier
 
 
 async def test_the_same_final_state_may_be_reported_again_with_more(store: SqlImportStore) -> None:
@@ -111,14 +144,18 @@ async def test_a_guard_is_held_until_the_task_is_skipped_or_cancelled(
 ) -> None:
     second = message(task_id="t2")
     assert await store.begin(message(), plan(), "w1", "key") is None
-    assert await store.begin(second, plan(), "w2", "key") == (ImportState.RUNNING, "t1")
+    assert await store.begin(second, plan(), "w2", "key") == EarlierImport(
+        ImportState.RUNNING, "t1"
+    )
     await store.close(closing(ImportState.PARKED), "w1")
-    assert await store.begin(second, plan(), "w2", "key") == (ImportState.PARKED, "t1")
+    assert await store.begin(second, plan(), "w2", "key") == EarlierImport(ImportState.PARKED, "t1")
     await store.close(closing(ImportState.CANCELLED), "w1")
     assert await store.begin(second, plan(), "w2", "key") is None
     await store.close(Closing(message=second, state=ImportState.COMPLETED), "w2")
     third = message(task_id="t3")
-    assert await store.begin(third, plan(), "w3", "key") == (ImportState.COMPLETED, "t2")
+    assert await store.begin(third, plan(), "w3", "key") == EarlierImport(
+        ImportState.COMPLETED, "t2"
+    )
     other_type = message("material", task_id="t3")
     assert await store.begin(other_type, plan("material"), "w3", "key") is None
     other_project = message(project_id="p2")
@@ -131,7 +168,7 @@ async def test_of_many_that_begin_at_once_one_holds_the_guard(store: SqlImportSt
     )
     assert answers.count(None) == 1
     (holder,) = [f"t{n}" for n, answer in enumerate(answers) if answer is None]
-    assert {answer for answer in answers if answer} == {(ImportState.RUNNING, holder)}
+    assert {answer for answer in answers if answer} == {EarlierImport(ImportState.RUNNING, holder)}
 
 
 async def test_a_task_that_never_opened_can_be_closed(

@@ -20,6 +20,7 @@ from adapters.database.models.base import metadata
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.cloud import MemoryCloud, MemoryQueue
+from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.batches import (
     STEPS,
     BatchKey,
@@ -34,6 +35,7 @@ from contracts.batches import (
     names_of,
 )
 from contracts.blobs import BlobRef
+from contracts.origins import Origin, digest_of
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PREFIX = "test"
@@ -49,6 +51,7 @@ class DocumentLoading:
     texts: FileTexts
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     cloud: MemoryCloud = field(default_factory=MemoryCloud)
+    rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
 
     def __post_init__(self) -> None:
         self.store = SqlLoadStore(self.database)
@@ -68,6 +71,7 @@ class DocumentLoading:
             self.blobs,
             self.texts,
             self.cloud.queues,
+            self.rejected,
             PREFIX,
             self.scratch,
         )
@@ -105,7 +109,8 @@ class DocumentLoading:
         self, step: LoadStep, event: DocumentEvent, source: BlobRef | None = None
     ) -> StepOutcome:
         """Take one step, on a worker of its own."""
-        order = StepOrder(event=event, step=step, source=source)
+        origin = Origin(queue=NAMES.queue, message_id="m", digest=digest_of(event))
+        order = StepOrder(event=event, step=step, source=source, origin=origin)
         run = getattr(self.worker(), step.value)
         outcome = await ActivityEnvironment().run(run, order)
         assert not list(self.scratch.glob("*")), "the step leaves temporary files behind"

@@ -19,6 +19,7 @@ from contracts.batches import (
     RelationKind,
 )
 from contracts.blobs import BlobRef
+from contracts.origins import digest_of
 
 Place = tuple[int, str]
 """Case and document id."""
@@ -53,15 +54,27 @@ class LoadModel:
         self.attachments: dict[Place, dict[str, Attached]] = defaultdict(dict)
         self._first: dict[tuple[BatchKey, str], str] = {}
         self._spelling: dict[tuple[BatchKey, str], str] = {}
-        self._done: set[tuple[BatchKey, str, str, LoadStep]] = set()
+        self._done: dict[tuple[BatchKey, str, str, LoadStep], str] = {}
 
     async def facts(self, event: DocumentEvent) -> LoadFacts:
         """How far a load is."""
         done = frozenset(step for step in LoadStep if _mark(event, step) in self._done)
+        digests = (self._done.get(_mark(event, step)) for step in LoadStep)
+        digest = next((each for each in digests if each is not None), None)
         document = self.documents.get(_place(event))
         if document is None or document.batch_id != event.batch_id:
-            return LoadFacts(None, done)
-        return LoadFacts(document.state, done, document.source, document.duplicate_of)
+            return LoadFacts(None, done, digest=digest)
+        return LoadFacts(document.state, done, document.source, document.duplicate_of, digest)
+
+    async def forget(self, event: DocumentEvent) -> None:
+        """Remove the checkpoints of an event; the bytes of its document are free."""
+        for step in LoadStep:
+            self._done.pop(_mark(event, step), None)
+        self._release(event)
+
+    def _release(self, event: DocumentEvent) -> None:
+        mine = (event.key, event.document_id)
+        self._first = {key: id for key, id in self._first.items() if (key[0], id) != mine}
 
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
         """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
@@ -115,10 +128,8 @@ class LoadModel:
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
         """Record that a document could not be loaded, for good."""
-        self._done.discard(_mark(event, LoadStep.DEDUPE))
-        for claim, first in list(self._first.items()):
-            if claim[0] == event.key and first == event.document_id:
-                del self._first[claim]
+        self._done.pop(_mark(event, LoadStep.DEDUPE), None)
+        self._release(event)
         document = self.documents.setdefault(
             _place(event), ModelDocument(event.batch_id, DocumentState.FAILED)
         )
@@ -130,7 +141,7 @@ class LoadModel:
         before = len(self._first) + len(self._spelling) + len(self._done)
         self._first = {claim: first for claim, first in self._first.items() if claim[0] != key}
         self._spelling = {tag: text for tag, text in self._spelling.items() if tag[0] != key}
-        self._done = {mark for mark in self._done if mark[0] != key}
+        self._done = {mark: each for mark, each in self._done.items() if mark[0] != key}
         return before - len(self._first) - len(self._spelling) - len(self._done)
 
     def counts(self, key: BatchKey) -> DocumentCounts:
@@ -145,7 +156,7 @@ class LoadModel:
     def _begin(self, event: DocumentEvent, step: LoadStep) -> bool:
         """Leave a checkpoint; False: it is there already."""
         known = _mark(event, step) in self._done
-        self._done.add(_mark(event, step))
+        self._done.setdefault(_mark(event, step), digest_of(event))
         return not known
 
     def _claim(self, event: DocumentProcessed, sha256: str) -> DocumentId | None:

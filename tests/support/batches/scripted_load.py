@@ -20,7 +20,7 @@ from contracts.batches import (
     StepOutcome,
 )
 from contracts.blobs import BlobRef
-from contracts.errors import UNREADABLE_DOCUMENT
+from contracts.errors import KEY_REUSED, UNREADABLE_DOCUMENT
 from tests.support.scripted import ScriptedActivities
 
 SOURCE = BlobRef(name="in/plan.pdf", size=9, sha256="ab" * 32, etag="1")
@@ -41,6 +41,13 @@ ATTACHMENTS = DocumentAttachments.model_validate(
 def unreadable(message: str = "the file is cut off") -> ApplicationError:
     """What a step says about a document that cannot be read."""
     return ApplicationError(message, type=UNREADABLE_DOCUMENT, non_retryable=True)
+
+
+def refused(digest: str = "first") -> ApplicationError:
+    """What a step says about a document that is that of another message."""
+    return ApplicationError(
+        "DOC-1 is that of another message", digest, type=KEY_REUSED, non_retryable=True
+    )
 
 
 class ScriptedLoad(ScriptedActivities):

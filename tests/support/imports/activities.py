@@ -12,6 +12,8 @@ from adapters.files.documents import FileDocuments
 from adapters.files.tables.report import XlsxReportWriter
 from adapters.files.tables.source import open_table
 from adapters.memory.blobs import MemoryBlobs
+from adapters.memory.rejected import MemoryRejectedMessages
+from adapters.ports import EarlierImport
 from contracts.blobs import BlobRef
 from contracts.imports import (
     IMPORT_MESSAGE,
@@ -57,6 +59,7 @@ class MemoryStore:
     staged: dict[TaskKey, list[RowChunk]] = field(default_factory=dict)
     tasks: dict[str, tuple[ImportState, str | None]] = field(default_factory=dict)
     guards: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str | None] = field(default_factory=dict)
     uploads: list[tuple[BlobRef, str | None]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     as_of: date | None = None
@@ -120,15 +123,21 @@ class MemoryStore:
             yield self._called("rejects", lambda start=start: rows[start : start + 2])
 
     async def begin(
-        self, message: ImportMessage, plan: ImportPlan, workflow_id: str, guard: str | None
-    ) -> tuple[ImportState, str] | None:
+        self,
+        message: ImportMessage,
+        plan: ImportPlan,
+        workflow_id: str,
+        guard: str | None,
+        digest: str | None = None,
+    ) -> EarlierImport | None:
         state, _ = self.tasks.get(message.task_id, (ImportState.RUNNING, None))
         if state in (ImportState.COMPLETED, ImportState.FAILED):
-            return state, message.task_id
+            return EarlierImport(state, message.task_id, self.digests.get(message.task_id))
         holder = self.guards.setdefault(guard, message.task_id) if guard else message.task_id
         if holder != message.task_id:
-            return self.tasks[holder][0], holder
+            return EarlierImport(self.tasks[holder][0], holder, self.digests.get(holder))
         self.tasks[message.task_id] = (ImportState.RUNNING, None)
+        self.digests[message.task_id] = digest
         return None
 
     async def terminate(
@@ -221,6 +230,7 @@ class ActivityPorts:
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     documents: FileDocuments = field(default_factory=FileDocuments)
     reports: XlsxReportWriter = field(default_factory=XlsxReportWriter)
+    rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
 
     @property
     def scratch(self) -> Path:

@@ -68,6 +68,7 @@ class ScriptedImport(ScriptedActivities):
     Args:
         path: Where the handler runs, `local` or `remote`.
         skip: Why there is nothing to import.
+        preparations: What the first step says, one per call, before it says the usual.
         unprepared: So often the first step is to be continued as a remote one.
         failures: Raised by the handler, one per call, before it succeeds.
         outcomes: What the handler returns, one per call; then the usual.
@@ -80,6 +81,7 @@ class ScriptedImport(ScriptedActivities):
         self,
         path: str = "local",
         skip: str | None = None,
+        preparations: Iterable[Preparation] = (),
         unprepared: int = 0,
         failures: Iterable[BaseException] = (),
         outcomes: Iterable[HandlerOutcome] = (),
@@ -97,12 +99,12 @@ class ScriptedImport(ScriptedActivities):
         self.handlers: list[str] = []
         """Names of the handlers' activities, every attempt."""
         preparation = Preparation(skip=skip) if skip else None
-        unfinished = [Preparation(unfinished=True)] * unprepared
+        first = [*preparations, *[Preparation(unfinished=True)] * unprepared]
         super().__init__(
             *CLASSES,
             results={
                 "prepare": lambda order: (
-                    unfinished.pop() if unfinished else preparation or _planned(order, path)
+                    first.pop(0) if first else preparation or _planned(order, path)
                 ),
                 "finish": self._close,
                 **dict.fromkeys(_HANDLERS, lambda work: self._outcome()),

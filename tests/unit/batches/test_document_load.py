@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.extracts import folder_of
+from adapters.database.models.batches import process_checkpoints
 from adapters.ports import Denied, Unavailable
 from contracts.batches import (
     DOCUMENT_EVENT,
@@ -19,7 +21,8 @@ from contracts.batches import (
     RelationKind,
 )
 from contracts.blobs import BlobRef
-from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
+from contracts.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
+from contracts.origins import digest_of
 from stack.sample_documents import sample_documents
 from stack.sample_files import Letter, mail, pdf
 from tests.support.batches.document_loading import (
@@ -51,6 +54,70 @@ PLAN = pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]])
 async def loading(migrated: Path, tmp_path: Path) -> AsyncIterator[DocumentLoading]:
     async with document_loading(migrated, tmp_path) as loading:
         yield loading
+
+
+async def test_another_message_of_a_loaded_document_is_refused_and_recorded(
+    loading: DocumentLoading,
+) -> None:
+    event = await loading.send("M-1", mail(QUESTION), "question.eml")
+    await loading.load(event)
+    before = await loading.rows("documents", "document_id", "state", "blob_name", "updated_at")
+    other = event.model_copy(update={"blob_name": "in/other"})
+    for _ in range(2):
+        with pytest.raises(ApplicationError) as caught:
+            await loading.take(LoadStep.DEDUPE, other)
+    failure = caught.value
+    assert (failure.type, failure.non_retryable) == (KEY_REUSED, True)
+    assert failure.details == (digest_of(event),)
+    [recorded] = await loading.rejected.list()
+    assert (recorded.queue, recorded.message_id) == (NAMES.queue, "m")
+    assert (recorded.reason, recorded.description) == (KEY_REUSED, failure.message)
+    assert DOCUMENT_EVENT.validate_json(recorded.body) == other
+    after = await loading.rows("documents", "document_id", "state", "blob_name", "updated_at")
+    assert after == before
+    assert (await loading.take(LoadStep.DEDUPE, event)).resumed
+
+
+async def test_other_relations_of_a_document_are_refused(loading: DocumentLoading) -> None:
+    where = {"case_id": KEY.case_id, "batch_id": KEY.batch_id, "document_id": "M-1"}
+    first, other = (
+        DocumentRelations(**where, relations=(Relation(related_id=related),))
+        for related in ("M-2", "M-3")
+    )
+    await loading.load(first)
+    with pytest.raises(ApplicationError) as caught:
+        await loading.take(LoadStep.RELATIONS, other)
+    assert caught.value.type == KEY_REUSED
+    assert len(await loading.rejected.list()) == 1
+
+
+async def test_what_an_unfinished_load_of_another_message_did_is_done_anew(
+    loading: DocumentLoading,
+) -> None:
+    event = await loading.send("M-1", mail(QUESTION), "question.eml")
+    first = await loading.take(LoadStep.DEDUPE, event)
+    await loading.take(LoadStep.EXTRACT, event, first.source)
+    # Its run was terminated; the message was corrected.
+    await loading.put("in/corrected", mail(REPLY))
+    corrected = event.model_copy(update={"blob_name": "in/corrected", "filename": "reply.eml"})
+    outcomes = await loading.load(corrected)
+    assert not any(outcome.resumed for outcome in outcomes.values())
+    assert await loading.rows("documents", "state", "blob_name", "title") == [
+        ("loaded", "in/corrected", "Re: gate")
+    ]
+    assert await loading.rejected.list() == []
+
+
+async def test_a_checkpoint_without_a_digest_is_resumed_and_says_so(
+    loading: DocumentLoading,
+) -> None:
+    event = await loading.send("M-1", mail(QUESTION), "question.eml")
+    await loading.load(event)
+    async with loading.database.transaction() as connection:
+        await connection.execute(update(process_checkpoints).values(digest=None))
+    outcome = await loading.take(LoadStep.DEDUPE, event.model_copy(update={"tags": ("x",)}))
+    assert outcome.resumed
+    assert outcome.note == "done before; whether by the same message is not known"
 
 
 async def test_a_mail_is_loaded_with_all_its_parts(loading: DocumentLoading) -> None:

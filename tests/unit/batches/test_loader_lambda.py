@@ -9,22 +9,27 @@ import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from pydantic import ValidationError
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 
 from adapters.aws.session import AwsSettings, open_aws
 from contracts.batches import CANARY, BatchKey
+from contracts.origins import MEMO, digest_of
+from contracts.rejections import Rejection
 from stack.children import free_port
 from stack.loader_function import HANDLER, loader_zip
 from stack.temporal import temporal_server
 from tests.support.aws import moto
 from workers.bridges import batch_loader_lambda
 from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
+from workers.plugin import docflow_plugin
+from workers.services.batches.messages import read_document_event
 from workers.settings.errors import SettingsError
 
 ROOT = Path(__file__).parents[3]
@@ -144,6 +149,33 @@ async def terminate(address: str, document: str) -> None:
     await client.get_workflow_handle(f"load/7/3/{document}").terminate()
 
 
+async def recorded_by(address: str, queue: str) -> list[Rejection]:
+    """The messages of a queue that a worker is asked to record."""
+    client = await Client.connect(address, plugins=[docflow_plugin()])
+    found: list[Rejection] = []
+    async for run in client.list_workflows("WorkflowType = 'RejectionRecord'"):
+        history = await client.get_workflow_handle(run.id).fetch_history()
+        payloads = history.events[0].workflow_execution_started_event_attributes.input.payloads
+        found += await client.data_converter.decode(payloads, [Rejection])
+    return [each for each in found if each.queue == queue]
+
+
+async def end_without_success(address: str, body: str) -> None:
+    """A load that did not end well, as Temporal shows one."""
+    client = await Client.connect(address)
+    event = read_document_event(body.encode())
+    assert event is not None
+    handle = await client.start_workflow(
+        "DocumentLoad",
+        id=event.workflow_id,
+        task_queue="batches",
+        run_timeout=timedelta(seconds=1),
+        memo={MEMO: digest_of(event)},
+    )
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+
+
 async def make_queue(settings: AwsSettings, name: str) -> None:
     async with open_aws(settings) as clients:
         await clients.sqs.create_queue(QueueName=name)
@@ -197,6 +229,9 @@ def test_an_unreadable_message_is_set_aside_with_the_reason(
     assert failures(function.handle(event(**bodies), Invocation())) == set()
     set_aside = asyncio.run(take_all(aws, queue))
     assert {body for body, _ in set_aside} == set(bodies.values())
+    recorded = asyncio.run(recorded_by(address, "elsewhere_doc_loader_7_3"))
+    assert {each.message_id: each.body.decode() for each in recorded} == bodies
+    assert {each.reason for each in recorded} == REASONS
     assert all(reason.split(":")[0] in REASONS and len(reason) > 20 for _, reason in set_aside)
 
 
@@ -213,9 +248,27 @@ def test_another_message_of_a_document_is_set_aside(
     [(body, reason)] = asyncio.run(take_all(aws, queue))
     assert body == other
     assert reason.startswith("KeyReused: load/7/3/changed was started by a message with other")
+    [recorded] = asyncio.run(recorded_by(address, "reused_doc_loader_7_3"))
+    assert (recorded.message_id, recorded.reason) == ("m", "KeyReused")
+    assert recorded.body.decode() == other
     asyncio.run(terminate(address, "changed"))
     assert failures(function.handle(event(m=other), Invocation())) == set()
     assert runs(address, "changed") == ["RUNNING"]
+
+
+def test_only_the_same_message_starts_a_load_again_that_has_failed(
+    start: Any, address: str, aws: AwsSettings
+) -> None:
+    asyncio.run(make_queue(aws, "failed_doc_loader_7_3_dlq"))
+    asyncio.run(end_without_success(address, document("failed")))
+    function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url, DOCFLOW_BATCH_PREFIX="failed")
+    other = document("failed", blobName="other.pdf")
+    assert failures(function.handle(event(other=other), Invocation())) == set()
+    assert runs(address, "failed") == ["TIMED_OUT"]
+    [recorded] = asyncio.run(recorded_by(address, "failed_doc_loader_7_3"))
+    assert (recorded.reason, recorded.body.decode()) == ("KeyReused", other)
+    assert failures(function.handle(event(same=document("failed")), Invocation())) == set()
+    assert runs(address, "failed") == ["RUNNING"]
 
 
 def test_everything_is_redelivered_in_time_while_temporal_is_unavailable(

@@ -76,6 +76,31 @@ def test_a_message_that_would_be_rejected_again_wants_a_correction(tmp_path: Pat
     assert asyncio.run(installation.rejected.list())[0].resubmitted_at is not None
 
 
+def test_a_message_whose_key_another_has_wants_a_key_of_its_own(tmp_path: Path) -> None:
+    installation = FakeInstallation()
+    record = installation.rejected.record("import-queue", "m1", "KeyReused", "not used", GOOD)
+    asyncio.run(record)
+    other = tmp_path / "other.json"
+    for content in (GOOD, GOOD.replace(b'"S1"', b'"S2"')):
+        other.write_bytes(content)
+        refused = installation.docflow("rejected", "resubmit", "1", "--body", str(other))
+        assert (refused.exit_code, installation.queue.sent) == (1, [])
+        assert "import/P1/T1 is the run of a message with other content" in refused.stderr
+        assert "--body FILE, or add --force when that run was terminated" in refused.stderr
+    assert installation.docflow("rejected", "resubmit", "1").exit_code == 1
+    assert installation.docflow("rejected", "resubmit", "1", "--force").exit_code == 0
+
+
+def test_a_new_key_needs_no_force(tmp_path: Path) -> None:
+    installation = FakeInstallation()
+    record = installation.rejected.record("import-queue", "m1", "KeyReused", "not used", GOOD)
+    asyncio.run(record)
+    other = tmp_path / "other.json"
+    other.write_bytes(GOOD.replace(b'"T1"', b'"T2"'))
+    done = installation.docflow("rejected", "resubmit", "1", "--body", str(other))
+    assert (done.exit_code, len(installation.queue.sent)) == (0, 1)
+
+
 def test_what_only_a_bridge_would_reject_wants_a_correction() -> None:
     installation = an_installation(GOOD.replace(b'"T1"', b'"T1","task_id":"T2"'))
     refused = installation.docflow("rejected", "resubmit", "1")
@@ -109,6 +134,15 @@ def test_a_message_goes_back_to_its_own_queue_only() -> None:
     assert "DOCFLOW_CASE_EVENTS_QUEUE_URL is not set" in refused.stderr
     installation.environment["AZURE_SERVICE_BUS_QUEUE_NAME"] = "other-queue"
     assert installation.docflow("rejected", "resubmit", "1").exit_code == 0
+
+
+def test_a_document_of_a_batch_is_sent_by_its_publisher() -> None:
+    installation = an_installation(b"{", queue="site_doc_loader_7_3")
+    installation.environment["DOCFLOW_BATCH_PREFIX"] = "site"
+    refused = installation.docflow("rejected", "resubmit", "1")
+    assert (refused.exit_code, installation.queue.sent) == (2, [])
+    assert "docflow sends no messages to queue 'site_doc_loader_7_3'" in refused.stderr
+    assert "docflow batches redrive CASE BATCH" in refused.stderr
 
 
 @pytest.mark.parametrize("setting", ["DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from temporalio.client import WorkflowExecutionStatus
 
 from adapters.database.imports.views import ImportTaskRow
 from contracts.blobs import BlobRef
@@ -299,11 +300,52 @@ def test_a_run_that_waits_is_listed_as_waiting_although_its_row_says_running() -
     assert states("--state", "completed") == {"T2": "completed"}
 
 
+def test_a_run_that_is_parked_is_listed_as_parked_although_its_row_says_running() -> None:
+    installation = FakeInstallation()
+    installation.tasks.rows = [a_row("P1", "T1", state=ImportState.RUNNING)]
+    assert installation.runs is not None
+    installation.runs.executions = [an_execution("import/P1/T1", "parked")]
+    rows = json.loads(installation.docflow("list", "--json").stdout)
+    assert [row["state"] for row in rows] == ["parked"]
+
+
+@pytest.mark.parametrize("was", [ImportState.RUNNING, ImportState.PARKED])
+def test_a_run_that_was_terminated_is_told_from_an_open_one_before_the_sweep(
+    was: ImportState,
+) -> None:
+    ended = a_view(status="terminated", closed=True)
+    installation = FakeInstallation(runs=FakeRuns(ended))
+    installation.tasks.rows = [a_row("P1", "T1", state=was), a_row("P1", "T2", state=was)]
+    assert installation.runs is not None
+    over = WorkflowExecutionStatus.TERMINATED
+    installation.runs.executions = [an_execution("import/P1/T1", was, over)]
+
+    def states(*options: str) -> dict[str, str]:
+        rows = json.loads(installation.docflow("list", "--json", *options).stdout)
+        return {row["workflow_id"]: row["state"] for row in rows}
+
+    assert states() == {"import/P1/T1": "terminated", "import/P1/T2": was}
+    assert states("--state", was) == {"import/P1/T2": was}
+    assert states("--state", "terminated") == {"import/P1/T1": "terminated"}
+    shown = json.loads(installation.docflow("show", "import/P1/T1", "--json").stdout)
+    assert shown["import"]["state"] == "terminated"
+
+
+def test_a_task_that_runs_again_is_no_longer_terminated() -> None:
+    installation = FakeInstallation(runs=FakeRuns(a_view(status="running")))
+    installation.tasks.rows = [a_row("P1", "T1", state=ImportState.RUNNING)]
+    assert installation.runs is not None
+    over = WorkflowExecutionStatus.TERMINATED
+    installation.runs.executions = [an_execution("import/P1/T1", "running", over)]
+    rows = json.loads(installation.docflow("list", "--json").stdout)
+    assert [row["state"] for row in rows] == ["running"]
+
+
 def test_without_temporal_the_rows_are_listed_with_a_warning() -> None:
     installation = FakeInstallation(runs=None)
     installation.tasks.rows = [a_row("P1", "T1", state=ImportState.RUNNING)]
     listed = installation.docflow("list")
     assert listed.exit_code == 0 and "P1/T1" in listed.stdout and "running" in listed.stdout
-    assert "runs that wait are shown by their rows alone: cannot reach Temporal" in listed.stderr
+    assert "open runs are shown by their rows alone: cannot reach Temporal" in listed.stderr
     installation.tasks.rows = [a_row("P1", "T2")]
     assert installation.docflow("list").stderr == ""

@@ -1,5 +1,6 @@
 """Plan and record of an import, uploads and deletes."""
 
+import errno
 import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from activities.scratch import fetched
 from adapters.memory.runs import MemoryRuns
 from adapters.ports import BlobNotFound, RunEnd
 from contracts.blobs import BlobRef
-from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT
+from contracts.dependencies import Dependency
+from contracts.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT, UNAVAILABLE
 from contracts.imports import (
     Closing,
     Counts,
@@ -25,8 +27,10 @@ from contracts.imports import (
     ImportState,
     Preparation,
 )
+from contracts.origins import Origin, digest_of
 from domain.imports.chunks import LoadMark
 from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of, work_of
+from workers.services.imports.messages import read_message
 
 
 @pytest.fixture
@@ -38,17 +42,26 @@ def equipment(**fields: Any) -> ImportMessage:
     return message_of("equipment", **{"blob_name": "in/file", **fields})
 
 
+def came(message: ImportMessage) -> Origin:
+    """Where a message came from, as the intake says it."""
+    return Origin(queue="documents", message_id="m-2", digest=digest_of(message))
+
+
 async def prepare(
-    ports: ActivityPorts, message: ImportMessage, runs: MemoryRuns | None = None
+    ports: ActivityPorts,
+    message: ImportMessage,
+    runs: MemoryRuns | None = None,
+    origin: Origin | None = None,
 ) -> Preparation:
     lifecycle = ImportLifecycle(
-        ports.store, ports.blobs, runs or MemoryRuns(), small_document_bytes=10
+        ports.store, ports.blobs, runs or MemoryRuns(), ports.rejected, small_document_bytes=10
     )
-    return await environment().run(lifecycle.prepare, ImportOrder(message=message))
+    order = ImportOrder(message=message, origin=origin or came(message))
+    return await environment().run(lifecycle.prepare, order)
 
 
 async def finish(ports: ActivityPorts, closing: Closing) -> HandlerOutcome:
-    lifecycle = ImportLifecycle(ports.store, ports.blobs, MemoryRuns())
+    lifecycle = ImportLifecycle(ports.store, ports.blobs, MemoryRuns(), ports.rejected)
     return await environment().run(lifecycle.finish, closing)
 
 
@@ -97,8 +110,48 @@ async def test_an_import_that_is_done_is_skipped_although_its_document_is_gone(
     ports: ActivityPorts, state: ImportState
 ) -> None:
     ports.store.tasks["T1"] = (state, None)
+    ports.store.digests["T1"] = digest_of(equipment())
     preparation = await prepare(ports, equipment())
     assert preparation == Preparation(skip=f"this import is {state.value} already", state=state)
+
+
+async def test_a_row_without_a_digest_is_answered_from_and_says_so(ports: ActivityPorts) -> None:
+    ports.store.tasks["T1"] = (ImportState.COMPLETED, None)
+    preparation = await prepare(ports, equipment(blob_name="in/other"))
+    assert preparation.state is ImportState.COMPLETED
+    assert preparation.skip == (
+        "this import is completed already; whether by the same message is not known, as its digest "
+        "was not kept"
+    )
+    assert await ports.rejected.list() == []
+
+
+async def test_another_message_of_a_task_that_is_done_is_refused_and_recorded(
+    ports: ActivityPorts,
+) -> None:
+    ports.store.tasks["T1"] = (ImportState.COMPLETED, None)
+    ports.store.digests["T1"] = digest_of(equipment())
+    other = equipment(blob_name="in/other")
+    for _ in range(2):
+        preparation = await prepare(ports, other)
+    assert (preparation.plan, preparation.skip) == (None, None)
+    assert preparation.refused is not None
+    assert "P1/T1 is completed already, by a message with other content" in preparation.refused
+    assert preparation.digest == digest_of(equipment())
+    (recorded,) = await ports.rejected.list()
+    assert (recorded.queue, recorded.message_id) == ("documents", "m-2")
+    assert (recorded.reason, recorded.description) == (KEY_REUSED, preparation.refused)
+    assert read_message(recorded.body.encode()) == other
+
+
+async def test_a_message_that_a_person_corrected_is_known_by_the_one_that_came(
+    ports: ActivityPorts,
+) -> None:
+    await ports.put("in/file", b"Code\n")
+    first = equipment(blob_name="in/mistyped")
+    ports.store.tasks["T1"] = (ImportState.COMPLETED, None)
+    ports.store.digests["T1"] = digest_of(first)
+    assert (await prepare(ports, equipment(), origin=came(first))).skip is not None
 
 
 async def test_another_task_with_the_same_guard_is_skipped_and_recorded(
@@ -128,12 +181,16 @@ async def test_the_work_of_a_parked_task_parks_another_one(ports: ActivityPorts)
     assert ports.store.tasks["T0"] == (ImportState.PARKED, None)
 
 
-async def test_a_running_task_makes_another_one_unnecessary_and_is_named(
+async def test_a_running_task_is_named_and_waited_for_and_its_end_decides(
     ports: ActivityPorts,
 ) -> None:
-    reason = "task T0 with the same idempotency key 'K1' is running already"
-    preparation = await prepare(ports, held(ports, ImportState.RUNNING))
-    assert preparation == Preparation(skip=reason, state=ImportState.RUNNING)
+    reason = "task T0 with the same idempotency key 'K1' is running: this one waits for its end"
+    message = held(ports, ImportState.RUNNING)
+    preparation = await prepare(ports, message)
+    assert preparation == Preparation(waits=reason, state=ImportState.RUNNING)
+    assert ports.store.tasks["T1"] == (ImportState.RUNNING, reason)
+    ports.store.tasks["T0"] = (ImportState.COMPLETED, None)
+    assert (await prepare(ports, message)).skip is not None
 
 
 @pytest.mark.parametrize("state", [ImportState.RUNNING, ImportState.PARKED])
@@ -185,6 +242,26 @@ async def test_the_document_is_deleted_when_its_import_has_completed(
     else:
         with pytest.raises(BlobNotFound):
             await ports.blobs.stat("in/file")
+
+
+@pytest.mark.parametrize(
+    ("state", "type_"), [(ImportState.PARKED, UNAVAILABLE), (ImportState.COMPLETED, TRANSIENT)]
+)
+async def test_a_row_that_does_not_show_a_parked_run_is_written_later(
+    ports: ActivityPorts, monkeypatch: pytest.MonkeyPatch, state: ImportState, type_: str
+) -> None:
+    async def fail(*_: Any) -> HandlerOutcome:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(ports.store, "close", fail)
+    lifecycle = ImportLifecycle(ports.store, ports.blobs, MemoryRuns(), ports.rejected)
+    closing = Closing(message=equipment(), state=state)
+    for attempt, expected in ((1, TRANSIENT), (3, type_)):
+        with pytest.raises(ApplicationError) as caught:
+            await environment(attempt=attempt).run(lifecycle.finish, closing)
+        assert (caught.value.type, caught.value.non_retryable) == (expected, attempt == 3)
+    if type_ == UNAVAILABLE:
+        assert caught.value.details == (Dependency.DATABASE.value, 0)
 
 
 UPLOAD = {"temp_blob_name": "tmp/a", "target_blob_name": "kept/a", "original_filename": "A.xer"}

@@ -15,6 +15,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.memory.rejected import MemoryRejectedMessages
+from contracts import origins
 from contracts.imports import MESSAGE_BYTES, DocumentType
 from tests.support.chaos import examples
 from workers.services.imports.intake import ImportIntake, summary
@@ -72,6 +73,12 @@ def body_of(kind: DocumentType, **changes: Any) -> dict[str, Any]:
 
 def raw_of(kind: DocumentType, **changes: Any) -> bytes:
     return json.dumps(body_of(kind, **changes)).encode()
+
+
+@pytest.mark.parametrize("kind", list(DocumentType))
+def test_a_message_that_is_recorded_after_its_start_can_be_read_again(kind: DocumentType) -> None:
+    message = read_message(raw_of(kind))
+    assert read_message(origins.body_of(message)) == message
 
 
 class NoTemporal:

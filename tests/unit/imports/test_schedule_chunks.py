@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -18,6 +20,8 @@ from domain.imports.schedule_items import ScheduleItem
 from domain.tabular.rows import RejectedRow
 
 TABLES = ("schedule_activities", "schedule_relationships")
+
+IN_MEMORY = partial(SeenKeys, Path())
 
 
 def item_of(kind: str, number: int, code: str) -> ScheduleItem:
@@ -50,7 +54,7 @@ def consume(
     items: Sequence[ScheduleItem], resume_at: int, chunk_rows: int
 ) -> tuple[list[Any], int]:
     """Every row behind the cursor with its place, and how many remarks there are."""
-    chunks = ScheduleChunks(iter(items), "P1", SeenKeys, resume_at, chunk_rows)
+    chunks = ScheduleChunks(iter(items), "P1", IN_MEMORY, resume_at, chunk_rows)
     rows: list[Any] = []
 
     def all_chunks() -> Iterator[RowChunk]:
@@ -100,7 +104,7 @@ def test_a_row_for_the_report_names_its_values() -> None:
         "total_float_hours": Decimal("-8.5"),
     }
     items: list[ScheduleItem] = [(n, "schedule_activities", values) for n in (1, 2)]
-    chunk = ScheduleChunks(iter(items), "P1", SeenKeys).next()
+    chunk = ScheduleChunks(iter(items), "P1", IN_MEMORY).next()
     assert chunk is not None
     ((row, rejected),) = zip(chunk.rows, chunk.rejected, strict=True)
     assert row == ("P1", *values.values())
@@ -127,7 +131,7 @@ def relationship(line: int, predecessor_project: str) -> ScheduleItem:
 
 def test_the_same_code_in_another_project_is_another_activity() -> None:
     items = [relationship(1, ""), relationship(2, "V"), relationship(3, "V")]
-    chunk = ScheduleChunks(iter(items), "P1", SeenKeys).next()
+    chunk = ScheduleChunks(iter(items), "P1", IN_MEMORY).next()
     assert chunk is not None
     assert list(chunk.lines) == [1, 2]
     assert [row.line for row in chunk.rejected] == [3]
@@ -136,7 +140,7 @@ def test_the_same_code_in_another_project_is_another_activity() -> None:
 def test_remarks_are_bounded_and_their_number_exact() -> None:
     remarks = [Problem(line=line, reason="no number") for line in range(250)]
     items: list[ScheduleItem] = [item_of("schedule_activities", 1, "A"), *remarks]
-    chunks = ScheduleChunks(iter(items), "P1", SeenKeys)
+    chunks = ScheduleChunks(iter(items), "P1", IN_MEMORY)
     while chunks.next() is not None:
         pass
     assert chunks.remarks == remarks[:5]

@@ -13,6 +13,7 @@ from activities.imports.rows import RowImports
 from adapters.database.engine import Database, open_database
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.schema import upgrade
+from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.memory.runs import MemoryRuns
 from contracts.imports import (
     Closing,
@@ -70,7 +71,7 @@ async def rows_of(database: Database) -> list[tuple[Any, ...]]:
 async def imported(ports: ActivityPorts, store: Any, task_id: str, **fields: Any) -> HandlerOutcome:
     """One import, from plan to record, as a workflow runs it."""
     message = message_of("mto", task_id=task_id, blob_name="in/file", service_id="S1", **fields)
-    lifecycle = ImportLifecycle(store, ports.blobs, MemoryRuns())
+    lifecycle = ImportLifecycle(store, ports.blobs, MemoryRuns(), MemoryRejectedMessages())
     loads = RowImports(store, ports.blobs, ports.documents, ports.reports, ports.scratch, 2)
     preparation = await environment().run(lifecycle.prepare, ImportOrder(message=message))
     assert preparation.plan is not None, preparation.skip

@@ -1,5 +1,6 @@
 """First and last steps of an import, and notices."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 from activities.spreadsheets.notices import SpreadsheetNotices
 from adapters.memory.notices import MemoryNotices
 from adapters.ports import Unavailable
-from contracts.errors import TRANSIENT
+from contracts.errors import TRANSIENT, UNAVAILABLE
 from contracts.spreadsheets import (
     ColumnMapping,
     MappingStatus,
@@ -49,6 +50,22 @@ async def test_a_late_record_changes_nothing(setup: SpreadsheetSetup) -> None:
     ):
         await environment().run(setup.lifecycle.record, prepared.record(state, sequence))
     assert await states(setup) == [("PROCESSING", 2)]
+
+
+async def test_a_row_that_does_not_show_a_parked_import_is_written_later(
+    setup: SpreadsheetSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    prepared = await setup.prepare(table(*MIXED))
+    monkeypatch.setattr(setup.store, "record", fail)
+    record = prepared.record(SpreadsheetState.PROCESSING, 2)
+    for reason, type_ in ((None, TRANSIENT), ("why it is parked", UNAVAILABLE)):
+        given = record.model_copy(update={"reason": reason})
+        with pytest.raises(ApplicationError) as caught:
+            await environment(attempt=3).run(setup.lifecycle.record, given)
+        assert (caught.value.type, caught.value.non_retryable) == (type_, True)
 
 
 async def test_the_end_is_written_once_and_answers_the_counts(setup: SpreadsheetSetup) -> None:

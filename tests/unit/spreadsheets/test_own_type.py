@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import date
+from pathlib import Path
 
 from activities.seen_keys import SeenKeys
 from domain.spreadsheets.column_matches import match_columns
@@ -89,7 +90,7 @@ def test_from_headers_to_rows() -> None:
     context = ImportContext(9, None, date(2026, 6, 1), shifts)
     assert scope_of(fields[2], context) == EntityScope("shifts", 9, None)
     rows = [SourceRow(line, 10 * line, cells) for line, cells in below]
-    with closing(SeenKeys()) as seen:
+    with closing(SeenKeys(Path())) as seen:
         validated = RowValidator(
             mine, fields, columns, context, ValueBook(fields, context), seen, rows
         ).validate(rows)

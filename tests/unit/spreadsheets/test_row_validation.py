@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -31,7 +33,7 @@ def validate(
     sheet_type: Any = PARTICIPANT,
     decided: Sequence[CellMapping] = (),
 ) -> ValidatedRows:
-    with closing(SeenKeys()) as seen:
+    with closing(SeenKeys(Path())) as seen:
         return validator(sheet_type, headers, source(rows), seen=seen, decided=decided).validate(
             source(rows)
         )
@@ -262,7 +264,7 @@ def test_ignored_columns_are_not_read() -> None:
 
 def test_the_head_settles_dates_for_the_whole_file() -> None:
     rows = source([["A", "B", None, "25/12/1990"], ["C", "D", None, "03/04/1991"]])
-    with closing(SeenKeys()) as seen:
+    with closing(SeenKeys(Path())) as seen:
         made = validator(PARTICIPANT, HEADERS, rows, seen=seen)
         made.validate(rows[:1])
         assert written(made.validate(rows[1:]), "persons")[0]["birthdate"] == date(1991, 4, 3)
@@ -329,10 +331,10 @@ def joined(parts: Sequence[ValidatedRows]) -> dict[str, Any]:
 @given(ROWS, st.lists(st.integers(1, 9), max_size=6))
 def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[int]) -> None:
     lines = source(rows)
-    with closing(SeenKeys()) as seen:
+    with closing(SeenKeys(Path())) as seen:
         whole = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         at_once = joined([whole.validate(lines)])
-    with closing(SeenKeys(keys_in_memory=3)) as seen:
+    with TemporaryDirectory() as folder, closing(SeenKeys(Path(folder), 3)) as seen:
         again = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         assert joined([again.validate(part) for part in chunks(lines, sizes)]) == at_once
     outcomes = [
@@ -348,11 +350,11 @@ def test_chunks_of_any_size_give_the_same(rows: list[list[Cell]], sizes: list[in
 @given(ROWS, st.integers(0, 25))
 def test_skipped_rows_count_as_validated(rows: list[list[Cell]], done: int) -> None:
     lines = source(rows)
-    with closing(SeenKeys()) as seen:
+    with closing(SeenKeys(Path())) as seen:
         made = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         made.validate(lines[:done])
         expected = joined([made.validate(lines[done:])])
-    with closing(SeenKeys()) as seen:
+    with closing(SeenKeys(Path())) as seen:
         resumed = validator(PARTICIPANT, HEADERS, lines, seen=seen, decided=DECIDED)
         resumed.pass_over(lines[:done])
         assert joined([resumed.validate(lines[done:])]) == expected

@@ -4,6 +4,7 @@ import math
 from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,7 +160,7 @@ def validate(
 ) -> ValidatedRows:
     numbered = list(enumerate(rows, start=2))
     scope = {"project_id": "P1", "service_id": "S1"}
-    with closing(SeenKeys()) as seen:
+    with closing(SeenKeys(Path())) as seen:
         validator = RowValidator(spec, scope, match_header(1, header, spec), numbered[:1000], seen)
         parts = [
             validator.validate(numbered[at : at + size]) for at in range(0, len(numbered), size)

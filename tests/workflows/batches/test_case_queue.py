@@ -1,6 +1,7 @@
 """The batches of a case, one after the other, with a cloud in memory and real tables."""
 
 import asyncio
+import gc
 import json
 import random
 import uuid
@@ -113,6 +114,24 @@ async def test_batches_of_a_case_run_one_after_the_other_whatever_the_order(
         assert all(installation.said(key) == DONE for key in keys)
         assert installation.cloud.is_empty
         assert installation.cloud.calls["clone"] == 3
+
+
+async def test_a_batch_that_fails_is_noticed_by_its_case(
+    installations: Worlds, caplog: pytest.LogCaptureFixture
+) -> None:
+    [key] = keys_of(_case(), 1)
+    async with installations() as installation:
+        case = await installation.tell(started(key))
+        await _become(installation, key, LoaderStatus.PROCESSING)
+        await installation.client.get_workflow_handle(key.workflow_id).terminate()
+
+        async def is_noticed() -> bool:
+            return (await case.query(CaseQueue.status)).finished == 1
+
+        await eventually(is_noticed)
+        gc.collect()
+        assert "never retrieved" not in caplog.text
+        await case.terminate()
 
 
 async def test_a_batch_out_of_order_waits_for_those_before_it(

@@ -23,13 +23,15 @@ from contracts.batches import (
     LoadStep,
     StepOutcome,
 )
-from contracts.errors import DOCUMENT_FAILED, TRANSIENT
+from contracts.errors import DOCUMENT_FAILED, KEY_REUSED, TRANSIENT
+from contracts.origins import MEMO
 from tests.support.batches.scripted_load import (
     ATTACHMENTS,
     PROCESSED,
     RELATIONS,
     SOURCE,
     ScriptedLoad,
+    refused,
     unreadable,
 )
 from tests.support.waiting import eventually
@@ -120,6 +122,19 @@ async def _remote_steps(loads: Loads, script: ScriptedLoad) -> list[str]:
         for event in history.events
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
     ]
+
+
+async def test_a_message_whose_document_is_that_of_another_is_no_dead_letter(loads: Loads) -> None:
+    script = ScriptedLoad()
+    script.fails[LoadStep.DEDUPE] = [refused()]
+    async with loads.worker(script) as queue:
+        handle = await loads.start(queue)
+        failure = await _failure(handle)
+    assert (failure.type, failure.message) == (KEY_REUSED, "DOC-1 is that of another message")
+    assert LoadResult.model_validate(failure.details[0]).state is DocumentState.FAILED
+    assert script.calls == ["dedupe"]
+    # Whoever comes with the first message again is answered for that one.
+    assert (await (await handle.describe()).memo())[MEMO] == "first"
 
 
 async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:

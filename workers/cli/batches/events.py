@@ -145,7 +145,10 @@ def cancel(
 async def _cancel(
     cli: CliContext, key: BatchKey, mode: CancelMode, reason: str | None, *, as_json: bool
 ) -> None:
+    from workers.services.batches.runs import refuse_in_vain
+
     check_reason(reason)
+    await refuse_in_vain(await open_runs(cli), cli.environment, key)
     event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=cli.user)
     await _send(cli, event, as_json=as_json)
 

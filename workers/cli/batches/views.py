@@ -1,7 +1,7 @@
 """Where batches stand."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +23,7 @@ from workers.cli.batches.context import (
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.cli.runs import show_in_temporal
+from workers.cli.runs import is_left_open, show_in_temporal
 from workers.pipelines.base import Run
 from workers.services.batches import access
 from workers.text import one_line
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from adapters.ports import BatchView
+    from workers.services.runs import RunView
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -127,6 +128,7 @@ class RunSnapshot:
 
     status: BatchStatus | None = None
     link: str | None = None
+    view: "RunView | None" = None
 
 
 async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
@@ -138,6 +140,8 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     if isinstance(snapshot, Failure):
         typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
         snapshot = RunSnapshot()
+    if is_left_open(view.status is LoaderStatus.PROCESSING, snapshot.view):
+        view = replace(view, status=LoaderStatus.TERMINATED)
     status = snapshot.status
     if as_json:
         fields = status and status.model_dump(mode="json")
@@ -156,7 +160,8 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
 
 async def _look(cli: CliContext, key: BatchKey) -> RunSnapshot:
     runs = await open_runs(cli)
-    return RunSnapshot(await runs.status(key), runs.link(key.workflow_id))
+    view = await runs.look(key.workflow_id)
+    return RunSnapshot(await runs.status(key), runs.link(key.workflow_id), view)
 
 
 def _row_pairs(view: "BatchView") -> list[tuple[str, object]]:

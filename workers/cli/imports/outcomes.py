@@ -62,8 +62,6 @@ def _is_undone(result: ImportResult) -> bool:
 def _what_to_do(result: ImportResult) -> str:
     """How the work is done after all."""
     listed = f"`docflow list --project {result.project_id}` shows the other one"
-    if result.earlier is ImportState.RUNNING:
-        return f"{listed}: when it does not complete, submit this one again as a new task"
     return f"{listed}: submit this one as a new task, under a key of its own"
 
 

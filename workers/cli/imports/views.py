@@ -1,6 +1,6 @@
 """How commands show one import."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ import typer
 
 from contracts.imports import (
     ImportPlan,
+    ImportState,
     ImportStatus,
 )
 from domain.imports.chunks import TaskKey
@@ -23,6 +24,7 @@ from workers.cli.output import (
     problems_table,
     state_text,
 )
+from workers.cli.runs import is_left_open
 from workers.pipelines.base import Run
 from workers.services.imports.verbs import name_of
 from workers.text import one_line
@@ -41,6 +43,8 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
     Raises:
         CommandError: There is none, or nothing that knows of it answers.
     """
+    from adapters.database.models.imports import FINAL
+
     key: TaskKey = known.key
     name = name_of(key)
     async with open_tasks(cli) as tasks:
@@ -57,6 +61,8 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
             "queue or was rejected; see `docflow status` and `docflow rejected list`"
         )
     view, status = snapshot.view, snapshot.status
+    if row is not None and is_left_open(row.state not in FINAL, snapshot.view):
+        row = replace(row, state=ImportState.TERMINATED)
     if as_json:
         print_json(
             {

@@ -1,23 +1,27 @@
 """Where imports stand, and their error reports."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contracts.spreadsheets import SpreadsheetState, workflow_id
+from contracts.spreadsheets import FINAL, SpreadsheetState, workflow_id
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import run
+from workers.cli.errors import Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.cli.output_files import output_file
+from workers.cli.runs import is_left_open
 from workers.cli.spreadsheets.context import UuidArgument, open_access, open_statuses, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import row_counts, spreadsheet_state
 from workers.pipelines.base import Run
+from workers.text import one_line
 
 if TYPE_CHECKING:
     from adapters.database.spreadsheets.views import SpreadsheetRow, UndoView
+    from workers.services.runs import RunView
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -95,17 +99,33 @@ def show(context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False
 
 async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """Show one import in full, by its run or that of its undoing."""
-    await _show(cli, known.key, as_json=as_json)
+    await _show(cli, known.key, as_json=as_json, look=True)
 
 
-async def _show(cli: CliContext, text: str, *, as_json: bool) -> None:
+async def _show(cli: CliContext, text: str, *, as_json: bool, look: bool = False) -> None:
     async with open_statuses(cli) as (statuses, who):
         row = await statuses.get(who, parse_uuid(text))
         undo = await statuses.undo_view(who, row.uuid)
+    if look and row.state not in FINAL and await _is_terminated(cli, row.uuid):
+        row = replace(row, state=SpreadsheetState.TERMINATED)
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})
         return
     console().print(pairs([*_facts(row), *_undo_facts(undo)]))
+
+
+async def _is_terminated(cli: CliContext, uuid: str) -> bool:
+    view = await attempt(_look(cli, uuid))
+    if isinstance(view, Failure):
+        typer.echo(f"docflow: {one_line(view.reason)}", err=True)
+        return False
+    return is_left_open(True, view)
+
+
+async def _look(cli: CliContext, uuid: str) -> "RunView | None":
+    from workers.services.runs import open_runs
+
+    return await (await open_runs(cli.environment)).look(workflow_id(uuid))
 
 
 def _facts(row: "SpreadsheetRow") -> list[tuple[str, object]]:

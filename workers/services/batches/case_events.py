@@ -20,10 +20,10 @@ from temporalio.service import RPCError
 
 from adapters.ports import RejectedMessages
 from contracts.batches import TASK_QUEUE, CaseEvent, Timings
+from contracts.origins import digest_of
 from workers.services.batches.cases import CaseRuns
 from workers.services.batches.messages import read_case_event
 from workers.services.bodies import RefusedMessage
-from workers.services.duplicates import digest_of
 from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse
 from workers.services.verdicts import KEY_REUSED, Abandon, Settle, Verdict
 

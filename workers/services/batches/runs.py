@@ -8,11 +8,12 @@ from typing import Final
 from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.exceptions import ApplicationError
 
-from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, Timings
+from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, CaseStatus, Timings
 from contracts.errors import KEY_REUSED
 from workers.connect import connect
+from workers.services.batches import access
 from workers.services.batches.cases import CaseRuns
-from workers.services.errors import Refused, TemporalUnavailable
+from workers.services.errors import NotFound, Refused, TemporalUnavailable, WrongState
 from workers.services.runs import TemporalRuns, temporal_errors
 
 PIPELINE: Final = "batches"
@@ -30,6 +31,18 @@ class BatchRuns(TemporalRuns):
             TemporalUnavailable: No worker answers.
         """
         return await self.query(key.workflow_id, "status", BatchStatus)
+
+    async def is_unrecorded(self, key: BatchKey) -> bool:
+        """Whether an event of a batch is accepted, and stands in no row yet.
+
+        Raises:
+            TemporalUnavailable: The case runs, and no worker answers for it.
+        """
+        view = await self.look(key.case_workflow_id)
+        if view is None or view.closed:
+            return False
+        case = await self.query(key.case_workflow_id, "status", CaseStatus)
+        return case is not None and key.batch_id in case.unrecorded
 
     async def send(self, event: CaseEvent, timings: Timings) -> str:
         """Deliver an event to its case; the workflow id of the run that accepted it.
@@ -65,6 +78,23 @@ class BatchRuns(TemporalRuns):
             TemporalUnavailable: No worker answered.
         """
         await self.update(key.workflow_id, name, answer, type(None), PIPELINE)
+
+
+async def refuse_in_vain(runs: BatchRuns, environment: Mapping[str, str], key: BatchKey) -> None:
+    """Refuse an event of a person that changes nothing.
+
+    Raises:
+        NotFound: There is no such batch.
+        WrongState: It has ended.
+    """
+    # Asked first: what the case has recorded meanwhile stands in the table.
+    is_coming = await runs.is_unrecorded(key)
+    async with access.open_store(environment) as store:
+        view = await store.get(key)
+    if view is None and not is_coming:
+        raise NotFound(f"there is no {key}; `docflow batches list` shows what there is")
+    if view is not None and view.status.terminal and not is_coming:
+        raise WrongState(f"{key} is {view.status} already: there is nothing to cancel")
 
 
 async def open_runs(environment: Mapping[str, str]) -> BatchRuns:

@@ -65,6 +65,7 @@ class BatchVerbs:
         timings = read_timings(environment)
         opened = await runs.open_runs(environment)
         if request.verb == "cancel":
+            await runs.refuse_in_vain(opened, environment, key)
             event = ImportCancelled(**key.model_dump(), reason=request.reason, by=request.by)
             await opened.send(event, timings)
         else:

@@ -19,8 +19,9 @@ from contracts.imports import (
     ScheduleUploadMessage,
     TableMessage,
 )
+from contracts.origins import MEMO, Origin, digest_of
 from workers.services.bodies import RefusedMessage, printable
-from workers.services.duplicates import MEMO, digest_of, earlier_run
+from workers.services.duplicates import earlier_run
 from workers.services.imports.messages import read_message
 from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse, short
 from workers.services.verdicts import Abandon, Settle, Verdict
@@ -81,19 +82,20 @@ class ImportIntake:
         return await both_answer(self._client, self._rejected)
 
     async def _start(self, message: ImportMessage, message_id: str | None) -> Verdict:
-        workflow_id, digest = message.workflow_id, digest_of(message)
+        workflow_id = message.workflow_id
+        origin = Origin(queue=self._queue, message_id=message_id, digest=digest_of(message))
         try:
-            if await self._is_started(message, message_id, WorkflowIDReusePolicy.REJECT_DUPLICATE):
+            if await self._is_started(message, origin, WorkflowIDReusePolicy.REJECT_DUPLICATE):
                 return Settle(workflow_id)
             earlier = await earlier_run(self._client, workflow_id)
             if not earlier.terminated:
-                earlier.refuse_other(digest)
+                earlier.refuse_other(origin.digest)
                 logger.info(
                     "message %r: %s was started before by the same message", message_id, workflow_id
                 )
                 return Settle(workflow_id, duplicate=True)
             again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
-            if await self._is_started(message, message_id, again):
+            if await self._is_started(message, origin, again):
                 return Settle(workflow_id)
         except RPCError as error:
             verdict = given_back(error)
@@ -102,13 +104,18 @@ class ImportIntake:
         return Abandon(f"{workflow_id} was started by another message at the same moment")
 
     async def _is_started(
-        self, message: ImportMessage, message_id: str | None, reuse: WorkflowIDReusePolicy
+        self, message: ImportMessage, origin: Origin, reuse: WorkflowIDReusePolicy
     ) -> bool:
         """Start a run; False: there is one already."""
         try:
             await self._client.start_workflow(
                 DocumentImport.run,
-                ImportOrder(message=message, park_for_seconds=self._park_for_seconds, notices=True),
+                ImportOrder(
+                    message=message,
+                    park_for_seconds=self._park_for_seconds,
+                    notices=True,
+                    origin=origin,
+                ),
                 id=message.workflow_id,
                 task_queue=TASK_QUEUE,
                 id_reuse_policy=reuse,
@@ -116,12 +123,12 @@ class ImportIntake:
                 # knows: only another message meets a run here.
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 request_eager_start=True,
-                memo={MEMO: digest_of(message)},
+                memo={MEMO: origin.digest},
                 search_attributes=attributes.at_start(
                     "imports", message.document_type.value, message.project_id
                 ),
                 static_summary=summary(message),
-                static_details=_details(message, message_id),
+                static_details=_details(message, origin.message_id),
                 rpc_timeout=START_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:

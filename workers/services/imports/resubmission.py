@@ -20,6 +20,14 @@ class ImportSender:
         """
         read_message(body)
 
+    def key(self, body: bytes) -> str:
+        """The workflow id of the task.
+
+        Raises:
+            RefusedMessage: It would be rejected.
+        """
+        return read_message(body).workflow_id
+
     async def send(self, environment: Mapping[str, str], body: bytes, message_id: str) -> None:
         """Send a message; it is in the queue when this returns.
 

@@ -1,0 +1,12 @@
+"""Rows say by which message they were begun, for longer than Temporal keeps the run."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+
+
+def upgrade() -> None:
+    op.add_column("import_tasks", sa.Column("digest", sa.Text()))
+    op.add_column("process_checkpoints", sa.Column("digest", sa.Text()))
