@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, repeat
@@ -366,6 +366,12 @@ class FakeInstallation:
 
     def docflow(self, *arguments: str) -> Result:
         """Run a command."""
+        with self.reached():
+            return run_docflow(*arguments, context=CliContext(self.environment))
+
+    @contextmanager
+    def reached(self) -> Generator[None]:
+        """Commands of this process reach this installation inside the block."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
             patch.setattr(access, "open_tasks", self._tasks)
@@ -376,4 +382,4 @@ class FakeInstallation:
             patch.setattr(queue, "open_queue", self._queue)
             for module in (runs, all_runs):
                 patch.setattr(module, "open_runs", self._runs)
-            return run_docflow(*arguments, context=CliContext(self.environment))
+            yield
