@@ -8,6 +8,7 @@ from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
+from workers.message_context import MessageContext
 from workflows.run_ends import RunEnds
 
 PASSTHROUGH = (
@@ -54,6 +55,6 @@ def docflow_plugin() -> SimplePlugin:
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
-        interceptors=[RunEnds()],
+        interceptors=[MessageContext(), RunEnds()],
         workflow_runner=_sandbox,
     )
