@@ -25,11 +25,12 @@ from workers.gauges import show_runs
 from workers.health import Health
 from workers.health_server import serve_health
 from workers.metrics import measuring
-from workers.notices import OpenNotices, open_notices, read_addresses
+from workers.notices import OpenNotices, open_notices
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
 from workers.resources.common import CommonSettings, Resources, make_folders, open_resources
 from workers.schedules import Change, reconcile
 from workers.services.readiness import Readiness
+from workers.services.run_notices import read_addresses
 from workers.services.runs import TemporalRuns
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection

@@ -18,8 +18,8 @@ from domain.notices import NoticePolicies, NoticePolicy, Reminded, clean, next_r
 from tests.support.imports.activities import environment
 from tests.support.notices import ID, a_notice, an_order
 from workers import catalogue
-from workers.notices import read_addresses, wanted_by
-from workers.services.run_notices import NoticeComposer
+from workers.notices import wanted_by
+from workers.services.run_notices import NoticeComposer, read_addresses
 from workers.settings.common import NoticeSettings
 from workers.settings.errors import SettingsError
 
