@@ -7,7 +7,14 @@ from typing import Final
 from temporalio import workflow
 
 from activities.dependencies import Dependencies
-from contracts.dependencies import OUTAGE, Awaited, OutageOrder, OutageStatus
+from contracts.dependencies import (
+    OUTAGE,
+    OUTAGES,
+    Awaited,
+    OutageOrder,
+    OutageState,
+    OutageStatus,
+)
 from contracts.notices import NoticeKind
 from workflows import attributes, policies
 from workflows.notices import Notices
@@ -33,7 +40,7 @@ class Outage:
     @workflow.run
     async def run(self, order: OutageOrder) -> OutageStatus:
         """Wait for the end of the outage."""
-        self._show("open")
+        self._show(OutageState.OPEN)
         checking = asyncio.create_task(self._wait())
         is_short = await _ends_within(checking, ANNOUNCED_AFTER)
         telling: asyncio.Task[object] | None = None
@@ -55,7 +62,7 @@ class Outage:
             over = f"the {order.dependency.label} answers again, after {lasted}"
             workflow.logger.warning("%s", over)
             await self._notices.end(NoticeKind.OUTAGE, "over", over)
-        workflow.upsert_search_attributes(attributes.not_waiting("over"))
+        workflow.upsert_search_attributes(attributes.not_waiting(OutageState.OVER))
         workflow.set_current_details("")
         return self.status()
 
@@ -70,7 +77,7 @@ class Outage:
     def _show(self, state: str) -> None:
         workflow.upsert_search_attributes(
             [
-                attributes.PIPELINE.value_set("outages"),
+                attributes.PIPELINE.value_set(OUTAGES),
                 attributes.DOCUMENT_TYPE.value_set(self._order.dependency),
                 *attributes.not_waiting(state),
             ]
@@ -83,7 +90,7 @@ class Outage:
     def _ask_operators(self) -> None:
         workflow.logger.error("%s", self._sentence)
         workflow.upsert_search_attributes(
-            attributes.waiting("open", self._order.since, attributes.OPERATORS)
+            attributes.waiting(OutageState.OPEN, self._order.since, attributes.OPERATORS)
         )
 
     @property

@@ -271,6 +271,9 @@ class FakeRuns:
         self.waiting: list[ParkedRun] = []
         self.executions: list[Any] = []
         """What lists find."""
+        self.outages: list[Any] = []
+        """What is open of them."""
+        self.counted = 0
         self.queries: list[str] = []
 
     def link(self, workflow_id: str) -> str | None:
@@ -308,7 +311,12 @@ class FakeRuns:
 
     async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
         self.queries.append(query)
-        return self.executions
+        of_outages = "WorkflowType = 'Outage'" in query or "Pipeline = 'outages'" in query
+        return self.outages if of_outages else self.executions
+
+    async def count_runs(self, query: str) -> int:
+        self.queries.append(query)
+        return self.counted
 
 
 async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.dependencies import OUTAGE_PREFIX
+from contracts.dependencies import OUTAGE_PREFIX, OUTAGES
 from contracts.notices import NextStep, Notice, NoticeOrder
 from domain.notices import NoticePolicies, clean
 from workers import catalogue
@@ -17,8 +17,6 @@ from workers.settings.common import DEFAULT_POLICY, AddressSettings, NoticeSetti
 from workers.settings.errors import SettingsError
 from workflows.parking import MEANINGS
 
-OUTAGES: Final = "outages"
-"""Takes the place of a pipeline in what belongs to none."""
 _MEANINGS: Final = {**MEANINGS, "cancel": "stop it"}
 _REASON: Final = ' --reason "..."'
 
