@@ -23,7 +23,8 @@ def bound(**facts: str | None) -> Generator[None]:
 def bind(**facts: str | None) -> None:
     """Add facts to every line that is logged by the rest of this task, tasks of it included.
 
-    For runs: a run that leaves the cache may be closed outside of its task, where no block ends.
+    For runs and activities, each of which has a task of its own: the SDK logs how they failed after
+    them, and may close a run that leaves the cache outside of its task, where no block ends.
     """
     known = {name: value for name, value in facts.items() if value is not None}
     _CONTEXT.set({**current(), **known})

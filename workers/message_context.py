@@ -75,8 +75,9 @@ class _Client(temporalio.client.OutboundInterceptor):
 
 class _Activity(temporalio.worker.ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
-        with log_context.bound(**{MESSAGE_ID: _carried(input)}):
-            return await super().execute_activity(input)
+        # The SDK logs a failure after this, in the same task.
+        log_context.bind(**{MESSAGE_ID: _carried(input)})
+        return await super().execute_activity(input)
 
 
 class _Run(temporalio.worker.WorkflowInboundInterceptor):

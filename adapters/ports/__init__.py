@@ -47,7 +47,12 @@ from adapters.ports.errors import (
 from adapters.ports.imports import ImportStore
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
-from adapters.ports.rejected import REJECTED_BODY_BYTES, RejectedMessage, RejectedMessages
+from adapters.ports.rejected import (
+    REJECTED_BODY_BYTES,
+    OpenRejections,
+    RejectedMessage,
+    RejectedMessages,
+)
 from adapters.ports.runs import OpenRow, OpenRows, RunEnd, Runs
 from adapters.ports.spreadsheets import SpreadsheetStore
 
@@ -73,6 +78,7 @@ __all__ = [
     "LoadStore",
     "NotYet",
     "Notifications",
+    "OpenRejections",
     "OpenRow",
     "OpenRows",
     "OpenRuns",

@@ -67,6 +67,8 @@ class RunKind:
     """
     scheduled: bool = False
     """A schedule starts it: only Temporal knows of it."""
+    is_document: bool = True
+    """Its runs are documents, or what is made for them, and counted when they end."""
 
     @property
     def verbs(self) -> Sequence[str]:
@@ -82,7 +84,7 @@ class RunKind:
 def scheduled(schedule: str, workflow: str) -> RunKind:
     """The runs that a schedule starts: the server appends the time to the id that it is given."""
     pattern = re.compile(f"schedule/{re.escape(schedule)}-(?P<at>[0-9].*)")
-    return RunKind(workflow, pattern, parse=lambda found: found["at"], scheduled=True)
+    return RunKind(workflow, pattern, lambda found: found["at"], scheduled=True, is_document=False)
 
 
 @dataclass(frozen=True)
