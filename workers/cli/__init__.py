@@ -12,8 +12,9 @@ from typing import Final, NoReturn
 from workers.cli.standard_output import OutputLost, watch_standard_output
 
 _INTERRUPTED: Final = 130
-_YOUNG_OBJECTS: Final = 50_000
-"""New containers between two collections: modules are no garbage, and a command loads hundreds."""
+_YOUNG_OBJECTS: Final = 1_000_000
+"""New containers between two collections: modules are no garbage, and a command loads hundreds. A
+process collects earlier, as soon as it starts its log."""
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
