@@ -75,7 +75,7 @@ async def _show_outages(runs: TemporalRuns) -> None:
 
 
 async def _show_rejected(rejected: RejectedMessages, queues: set[str]) -> None:
-    """A queue that has no more of them goes on with 0."""
+    """A queue that has none left is shown with 0."""
     found = {each.queue: each for each in await rejected.open()}
     queues.update(found)
     for queue in queues:

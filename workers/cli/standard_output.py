@@ -27,7 +27,7 @@ class OutputLost(Exception):
         self._is_closed_pipe = error.errno == errno.EPIPE
 
     def report(self) -> int:
-        """Say so on stderr, except that nobody reads any longer; the exit code."""
+        """Report it on stderr, unless the reader has ended; the exit code."""
         if self._is_closed_pipe:
             return CLOSED_PIPE
         # Where stderr is lost too, the exit code is all that is left.

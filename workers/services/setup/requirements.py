@@ -69,7 +69,7 @@ class Requirement:
     make: Ask | None = None
     """Makes what is missing; None: docflow cannot."""
     watch: Ask | None = None
-    """Looks again, at little cost, while a process works; None: it is not looked at again."""
+    """Checks again, at little cost, while a process works; None: it is not checked again."""
     needed: bool = True
     """Nothing is received without it. False: a warning is all."""
 
@@ -137,7 +137,7 @@ def left_out(name: str, why: str) -> Result:
 
 
 def unreadable(name: str, error: SettingsError) -> Result:
-    """The result of what cannot be looked at, because a setting is missing or wrong."""
+    """The result of what cannot be checked, because a setting is missing or wrong."""
     finding = Finding(State.UNAVAILABLE, "; ".join(error.problems))
     return Result(_unasked(name), finding)
 
