@@ -24,7 +24,7 @@ LATER: Final = timedelta(seconds=5)
 async def deliver(channels: Mapping[str, Notifications], notice: Notice) -> None:
     """Send a notice through every channel that has not had it from an earlier attempt.
 
-    One that fails does not hold up the others. The heartbeat of the activity holds the channels
+    One that fails does not delay the others. The heartbeat of the activity holds the channels
     that have accepted it, so that another attempt leaves them out.
 
     Raises:

@@ -12,8 +12,11 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.scratch import sweep
 from adapters.ports import OpenRow, OpenRows, RunEnd, Runs
-from contracts.sweep import NAMED, RunsSwept, RunSweepOrder
+from contracts.metrics import DOCUMENTS, DOCUMENTS_DESCRIPTION
+from contracts.sweep import NAMED, TERMINATED, RunsSwept, RunSweepOrder
 
+_UNCOUNTED: Final = frozenset({"terminated", "timed_out", "unknown"})
+"""Ends that no worker sees; of any other the run itself is counted."""
 PAGE: Final = 500
 """Rows that are read at once."""
 
@@ -63,7 +66,15 @@ class RunSweep:
         if not await rows.terminate(row.id, reason, row.changed_at):
             return False
         activity.logger.warning("%s is terminated: %s", row.id, reason)
+        if end.status in _UNCOUNTED:
+            _count(order.pipeline, end)
         return True
+
+
+def _count(pipeline: str, end: RunEnd) -> None:
+    counter = activity.metric_meter().create_counter(DOCUMENTS, DOCUMENTS_DESCRIPTION)
+    kind = end.document_type or "unknown"
+    counter.add(1, {"pipeline": pipeline, "type": kind, "state": TERMINATED})
 
 
 def _is_old(row: OpenRow, end: RunEnd, order: RunSweepOrder, now: datetime) -> bool:

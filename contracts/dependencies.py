@@ -85,6 +85,20 @@ def outage_id(dependency: Dependency) -> str:
 
 
 WAITING: Final = "waiting"
-"""Search attribute `State` of a run that waits for a dependency, and of no person."""
+"""Search attribute `State` of a run that waits for a dependency, and of no person.
+
+Its `WaitingFor` is the workflow id of the outage."""
 OUTAGE: Final = "Outage"
 """Name of the workflow type."""
+PROBLEM: Final = "problem"
+SETTINGS: Final = "settings"
+"""Memo of such a run, as the fields of its order."""
+OUTAGES: Final = "outages"
+"""Search attribute `Pipeline` of outages, which belong to none."""
+
+
+class OutageState(StrEnum):
+    """Search attribute `State` of an outage."""
+
+    OPEN = "open"
+    OVER = "over"

@@ -26,6 +26,7 @@ COMMON_WORKFLOWS: Final[Sequence[type]] = (
 
 SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
     Dependency.DATABASE: ("DATABASE_URL",),
+    # A folder of blobs names its own.
     Dependency.BLOB_STORE: ("AZURE_STORAGE_CONNECTION_STRING",),
     Dependency.CLOUD: ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"),
 }

@@ -20,6 +20,16 @@ def bound(**facts: str | None) -> Generator[None]:
         _CONTEXT.reset(token)
 
 
+def bind(**facts: str | None) -> None:
+    """Add facts to every line that is logged by the rest of this task, tasks of it included.
+
+    For runs and activities, each of which has a task of its own: the SDK logs how they failed after
+    them, and may close a run that leaves the cache outside of its task, where no block ends.
+    """
+    known = {name: value for name, value in facts.items() if value is not None}
+    _CONTEXT.set({**current(), **known})
+
+
 async def about(work: Awaitable[T], **facts: str | None) -> T:
     """Do something; every line that is logged meanwhile has the facts."""
     with bound(**facts):

@@ -36,11 +36,42 @@ def configure_logs(environment: Mapping[str, str]) -> None:
     Raises:
         SettingsError: The format is unknown.
     """
-    settings = LogSettings.read(environment)
-    redact = Redaction.of(environment)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines(redact) if settings.format == "json" else TextLines(redact))
+    handler.setFormatter(_formatter(environment))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    _quieten()
+
+
+def configure_host_logs(environment: Mapping[str, str]) -> None:
+    """As `configure_logs`, in a process of a host that has brought handlers of its own.
+
+    They stay, because they know where the lines go (AWS Lambda, Azure Functions); what they write
+    becomes the same lines. Nothing happens where they write them already.
+
+    Raises:
+        SettingsError: The format is unknown.
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        configure_logs(environment)
+        return
+    foreign = [each for each in root.handlers if not isinstance(each.formatter, _Lines)]
+    if not foreign:
+        return
+    formatter = _formatter(environment)
+    for handler in foreign:
+        handler.setFormatter(formatter)
+    root.setLevel(logging.INFO)
+    _quieten()
+
+
+def _formatter(environment: Mapping[str, str]) -> "_Lines":
+    lines = JsonLines if LogSettings.read(environment).format == "json" else TextLines
+    return lines(Redaction.of(environment))
+
+
+def _quieten() -> None:
+    """Leave out what is logged elsewhere, or says too much."""
     logging.captureWarnings(True)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -142,10 +173,11 @@ class TextLines(_Lines):
         """The line; a defect's traceback stands below it."""
         known = facts()
         about = " ".join(f"{name}={value}" for name, value in known.items() if value is not None)
-        line = f"{_moment(record)} {record.levelname} {record.name}: {record.getMessage()}"
+        line = record.getMessage()
         if about:
             line += f" [{about}]"
         failure = self._failure(record)
         if failure is not None:
             line += f"\n{failure}" if "\n" in failure else f": {failure}"
-        return visible(self._redact(line))
+        begin = f"{_moment(record)} {record.levelname} {record.name}"
+        return visible(f"{begin}: {self._redact(line)}")

@@ -15,12 +15,18 @@ MESSAGES: Final = "docflow_messages_total"
 RESPONSES: Final = "docflow_responses_total"
 RUNS: Final = "docflow_runs"
 LONGEST_WAIT: Final = "docflow_longest_wait_seconds"
+OUTAGE: Final = "docflow_outage_seconds"
+REJECTED: Final = "docflow_rejected_messages"
+OLDEST_REJECTED: Final = "docflow_oldest_rejected_seconds"
 
 _DESCRIPTIONS: Final[Mapping[str, str]] = {
     MESSAGES: "Messages that a bridge has decided about",
     RESPONSES: "Answers of the gateway",
     RUNS: "Open runs",
     LONGEST_WAIT: "How long the run has waited that has waited longest for a person",
+    OUTAGE: "For how long something that docflow needs has not been usable",
+    REJECTED: "Rejected messages that were not sent again",
+    OLDEST_REJECTED: "Age of the oldest of them",
 }
 _METER: ContextVar[MetricMeter] = ContextVar("meter")
 

@@ -13,12 +13,9 @@ from temporalio.worker import (
 from activities.notices import NoticeSending
 from contracts.notices import WANTED, NoticeKind
 from domain.notices import NoticePolicies
-from workers import catalogue
 from workers.resources.common import LOG, Resources
-from workers.services.run_notices import OUTAGES, NoticeComposer, pipeline_of
-from workers.settings.check import check_settings
-from workers.settings.common import DEFAULT_POLICY, AddressSettings, NoticeSettings
-from workers.settings.errors import SettingsError
+from workers.services.run_notices import NoticeComposer, pipeline_of
+from workers.settings.common import AddressSettings
 
 
 @dataclass(frozen=True)
@@ -66,21 +63,3 @@ def wanted_by(
         return LOG not in channels and kind in policies.of(pipeline_of(workflow_id)).kinds
 
     return is_wanted
-
-
-def read_addresses(environment: Mapping[str, str]) -> AddressSettings:
-    """The addresses that notices link to, with a check of the names of their policies.
-
-    Raises:
-        SettingsError: An address is invalid, or a policy is of no pipeline.
-    """
-    check_settings(environment, AddressSettings)
-    if not NoticeSettings.problems(environment):
-        known = {DEFAULT_POLICY, OUTAGES, *(each.name for each in catalogue.PIPELINES)}
-        unknown = sorted(set(NoticeSettings.read(environment).policy) - known)
-        if unknown:
-            raise SettingsError(
-                f"DOCFLOW_NOTIFY_POLICY names {', '.join(map(repr, unknown))}; there are "
-                f"{', '.join(sorted(known))}"
-            )
-    return AddressSettings.read(environment)

@@ -8,6 +8,7 @@ from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
+from workers.message_context import MessageContext
 from workflows.run_ends import RunEnds
 
 PASSTHROUGH = (
@@ -49,11 +50,16 @@ def _sandbox(runner: WorkflowRunner | None) -> WorkflowRunner:
     return runner or SandboxedWorkflowRunner()
 
 
+def _is_document(workflow_type: str) -> bool:
+    kinds = (kind for pipeline in catalogue.PIPELINES for kind in pipeline.kinds)
+    return any(kind.is_document for kind in kinds if kind.workflow == workflow_type)
+
+
 def docflow_plugin() -> SimplePlugin:
     """Pydantic payloads, ends of runs in log and metrics, and a sandbox that shares contracts."""
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
-        interceptors=[RunEnds()],
+        interceptors=[MessageContext(), RunEnds(_is_document)],
         workflow_runner=_sandbox,
     )

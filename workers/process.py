@@ -22,16 +22,16 @@ from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
-from workers.gauges import show_runs
+from workers.gauges import start_gauges
 from workers.health import Health
 from workers.health_server import serve_health
 from workers.metrics import measuring
-from workers.notices import OpenNotices, open_notices, read_addresses
+from workers.notices import OpenNotices, open_notices
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
 from workers.resources.common import CommonSettings, Resources, make_folders, open_resources
 from workers.schedules import Change, reconcile
 from workers.services.readiness import Readiness
-from workers.services.runs import TemporalRuns
+from workers.services.run_notices import read_addresses
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
@@ -180,10 +180,7 @@ async def run_worker(
         working = [pipeline.name for pipeline in pipelines]
         await _reconcile_schedules(context.client, working)
         if metrics_port is not None:
-            counting = asyncio.create_task(
-                show_runs(TemporalRuns(context.client, environment), pipelines)
-            )
-            stack.callback(counting.cancel)
+            start_gauges(stack, context.client, environment, common.rejected)
         tune_collector()
         health.ready = True
         logger.info("working on %s", ", ".join(working))
@@ -298,6 +295,9 @@ async def run_bridge(
             else None
         )
         context = Context(environment, await temporal.client(), resources, health)
+        if metrics_port is not None:
+            rejected = None if resources is None else resources.rejected
+            start_gauges(stack, context.client, environment, rejected)
         health.ready = True
         if drain:
             return await bridge.run(context, settings[bridge.settings], stop, True)

@@ -1,17 +1,30 @@
-"""Secrets kept out of logs: those that settings name, and what looks like one."""
+"""Secrets kept out of logs: those that settings name, and what looks like one.
+
+What is hidden:
+
+1. The value of every secret setting, and of every key in it that is named like a secret
+   (`AccountKey=`, `password` of an address, `"LOADER_PASSWORD": ` in JSON), whatever its length.
+   One of fewer than 8 characters is hidden where it stands by itself, not within a longer word.
+   Not hidden is a short one that the same setting also has in public, as a password that is its
+   own user's name: it protects nothing, and the word would be missing from every sentence.
+2. Other parts of a secret setting from 8 characters on, such as the values of a JSON object; parts
+   of the path of an address from 16 on.
+3. What looks like a secret in any text: queries and passwords of addresses, values of keys with
+   secret names, authorisation headers, web tokens.
+"""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from workers.settings.check import declared_groups
 from workers.settings.secrets import SecretFiles
 
 HIDDEN: Final = "***"
-SHORTEST: Final = 8
-"""Shorter values would be found in words that hold no secret."""
+SHORT: Final = 8
+"""Shorter values are found within words that hold no secret."""
 _TOKEN: Final = 16
 """Shorter parts of a path are words."""
 _ELSEWHERE: Final = ("TEMPORAL_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -37,10 +50,10 @@ class Redaction:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        parts = {part for secret in secrets for part in _parts(secret) if len(part) >= SHORTEST}
+        parts = set[str]().union(*map(_hidden_of, secrets))
         # The longest first: one may be a part of another.
         ordered = sorted(parts, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._known = re.compile("|".join(map(_pattern, ordered))) if ordered else None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Redaction":
@@ -70,31 +83,63 @@ def _secrets(environment: Mapping[str, str]) -> Iterator[str]:
             yield value
 
 
-def _parts(secret: str) -> Iterator[str]:
-    """A secret as a whole, and what of it is secret by itself."""
-    yield secret
-    if "://" in secret:
-        try:
-            parts = urlsplit(secret)
-        except ValueError:
-            return
-        if parts.password:
-            yield from (parts.password, unquote(parts.password))
-        # Tokens of webhooks stand in the path.
-        yield from (each for each in parts.path.split("/") if len(each) >= _TOKEN)
-        yield parts.query
-    if secret.startswith("{"):
-        yield from _texts_of(secret)
-    for part in secret.split(";"):
-        name, _, value = part.partition("=")
-        if re.fullmatch(f"(?i){_KEYED}", name.strip()):
+def _pattern(part: str) -> str:
+    """Finds a part of a secret; a short one only where it stands by itself."""
+    found = re.escape(part)
+    return found if len(part) >= SHORT else rf"(?<!\w){found}(?!\w)"
+
+
+def _hidden_of(secret: str) -> set[str]:
+    """What of a secret setting is never shown."""
+    named = {value for value in (secret, *_named_secrets(secret)) if value}
+    shown = {value for value in named.intersection(_public(secret)) if len(value) < SHORT}
+    return (named - shown).union(part for part in _other_parts(secret) if len(part) >= SHORT)
+
+
+def _named_secrets(secret: str) -> Iterator[str]:
+    """The values in a secret setting that its form names as secret."""
+    if (address := _address(secret)) is not None and address.password:
+        yield from (address.password, unquote(address.password))
+    query = parse_qsl(address.query) if address is not None else ()
+    for name, value in (*_texts_of(secret), *_pairs(secret), *query):
+        if re.fullmatch(f"(?i){_KEYED}|pwd", name):
             yield value
 
 
-def _texts_of(secret: str) -> Iterator[str]:
-    """The values of a JSON object of texts."""
+def _public(secret: str) -> Iterator[str]:
+    """The words of an address that are no secret."""
+    if (address := _address(secret)) is not None:
+        yield from (address.username or "", address.hostname or "", *address.path.split("/"))
+
+
+def _other_parts(secret: str) -> Iterator[str]:
+    if (address := _address(secret)) is not None:
+        # Tokens of webhooks stand in the path.
+        yield from (each for each in address.path.split("/") if len(each) >= _TOKEN)
+        yield address.query
+    yield from (value for _, value in _texts_of(secret))
+
+
+def _address(secret: str) -> SplitResult | None:
+    try:
+        return urlsplit(secret) if "://" in secret else None
+    except ValueError:
+        return None
+
+
+def _pairs(secret: str) -> Iterator[tuple[str, str]]:
+    """Names and values of a connection string."""
+    for part in secret.split(";"):
+        name, _, value = part.partition("=")
+        yield name.strip(), value
+
+
+def _texts_of(secret: str) -> Iterator[tuple[str, str]]:
+    """Names and values of a JSON object of texts."""
+    if not secret.startswith("{"):
+        return
     try:
         values = json.loads(secret)
     except ValueError:
         return
-    yield from (value for value in values.values() if isinstance(value, str))
+    yield from ((name, value) for name, value in values.items() if isinstance(value, str))

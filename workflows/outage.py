@@ -7,7 +7,17 @@ from typing import Final
 from temporalio import workflow
 
 from activities.dependencies import Dependencies
-from contracts.dependencies import OUTAGE, Awaited, OutageOrder, OutageStatus, Recovery
+from contracts.dependencies import (
+    OUTAGE,
+    OUTAGES,
+    PROBLEM,
+    SETTINGS,
+    Awaited,
+    OutageOrder,
+    OutageState,
+    OutageStatus,
+    Recovery,
+)
 from contracts.notices import NoticeKind
 from workflows import attributes, policies
 from workflows.notices import Notices
@@ -35,7 +45,7 @@ class Outage:
     @workflow.run
     async def run(self, order: OutageOrder) -> OutageStatus:
         """Wait for the end of the outage."""
-        self._show("open")
+        self._show(OutageState.OPEN)
         checking = asyncio.create_task(self._wait())
         is_short = await _ends_within(checking, ANNOUNCED_AFTER)
         telling: asyncio.Task[object] | None = None
@@ -57,7 +67,7 @@ class Outage:
             over = f"the {order.dependency.label} answers again, after {lasted}"
             workflow.logger.warning("%s", over)
             await self._notices.end(NoticeKind.OUTAGE, "over", over)
-        workflow.upsert_search_attributes(attributes.not_waiting("over"))
+        workflow.upsert_search_attributes(attributes.not_waiting(OutageState.OVER))
         workflow.set_current_details("")
         return self.status()
 
@@ -87,12 +97,14 @@ class Outage:
             update={"problem": found.problem, "settings": found.settings}
         )
         workflow.logger.warning("%s", self._sentence)
+        # Status and lists read it there, without a worker.
+        workflow.upsert_memo({PROBLEM: found.problem, SETTINGS: list(found.settings)})
         self._show_details()
 
     def _show(self, state: str) -> None:
         workflow.upsert_search_attributes(
             [
-                attributes.PIPELINE.value_set("outages"),
+                attributes.PIPELINE.value_set(OUTAGES),
                 attributes.DOCUMENT_TYPE.value_set(self._order.dependency),
                 *attributes.not_waiting(state),
             ]
@@ -108,7 +120,7 @@ class Outage:
     def _ask_operators(self) -> None:
         workflow.logger.error("%s", self._sentence)
         workflow.upsert_search_attributes(
-            attributes.waiting("open", self._order.since, attributes.OPERATORS)
+            attributes.waiting(OutageState.OPEN, self._order.since, attributes.OPERATORS)
         )
 
     @property

@@ -1,7 +1,7 @@
 """What is logged and counted at the end of every run, of whichever pipeline."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -14,9 +14,9 @@ from temporalio.worker import (
     WorkflowInterceptorClassInput,
 )
 
+from contracts.metrics import DOCUMENTS, DOCUMENTS_DESCRIPTION, IS_DOCUMENT
 from workflows import attributes
 
-DOCUMENTS: Final = "docflow_documents_total"
 _COUNTS: Final = ("counts", "documents")
 """Fields of results that say what became of rows or documents."""
 _UNENDED: Final = ("", "running")
@@ -24,12 +24,20 @@ _UNENDED: Final = ("", "running")
 
 
 class RunEnds(Interceptor):
-    """Gives every workflow of a worker its end in log and metrics."""
+    """Gives every workflow of a worker its end in the log, and those of documents one in metrics.
+
+    Args:
+        is_document: Of a workflow type: its runs stand for documents. Sweeps and outages do not.
+    """
+
+    def __init__(self, is_document: Callable[[str], bool]) -> None:
+        self._is_document = is_document
 
     def workflow_interceptor_class(
         self, input: WorkflowInterceptorClassInput
     ) -> type[WorkflowInboundInterceptor] | None:
         """The interceptor of one run."""
+        input.unsafe_extern_functions[IS_DOCUMENT] = self._is_document
         return _RunEnd
 
 
@@ -62,8 +70,9 @@ def _record(state: str, result: object) -> None:
     if pipeline is None:
         return
     kind = known.get(attributes.DOCUMENT_TYPE) or run.workflow_type
-    counter = workflow.metric_meter().create_counter(DOCUMENTS, "Runs that have ended")
-    counter.add(1, {"pipeline": pipeline, "type": kind, "state": state})
+    if workflow.extern_functions()[IS_DOCUMENT](run.workflow_type):
+        counter = workflow.metric_meter().create_counter(DOCUMENTS, DOCUMENTS_DESCRIPTION)
+        counter.add(1, {"pipeline": pipeline, "type": kind, "state": state})
     seconds = (workflow.now() - run.start_time).total_seconds()
     counts = "".join(f", {number:,} {name}" for name, number in _counts(result).items() if number)
     workflow.logger.info("%s %s after %.1f s%s", kind, state, seconds, counts)

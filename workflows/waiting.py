@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from temporalio import workflow
@@ -20,6 +21,15 @@ CONTRADICTIONS: Final = 3
 """So often in a row a step may fail for a dependency that answers."""
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """What people saw of a run before it waited."""
+
+    state: str
+    waiting_for: str | None
+    details: str
+
+
 class Waiting:
     """The waits of one run for what docflow itself needs, and how people see them.
 
@@ -30,7 +40,7 @@ class Waiting:
     def __init__(self, *, shown: bool = True) -> None:
         self._shown = shown
         self._awaited: list[Dependency] = []
-        self._before = ("running", "")
+        self._before = _Shown("running", None, "")
 
     @property
     def dependency(self) -> Dependency | None:
@@ -99,8 +109,13 @@ class Waiting:
 
     def _show(self, dependency: Dependency, problem: str) -> None:
         if not self._awaited:
-            self._before = (_state(), workflow.get_current_details())
-            workflow.upsert_search_attributes([attributes.STATE.value_set(WAITING)])
+            self._before = _Shown(_state(), _waiting_for(), workflow.get_current_details())
+            workflow.upsert_search_attributes(
+                [
+                    attributes.STATE.value_set(WAITING),
+                    attributes.WAITING_FOR.value_set(outage_id(dependency)),
+                ]
+            )
             workflow.set_current_details(
                 f"**Waiting** for the {dependency.label} since {workflow.now():%Y-%m-%d %H:%M} "
                 f"UTC; it continues by itself\n\n{problem}\n\n"
@@ -112,9 +127,17 @@ class Waiting:
         self._awaited.remove(dependency)
         if self._awaited or _state() != WAITING:
             return
-        state, details = self._before
-        workflow.upsert_search_attributes([attributes.STATE.value_set(state)])
-        workflow.set_current_details(details)
+        before = self._before
+        awaited = attributes.WAITING_FOR
+        workflow.upsert_search_attributes(
+            [
+                attributes.STATE.value_set(before.state),
+                awaited.value_set(before.waiting_for)
+                if before.waiting_for is not None
+                else awaited.value_unset(),
+            ]
+        )
+        workflow.set_current_details(before.details)
 
 
 class StepOutages:
@@ -153,6 +176,10 @@ async def _wait(awaited: Awaited) -> Recovery:
 
 def _state() -> str:
     return workflow.info().typed_search_attributes.get(attributes.STATE) or "running"
+
+
+def _waiting_for() -> str | None:
+    return workflow.info().typed_search_attributes.get(attributes.WAITING_FOR)
 
 
 async def _raise(failure: FailureError) -> None:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
-import asyncpg
 import sqlalchemy.exc
 
 from adapters.ports import Denied, Unavailable
@@ -52,6 +51,13 @@ _SQLITE_REFUSALS = frozenset(
 _SQLITE_CONFLICTS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
+def _of_postgresql() -> tuple[type[Exception], ...]:
+    """What its driver raises; loaded with the first failure, or with the first connection."""
+    import asyncpg
+
+    return asyncpg.PostgresError, asyncpg.InterfaceError
+
+
 @contextmanager
 def translated() -> Generator[None]:
     """Raise `Unavailable` for what may pass; let everything else through as it is.
@@ -65,8 +71,7 @@ def translated() -> Generator[None]:
     except (
         sqlalchemy.exc.DBAPIError,
         sqlalchemy.exc.TimeoutError,
-        asyncpg.PostgresError,
-        asyncpg.InterfaceError,
+        *_of_postgresql(),
         sqlite3.Error,
         OSError,
     ) as error:
@@ -99,8 +104,7 @@ def refused_at(place: str) -> Generator[None]:
     except (
         Unavailable,
         sqlalchemy.exc.DBAPIError,
-        asyncpg.PostgresError,
-        asyncpg.InterfaceError,
+        *_of_postgresql(),
     ) as error:
         # Open runs wait for the same refusal: it comes as `Unavailable`.
         cause = error.__cause__ or error if isinstance(error, Unavailable) else error
@@ -113,6 +117,8 @@ def _is_refused(error: BaseException) -> bool:
     if isinstance(error, sqlite3.Error):
         code: int | None = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _REFUSED_SQLITE
+    import asyncpg
+
     if isinstance(error, asyncpg.exceptions.ClientConfigurationError):
         return True
     state: str | None = getattr(error, "sqlstate", None)
@@ -151,6 +157,8 @@ def _reported(error: BaseException) -> _Kind | None:
     cause = error.__cause__
     if cause is not None:
         return _reported(cause)
+    import asyncpg
+
     # Without a state the error is the driver's own: its connection was closed under it.
     is_closed = isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
     return _Kind.OUTAGE if is_closed else None

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.imports import rejected_messages
-from adapters.ports import REJECTED_BODY_BYTES, RejectedMessage
+from adapters.ports import REJECTED_BODY_BYTES, OpenRejections, RejectedMessage
 
 _LARGEST_ID: Final = 2**63 - 1
 
@@ -48,6 +48,18 @@ class SqlRejectedMessages:
         query = select(rejected_messages).order_by(rejected_messages.c.id.desc()).limit(limit)
         async with self._database.reading() as connection:
             return [_message(row) for row in await connection.execute(query)]
+
+    async def open(self) -> Sequence[OpenRejections]:
+        """What was not sent again, by queue."""
+        columns = rejected_messages.c
+        query = (
+            select(columns.queue, func.count(), func.min(columns.received_at))
+            .where(columns.resubmitted_at.is_(None))
+            .group_by(columns.queue)
+            .order_by(columns.queue)
+        )
+        async with self._database.reading() as connection:
+            return [OpenRejections(*row) for row in await connection.execute(query)]
 
     async def get(self, id: int) -> RejectedMessage | None:
         """One message; there is none with a number beyond the range of the column."""

@@ -31,7 +31,7 @@ class FolderBlobs:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Use `folder`, which has to be there.
+        """Use `folder`, which has to be there; messages name it, for operators.
 
         One that is missing is an outage: the disk of another machine that is not mounted would
         otherwise look as if all documents were gone.
@@ -91,13 +91,26 @@ class FolderBlobs:
         try:
             await asyncio.to_thread(self._write_and_remove)
         except OSError as error:
-            raise _unavailable("the folder of blobs cannot be written to", error) from error
+            raise self._unavailable("no file can be written", error) from error
 
     def _require_folder(self) -> None:
         if not self._folder.is_dir():
-            raise Unavailable(
-                f"the folder of blobs, {self._folder}, is not there", Dependency.BLOB_STORE
-            )
+            raise Unavailable(f"{self._place}, is missing", Dependency.BLOB_STORE)
+
+    @property
+    def _place(self) -> str:
+        return f"the folder of blobs, {self._folder} (DOCFLOW_BLOB_FOLDER)"
+
+    def _unavailable(self, what: str, error: OSError) -> Unavailable:
+        text = f"{self._place}: {what}: {error.strerror}"
+        return Unavailable(text, Dependency.BLOB_STORE)
+
+    def _blocks(self, blob: BinaryIO, name: str) -> Iterator[bytes]:
+        """The bytes of a blob; where it cannot be read is no fault of the file that they go to."""
+        try:
+            yield from _file_blocks(blob)
+        except OSError as error:
+            raise self._unavailable(f"blob {name!r} cannot be fetched", error) from error
 
     def _write_and_remove(self) -> None:
         self._require_folder()
@@ -125,7 +138,7 @@ class FolderBlobs:
             self._require_folder()
             raise BlobNotFound(f"there is no blob {name!r}") from error
         except OSError as error:
-            raise _unavailable(f"blob {name!r} cannot be read", error) from error
+            raise self._unavailable(f"blob {name!r} cannot be read", error) from error
 
     def _stat(self, name: str) -> BlobRef:
         with self._open(name) as file:
@@ -133,7 +146,7 @@ class FolderBlobs:
 
     def _download(self, name: str, target: Path, report: Callable[[int], None]) -> BlobRef:
         with self._open(name) as file, target.open("wb") as sink:
-            return _reference(name, file, _pour(_blob_blocks(file, name), sink, report))
+            return _reference(name, file, _pour(self._blocks(file, name), sink, report))
 
     def _upload(self, source: Path, name: str, overwrite: bool) -> BlobRef:
         with source.open("rb") as file:
@@ -185,7 +198,7 @@ class FolderBlobs:
         except (NotADirectoryError, IsADirectoryError) as error:
             raise PortError(f"blob {name!r}: a part of its name is a blob already") from error
         except OSError as error:
-            raise _unavailable(f"blob {name!r} cannot be written", error) from error
+            raise self._unavailable(f"blob {name!r} cannot be written", error) from error
 
     def _delete(self, name: str, etag: str | None) -> bool:
         path = self._path(name)
@@ -197,25 +210,13 @@ class FolderBlobs:
             self._require_folder()
             return False
         except OSError as error:
-            raise _unavailable(f"blob {name!r} cannot be deleted", error) from error
+            raise self._unavailable(f"blob {name!r} cannot be deleted", error) from error
         return True
 
 
 def _file_blocks(file: BinaryIO) -> Iterator[bytes]:
     while block := file.read(_BLOCK):
         yield block
-
-
-def _blob_blocks(blob: BinaryIO, name: str) -> Iterator[bytes]:
-    """The bytes of a blob; where it cannot be read is no fault of the file that they go to."""
-    try:
-        yield from _file_blocks(blob)
-    except OSError as error:
-        raise _unavailable(f"blob {name!r} cannot be fetched", error) from error
-
-
-def _unavailable(what: str, error: OSError) -> Unavailable:
-    return Unavailable(f"{what}: {error.strerror}", Dependency.BLOB_STORE)
 
 
 def _pour(source: Iterable[bytes], sink: BinaryIO, report: Callable[[int], None]) -> str:

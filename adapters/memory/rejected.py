@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from adapters.ports import REJECTED_BODY_BYTES, RejectedMessage, Unavailable
+from adapters.ports import REJECTED_BODY_BYTES, OpenRejections, RejectedMessage, Unavailable
 
 
 class MemoryRejectedMessages:
@@ -46,6 +46,16 @@ class MemoryRejectedMessages:
         """The newest first."""
         self._check()
         return self._rows[::-1][:limit]
+
+    async def open(self) -> Sequence[OpenRejections]:
+        """What was not sent again, by queue."""
+        self._check()
+        left = [row for row in self._rows if row.resubmitted_at is None]
+        return [
+            OpenRejections(queue, len(times), min(times))
+            for queue in sorted({row.queue for row in left})
+            for times in [[row.received_at for row in left if row.queue == queue]]
+        ]
 
     async def get(self, id: int) -> RejectedMessage | None:
         """One message."""

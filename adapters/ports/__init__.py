@@ -49,6 +49,7 @@ from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
 from adapters.ports.rejected import (
     REJECTED_BODY_BYTES,
+    OpenRejections,
     RejectedMessage,
     RejectedMessages,
     RejectionRecord,
@@ -79,6 +80,7 @@ __all__ = [
     "LoadStore",
     "NotYet",
     "Notifications",
+    "OpenRejections",
     "OpenRow",
     "OpenRows",
     "OpenRuns",

@@ -25,6 +25,16 @@ class RejectedMessage:
     resubmitted_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class OpenRejections:
+    """Rejected messages of one queue that were not sent again."""
+
+    queue: str
+    number: int
+    oldest: datetime
+    """When the first of them was rejected, UTC."""
+
+
 class RejectionRecord(Protocol):
     """Where rejected messages are recorded."""
 
@@ -40,6 +50,10 @@ class RejectedMessages(RejectionRecord, Protocol):
 
     async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
         """The newest first."""
+        ...
+
+    async def open(self) -> Sequence[OpenRejections]:
+        """What was not sent again, by queue; queues without any are left out."""
         ...
 
     async def get(self, id: int) -> RejectedMessage | None:

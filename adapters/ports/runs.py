@@ -15,6 +15,8 @@ class RunEnd:
     where it knows no run of that id."""
     at: datetime | None = None
     """UTC; None: not known."""
+    document_type: str | None = None
+    """As its search attribute says; None: not known."""
 
 
 class Runs(Protocol):

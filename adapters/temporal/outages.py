@@ -8,7 +8,7 @@ from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
-from contracts.dependencies import OUTAGE, OutageOrder, outage_id
+from contracts.dependencies import OUTAGE, PROBLEM, SETTINGS, OutageOrder, outage_id
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,8 @@ class TemporalOutages:
                 task_queue=task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 static_summary=f"Outage: {outage.dependency.label}",
+                # People see these without a worker.
+                memo={PROBLEM: outage.problem, SETTINGS: list(outage.settings)},
                 rpc_timeout=RPC_TIMEOUT,
             )
         except RPCError as error:

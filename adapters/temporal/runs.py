@@ -1,11 +1,13 @@
 """How runs ended in Temporal, for `Runs`."""
 
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import RunEnd
 from adapters.temporal.errors import RPC_TIMEOUT, temporal
 
+_DOCUMENT_TYPE = SearchAttributeKey.for_keyword("DocumentType")
 _OPEN = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
 
 
@@ -32,4 +34,5 @@ class TemporalRunEnds:
         # A paused run has no close time, whatever its status is called.
         if found.close_time is None or found.status is None or found.status in _OPEN:
             return None
-        return RunEnd(found.status.name.lower(), found.close_time)
+        kind = found.typed_search_attributes.get(_DOCUMENT_TYPE)
+        return RunEnd(found.status.name.lower(), found.close_time, kind or found.workflow_type)

@@ -33,7 +33,7 @@ class Timings(WireContract):
     grace: Seconds = 15 * 60
     """How long a lock without a function is respected."""
     stuck_after: Seconds = 6 * 3600
-    """How long a batch may hold up its case without being in `processing`."""
+    """How long a batch may delay its case without being in `processing`."""
     delivery: Seconds = 15 * 60
     """How long a filter policy may take to work."""
     end: Seconds = 6 * 3600

@@ -248,7 +248,7 @@ class TestFolder:
             blobs.delete("a"),
             blobs.probe(),
         ):
-            with pytest.raises(Unavailable, match="is not there") as down:
+            with pytest.raises(Unavailable, match="is missing") as down:
                 await attempt
             assert down.value.dependency is Dependency.BLOB_STORE
         assert not (tmp_path / "container").exists()

@@ -102,7 +102,7 @@ async def test_a_database_that_does_not_exist_is_a_wrong_setting(
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_outages_are_told_from_conflicts_and_settings(
+def test_outages_are_distinguished_from_conflicts_and_settings(
     error: Exception, dependency: Dependency | None, misconfigured: bool
 ) -> None:
     with pytest.raises(Unavailable) as raised, translated():

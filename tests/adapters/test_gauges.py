@@ -1,9 +1,11 @@
-"""Gauges of open runs, from a real server's visibility."""
+"""Gauges of what is open, from a real server's visibility and the record of rejected messages."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
@@ -11,18 +13,26 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 from temporalio.testing import WorkflowEnvironment
 
+from adapters.memory.rejected import MemoryRejectedMessages
+from adapters.temporal.outages import TemporalOutages
+from contracts.dependencies import Dependency, OutageOrder
+from stack.children import free_port
 from stack.temporal import temporal_binary
 from tests.support.waiting import eventually
 from workers import gauges, metrics
 from workers.pipelines.imports import IMPORTS
+from workers.plugin import docflow_plugin
 from workers.services.runs import TemporalRuns
+from workers.telemetry import process_runtime
 from workflows import attributes
 
 
 @pytest_asyncio.fixture
 async def client() -> AsyncIterator[Client]:
     environment = await WorkflowEnvironment.start_local(
-        dev_server_existing_path=temporal_binary(), search_attributes=attributes.ALL
+        dev_server_existing_path=temporal_binary(),
+        search_attributes=attributes.ALL,
+        plugins=[docflow_plugin()],
     )
     async with environment:
         yield environment.client
@@ -72,7 +82,7 @@ async def test_open_runs_are_counted_by_state_with_the_longest_wait(
 
     monkeypatch.setattr(gauges, "SECONDS", 0.05)
     with metrics.measuring(runtime.metric_meter):
-        showing = asyncio.create_task(gauges.show_runs(TemporalRuns(client, {}), [IMPORTS]))
+        showing = asyncio.create_task(gauges.show_open(TemporalRuns(client, {}), [IMPORTS]))
     try:
         await eventually(everything)
     finally:
@@ -80,3 +90,52 @@ async def test_open_runs_are_counted_by_state_with_the_longest_wait(
     assert seen[metrics.RUNS, "parked"] == seen[metrics.RUNS, "needs_attention"] == 5
     assert seen[metrics.RUNS, "waiting"] == 1
     assert 59 * 60 <= seen[metrics.LONGEST_WAIT, None] < 70 * 60
+
+
+async def scraped(port: int) -> str:
+    async with httpx.AsyncClient() as scraper:
+        return (await scraper.get(f"http://127.0.0.1:{port}/metrics")).text
+
+
+async def test_outages_and_rejected_messages_have_their_age_and_return_to_zero(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gauges, "SECONDS", 0.05)
+    rejected, port = MemoryRejectedMessages(), free_port()
+    await rejected.record("q", "m1", "Malformed", "not JSON", b"{")
+    await start(client, "f", "waiting")
+    order = OutageOrder(dependency=Dependency.CLOUD, since=datetime.now(UTC), problem="refused")
+    await TemporalOutages(client).begin(order, "none")
+    runtime = process_runtime("127.0.0.1", port)
+    with metrics.measuring(runtime.metric_meter):
+        showing = asyncio.create_task(
+            gauges.show_open(TemporalRuns(client, {}), [IMPORTS], rejected)
+        )
+
+    async def shows(*lines: str) -> bool:
+        shown = await scraped(port)
+        return all(re.search(line, shown, re.MULTILINE) for line in lines)
+
+    down = r'^docflow_outage_seconds{dependency="cloud",.*} 0*[1-9.]'
+    try:
+        await eventually(
+            lambda: shows(
+                "^# TYPE docflow_runs gauge$",
+                r'^docflow_runs{pipeline="imports",.*state="waiting"} 1$',
+                down,
+                r'^docflow_outage_seconds{dependency="database",.*} 0$',
+                r'^docflow_rejected_messages{queue="q",.*} 1$',
+                r'^docflow_oldest_rejected_seconds{queue="q",.*} 0*[1-9.]',
+            )
+        )
+        await rejected.mark_resubmitted(1)
+        await client.get_workflow_handle("outage/cloud").terminate()
+        await eventually(
+            lambda: shows(
+                r'^docflow_rejected_messages{queue="q",.*} 0$',
+                r'^docflow_oldest_rejected_seconds{queue="q",.*} 0$',
+                r'^docflow_outage_seconds{dependency="cloud",.*} 0$',
+            )
+        )
+    finally:
+        showing.cancel()

@@ -60,6 +60,17 @@ async def test_resubmission_is_noted(rejected: RejectedMessages) -> None:
     assert again.resubmitted_at >= row.received_at
 
 
+async def test_what_was_not_sent_again_is_counted_by_queue(rejected: RejectedMessages) -> None:
+    assert await rejected.open() == []
+    for queue, id in (("a", "1"), ("b", "2"), ("b", "3"), ("c", "4")):
+        await rejected.record(queue, id, "Malformed", "not JSON", b"{")
+    newest, *_, oldest = await rejected.list()
+    await rejected.mark_resubmitted(newest.id)
+    found = await rejected.open()
+    assert [(each.queue, each.number) for each in found] == [("a", 1), ("b", 2)]
+    assert found[0].oldest == oldest.received_at
+
+
 @pytest.mark.parametrize(
     ("body", "kept", "truncated"),
     [

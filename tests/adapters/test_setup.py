@@ -215,6 +215,10 @@ async def test_topic_and_queues_are_made_on_aws(some_cloud: Cloud, fifo: str) ->
         for each in (topic, queue):
             assert await states(each) == [State.MISSING, State.MADE, State.OK]
         assert (await function.found()).finding.state is State.OK
+        sns: Any = some_cloud.clients.sns
+        await sns.delete_topic(TopicArn=settings["DOCFLOW_BATCH_TOPIC_ARN"])
+        later = await topic.watched()
+        assert later is not None and "there is no topic" in (later.problem or "")
         found = await dead.found()
         assert (found.finding.state, found.details) == (State.OK, f"setup-events_dlq{fifo}")
 

@@ -171,6 +171,7 @@ async def test_logs_and_metrics_tell_what_happens_and_hold_no_secret(
         # A step that fails by its document's fault.
         failed = await worker.says("Completing activity as failed")
         assert failed["workflow_id"] == "import/P1/missing" and failed["run_id"]
+        assert failed["message_id"]
         assert "uploads/missing.csv" in failed["error"] and "Traceback" not in failed["error"]
         rejected = await bridge.says("UnknownDocumentType")
         assert rejected["message_id"] == "wrong" and rejected["queue"] == QUEUE
@@ -183,8 +184,11 @@ async def test_logs_and_metrics_tell_what_happens_and_hold_no_secret(
             type="equipment",
             state="completed",
         )
-        await shows(of_worker, "docflow_runs", "1", pipeline="imports", state="parked")
-        await shows(of_worker, "docflow_runs", "0", pipeline="spreadsheets", state="open")
+        for port in (of_worker, of_bridge, of_gateway):
+            await shows(port, "docflow_runs", "1", pipeline="imports", state="parked")
+            await shows(port, "docflow_runs", "0", pipeline="spreadsheets", state="open")
+            await shows(port, "docflow_rejected_messages", "1", queue=QUEUE)
+            assert "# TYPE docflow_runs gauge" in await metrics_of(port)
         await shows(of_bridge, "docflow_messages_total", "2", queue=QUEUE, outcome="settled")
         await shows(of_bridge, "docflow_messages_total", "1", outcome="dead_lettered")
         with pytest.raises(urllib.error.HTTPError, match="401"):

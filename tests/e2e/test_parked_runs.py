@@ -172,7 +172,9 @@ async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -
         assert status["pipelines"][pipeline]["counts"]["parked"] == 1
 
 
-async def test_people_of_every_pipeline_are_told_at_once_how_to_answer(terminal: Person) -> None:
+async def test_people_of_every_pipeline_are_notified_at_once_how_to_answer(
+    terminal: Person,
+) -> None:
     waiting = {"import/P1/T1", terminal.spreadsheet, "batch/7/1"}
 
     async def all_told() -> bool:

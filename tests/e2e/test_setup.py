@@ -195,7 +195,7 @@ async def test_readiness_follows_what_fails_later(site: Site) -> None:
     async with running(site, *BRIDGE) as bridge:
         await eventually(bridge.ready)
         blobs.rename(site.folder / "away")
-        assert "there is no folder" in await bridge.problems()
+        assert "of DOCFLOW_BLOB_FOLDER is missing" in await bridge.problems()
         (site.folder / "away").rename(blobs)
         await eventually(bridge.ready)
         await site.temporal.aclose()

@@ -1,7 +1,8 @@
 """Batches in the inbox: those that wait, and those that ended and left something."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,9 @@ from contracts.batches import LARGEST_ID, BatchKey
 from tests.support.gateway import Stack, build_app, token
 from tests.support.waiting import eventually
 from workers.gateway.pages.site import COOKIE
+from workers.services import inbox
+from workers.services.outages import OutageView
+from workers.services.runs import TemporalRuns
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -128,3 +132,19 @@ async def test_what_a_batch_left_is_shown_until_it_runs_again(batches: Batches) 
     await batches.run(kept, "failed")
     await batches.until_shown(8, {1: "failed"})
     assert "Failed, not all removed" in await batches.page()
+
+
+async def test_the_page_shows_operators_an_open_outage(
+    batches: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = OutageView(
+        "outage/database", "The database cannot be used", datetime.now(UTC), "refused", (), 12
+    )
+
+    async def one(runs: TemporalRuns) -> Sequence[OutageView]:
+        return [seen]
+
+    monkeypatch.setattr(inbox, "open_outages", one)
+    page = await batches.page()
+    assert "<strong>The database cannot be used</strong>" in page
+    assert "refused; 12 runs waiting for it. Runs that need it wait" in page

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, repeat
@@ -277,6 +277,9 @@ class FakeRuns:
         self.waiting: list[ParkedRun] = []
         self.executions: list[Any] = []
         """What lists find."""
+        self.outages: list[Any] = []
+        """What is open of them."""
+        self.counted = 0
         self.queries: list[str] = []
 
     def link(self, workflow_id: str) -> str | None:
@@ -314,7 +317,13 @@ class FakeRuns:
 
     async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
         self.queries.append(query)
-        return [each for each in self.executions if _fits(each, query)]
+        of_outages = "WorkflowType = 'Outage'" in query or "Pipeline = 'outages'" in query
+        executions = self.outages if of_outages else self.executions
+        return [each for each in executions if of_outages or _fits(each, query)]
+
+    async def count_runs(self, query: str) -> int:
+        self.queries.append(query)
+        return self.counted
 
 
 def _fits(execution: Any, query: str) -> bool:
@@ -382,6 +391,12 @@ class FakeInstallation:
 
     def docflow(self, *arguments: str) -> Result:
         """Run a command."""
+        with self.reached():
+            return run_docflow(*arguments, context=CliContext(self.environment))
+
+    @contextmanager
+    def reached(self) -> Generator[None]:
+        """Commands of this process reach this installation inside the block."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(access, "open_imports", self._resources)
             patch.setattr(access, "open_tasks", self._tasks)
@@ -392,4 +407,4 @@ class FakeInstallation:
             patch.setattr(queue, "open_queue", self._queue)
             for module in (runs, all_runs):
                 patch.setattr(module, "open_runs", self._runs)
-            return run_docflow(*arguments, context=CliContext(self.environment))
+            yield

@@ -79,12 +79,12 @@ async def refusal(address: str) -> str:
     return said
 
 
-async def test_why_temporal_does_not_answer_is_told_in_words(unused_tcp_port: int) -> None:
+async def test_why_temporal_does_not_answer_is_reported_in_words(unused_tcp_port: int) -> None:
     assert "the connection is refused" in await refusal(f"127.0.0.1:{unused_tcp_port}")
     assert "the host name is not known" in await refusal("no-such-host.invalid:7233")
 
 
-async def test_what_is_not_temporal_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_not_temporal_is_reported_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")

@@ -124,7 +124,7 @@ async def test_what_is_temporals_already_passes_through(error: BaseException) ->
     assert caught.value is error
 
 
-def test_a_blob_store_that_goes_on_asking_for_fewer_requests_is_waited_for() -> None:
+def test_a_blob_store_that_keeps_throttling_is_waited_for() -> None:
     busy = Throttled("busy", 1.0, Dependency.BLOB_STORE)
     assert as_application_error(busy, THROTTLING_ATTEMPTS - 1).type == THROTTLING
     last = as_application_error(busy, THROTTLING_ATTEMPTS)

@@ -46,7 +46,7 @@ async def test_the_address_of_a_free_port_is_logged(caplog: pytest.LogCaptureFix
     assert caplog.messages == [f"health at http://[::1]:{port}/health/ready"]
 
 
-async def test_what_is_wrong_is_told_with_503_and_no_longer_when_it_is_right() -> None:
+async def test_problems_are_reported_with_503_until_they_are_solved() -> None:
     health = Health(ready=True, missing=["search attributes: there are none"])
     bridge = health.part("service-bus")
     bridge.refuse("there is no queue")

@@ -18,8 +18,8 @@ from domain.notices import NoticePolicies, NoticePolicy, Reminded, clean, next_r
 from tests.support.imports.activities import environment
 from tests.support.notices import ID, a_notice, an_order
 from workers import catalogue
-from workers.notices import read_addresses, wanted_by
-from workers.services.run_notices import NoticeComposer
+from workers.notices import wanted_by
+from workers.services.run_notices import NoticeComposer, read_addresses
 from workers.settings.common import NoticeSettings
 from workers.settings.errors import SettingsError
 
@@ -158,7 +158,7 @@ async def test_a_notice_that_the_policy_does_not_want_is_not_sent() -> None:
     assert receipts[1] == NoticeReceipt()
 
 
-async def test_a_channel_that_fails_holds_up_no_other_and_none_is_sent_a_notice_twice() -> None:
+async def test_a_channel_that_fails_delays_no_other_and_none_is_sent_a_notice_twice() -> None:
     down, well = MemoryNotices(), MemoryNotices()
     down.failure = Unavailable("later")
     channels = {"down": down, "well": well}
@@ -211,7 +211,7 @@ async def test_a_slow_receiver_occupies_some_slots_of_a_worker_only() -> None:
     await asyncio.gather(*busy)
 
 
-def test_the_end_of_a_run_is_told_where_its_policy_wants_that_and_there_is_a_way() -> None:
+def test_the_end_of_a_run_is_notified_where_its_policy_and_a_channel_allow_it() -> None:
     ended = NoticePolicy(kinds=frozenset({NoticeKind.ENDED}))
     policies, ways = NoticePolicies((), NoticePolicy(), {"batches": ended}), {"mail": 1}
     is_wanted = wanted_by(policies, ways)

@@ -1,7 +1,9 @@
 """What a process does about something that is missing, and what it says."""
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,14 +27,17 @@ from workers.gateway.starting import Entrance
 from workers.health import Health
 from workers.pipelines.base import Bridge, Context
 from workers.process import _receive
+from workers.resources.blobs import open_blobs
 from workers.services import search_attributes
 from workers.services.intake import given_back
 from workers.services.readiness import NotReady, Pauses, Readiness
 from workers.services.setup import requirements as setup_requirements
-from workers.services.setup.opening import set_up
-from workers.services.setup.requirements import Finding, Requirement, State
+from workers.services.setup.opening import notices_of, set_up
+from workers.services.setup.requirements import Finding, Requirement, State, seldom
+from workers.services.setup.storage import container_of, scratch_of
 from workers.services.setup.temporal import Connection, is_cloud, search_attributes_of
 from workers.services.verdicts import Abandon, Settle, Verdict
+from workers.settings.common import BlobSettings
 from workers.settings.errors import SettingsError
 
 AT_ONCE = Pauses(first=0.01, longest=0.01, settled=0.01)
@@ -96,6 +101,64 @@ async def test_a_stop_ends_the_wait() -> None:
     waiting = asyncio.create_task(Readiness([Shelf(MISSING).requirement()]).until_met(stop))
     stop.set()
     assert not await waiting
+
+
+async def test_a_good_answer_of_a_seldom_check_holds_and_a_bad_one_does_not() -> None:
+    shelf = Shelf(THERE)
+    check = seldom(shelf.look, seconds=60)
+    assert [(await check()).state for _ in range(3)] == [State.OK] * 3
+    assert shelf.looks == 1
+    shelf.finding = MISSING
+    again = seldom(shelf.look, seconds=60)
+    assert [(await again()).state for _ in range(2)] == [State.MISSING] * 2
+    assert shelf.looks == 3
+
+
+async def test_a_full_or_missing_disk_is_named_with_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = scratch_of(tmp_path / "scratch")
+    assert (await disk.found()).problem is None
+
+    def full(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        watched = await disk.watched()
+    assert watched is not None and watched.problem == (
+        f"scratch disk: the folder {tmp_path}/scratch of DOCFLOW_SCRATCH: "
+        "the scratch disk is full; make room there"
+    )
+    (tmp_path / "file").write_text("")
+    within_a_file = await scratch_of(tmp_path / "file" / "scratch").found()
+    assert "of DOCFLOW_SCRATCH cannot be written to: Not a directory" in (
+        within_a_file.problem or ""
+    )
+
+
+async def test_a_missing_blob_folder_is_named_with_its_setting(tmp_path: Path) -> None:
+    settings = BlobSettings(root=tmp_path / "blobs", container="documents")
+    watched = await container_of(settings).watched()
+    place = f"{tmp_path}/blobs/documents"
+    assert watched is not None
+    assert f"the folder {place} of DOCFLOW_BLOB_FOLDER is missing" in watched.details
+    for work in (open_blobs(settings).probe(), open_blobs(settings).stat("a.csv")):
+        with pytest.raises(Unavailable, match=f"{place} \\(DOCFLOW_BLOB_FOLDER\\), is missing"):
+            await work
+
+
+def test_setup_names_a_wrong_notice_policy_and_says_which_ways_there_are() -> None:
+    wrong = {"DOCFLOW_NOTIFY_POLICY": '{"import": {}}', "DOCFLOW_PUBLIC_URL": "nowhere"}
+    problems = [notices_of({name: value}) for name, value in wrong.items()]
+    assert [(each.finding.state, each.is_there) for each in problems] == [
+        (State.UNAVAILABLE, False)
+    ] * 2
+    assert "DOCFLOW_NOTIFY_POLICY names 'import'" in problems[0].details
+    assert "DOCFLOW_PUBLIC_URL" in problems[1].details
+    mail = {"DOCFLOW_SMTP_URL": "smtp://host", "DOCFLOW_NOTIFY_FROM": "a@example.org"}
+    assert (notices_of(mail).finding.state, notices_of(mail).details) == (State.OK, "by mail")
+    assert notices_of({}).finding.state is State.LEFT_OUT
 
 
 async def test_what_fails_later_is_seen_and_its_return_too() -> None:
@@ -321,6 +384,7 @@ async def test_setup_asks_every_pipeline_and_bridge(
         ("database schema", State.MISSING),
         ("blob folder", State.MISSING),
         ("fairness", State.UNKNOWN),
+        ("notices", State.LEFT_OUT),
     ]
     assert await results() == [*common, ("parcels", State.LEFT_OUT)]
     assert await results(PARCELS_GRAMS="10") == [

@@ -52,6 +52,27 @@ def test_what_looks_like_a_secret_is_hidden_without_any_setting(text: str) -> No
     assert "planted" not in shown and HIDDEN in shown
 
 
+SHORT = {
+    "DATABASE_URL": "postgresql://docflow:pl4n@db/docflow",
+    "DOCFLOW_SMTP_URL": "smtps://mail:mail@host",
+    "DOCFLOW_NOTIFY_WEBHOOK_SECRET": "pl",
+    "DOCFLOW_BATCH_FUNCTION_ENVIRONMENT": '{"LOADER_PASSWORD": "pl5", "STAGE": "test"}',
+    "AZURE_STORAGE_CONNECTION_STRING": "AccountName=a;AccountKey=pl6=",
+}
+
+
+@pytest.mark.parametrize("secret", ["pl4n", "pl", "pl5", "pl6="])
+def test_a_short_secret_is_hidden_where_it_stands_by_itself(secret: str) -> None:
+    assert Redaction.of(SHORT)(f"refused: {secret}, and '{secret}'") == "refused: ***, and '***'"
+
+
+@pytest.mark.parametrize(
+    "text", ["supply a plan", "run `docflow setup`", "the mail server", "the test of a table"]
+)
+def test_no_ordinary_word_is_hidden_for_a_short_secret(text: str) -> None:
+    assert Redaction.of(SHORT)(text) == text
+
+
 def test_other_texts_stay_as_they_are() -> None:
     text = "import/P1/T1 at http://127.0.0.1:8000/imports/1: 3 rows in /var/no-secret"
     assert Redaction.of(ENVIRONMENT)(text) == text

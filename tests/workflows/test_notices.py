@@ -154,7 +154,7 @@ async def test_reminders_come_as_the_policy_says(runs: Runs, server: Any) -> Non
         assert [notice.kind for notice in await sent(script, 4)][3] == "ended"
 
 
-async def test_a_notice_that_cannot_be_sent_holds_up_no_answer(runs: Runs) -> None:
+async def test_a_notice_that_cannot_be_sent_delays_no_answer(runs: Runs) -> None:
     down = ApplicationError("no mail server", type=TRANSIENT)
     script = _parked_import()
     script.fails["send"] = [down] * 100
@@ -204,7 +204,7 @@ async def test_an_order_of_an_earlier_release_sends_nothing(runs: Runs, server: 
         assert script.notices == []
 
 
-async def test_the_end_of_a_run_is_told_by_a_run_of_its_own(runs: Runs, server: Any) -> None:
+async def test_the_end_of_a_run_is_notified_by_a_run_of_its_own(runs: Runs, server: Any) -> None:
     down = ApplicationError("no mail server", type=TRANSIENT)
     script = ScriptedImport()
     script.fails["send"] = [down]
@@ -242,7 +242,7 @@ async def test_settings_that_change_do_not_change_how_a_run_replays(runs: Runs) 
         assert result.replay_failure is None
 
 
-async def test_a_run_that_is_given_up_tells_that_it_failed(runs: Runs) -> None:
+async def test_a_run_that_is_given_up_notifies_that_it_failed(runs: Runs) -> None:
     script = _parked_import()
     async with runs.running(script) as handle:
         await sent(script, 1)
@@ -253,7 +253,9 @@ async def test_a_run_that_is_given_up_tells_that_it_failed(runs: Runs) -> None:
     assert (told.kind, told.state, told.reason) == ("failed", "failed", "withdrawn (ann)")
 
 
-async def test_an_outage_is_told_after_two_minutes_and_at_its_end(runs: Runs, server: Any) -> None:
+async def test_an_outage_is_notified_after_two_minutes_and_at_its_end(
+    runs: Runs, server: Any
+) -> None:
     # The server asks again whenever time passes for the run.
     down = [still_down(timedelta(hours=1))] * 3
     script = scripted(Dependencies, NoticeSending, fails={"wait": down})
@@ -313,7 +315,7 @@ async def test_a_batch_that_leaves_dead_letters_behind_needs_a_person(runs: Runs
     assert [step.command for step in told.steps] == ["docflow batches redrive 41 1"]
 
 
-async def test_a_sweep_that_ends_as_the_one_before_is_not_told_again(runs: Runs) -> None:
+async def test_a_sweep_that_ends_as_the_one_before_is_not_notified_again(runs: Runs) -> None:
     key = BatchKey(case_id=42, batch_id=1)
     script = ScriptedBatch()
     script.fails["delete_queue"] = [denied() for _ in range(2)]

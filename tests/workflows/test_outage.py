@@ -1,20 +1,27 @@
 """The run of an outage, from the first failed check to its end."""
 
+import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowHandle
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError
 
 from activities.dependencies import Dependencies
+from adapters.database import upgrade
 from adapters.temporal.outages import TemporalOutages
 from contracts.dependencies import (
+    PROBLEM,
+    SETTINGS,
+    WAITING,
     Awaited,
     Dependency,
     OutageOrder,
@@ -22,8 +29,14 @@ from contracts.dependencies import (
     Recovery,
     outage_id,
 )
+from tests.support.cli import run_docflow_in_thread
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.waiting import eventually
+from workers.cli.context import CliContext
+from workers.services.identity import Identity
+from workers.services.inbox import Inbox
+from workers.services.outages import OutageView, open_outages
+from workers.services.runs import TemporalRuns
 from workflows import attributes
 from workflows.outage import CHANGES_SHOWN, Outage
 
@@ -156,7 +169,9 @@ async def test_a_problem_that_changes_is_shown(outages: Outages) -> None:
         await eventually(lambda: shows("connection refused"))
         script.held.clear()
         result = await handle.result()
+        memo = await (await handle.describe()).memo()
     assert (result.problem, result.settings) == ("password refused", ("DATABASE_URL",))
+    assert memo == {PROBLEM: "password refused", SETTINGS: ["DATABASE_URL"]}
     assert [known.problem for known in script.received["wait"]] == [
         "connection refused",
         "password refused",
@@ -198,3 +213,77 @@ async def test_an_outage_that_cannot_be_shown_is_no_failure(
     monkeypatch.setattr(server.client, "start_workflow", refuse)
     await TemporalOutages(server.client).begin(_outage(), "queue")
     assert "the outage of the database is not shown: unavailable" in caplog.text
+
+
+async def test_operators_see_an_open_outage_and_how_many_runs_wait(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client: Client = outages.server.client
+    monkeypatch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
+    settings = {"DATABASE_URL": f"sqlite:///{tmp_path}/docflow.db"}
+    await upgrade(settings["DATABASE_URL"])
+
+    async def docflow(*arguments: str) -> Any:
+        context = CliContext(settings)
+        done = await run_docflow_in_thread(*arguments, "--json", context=context)
+        return json.loads(done.stdout)
+
+    script = scripted(Dependencies, results={"wait": Recovery(was_down=True)})
+    script.held.add("wait")
+    waiting = TypedSearchAttributes(
+        [
+            SearchAttributePair(attributes.PIPELINE, "imports"),
+            SearchAttributePair(attributes.STATE, WAITING),
+            SearchAttributePair(attributes.WAITING_FOR, "outage/database"),
+        ]
+    )
+    async with outages.running(script, _outage(settings=("DATABASE_URL",))) as handle:
+        waits = await client.start_workflow(
+            "Waits", id="import/P1/waits", task_queue="nowhere", search_attributes=waiting
+        )
+
+        async def is_counted() -> bool:
+            [seen] = await open_outages(TemporalRuns(client, {}))
+            return seen.waiting == 1
+
+        await eventually(is_counted)
+        status = await docflow("status")
+        [seen] = status["outages"]
+        assert (seen["title"], seen["problem"], seen["settings"], seen["waiting"]) == (
+            "The database cannot be used",
+            "connection refused",
+            ["DATABASE_URL"],
+            1,
+        )
+        [check] = [each for each in status["checks"] if each["part"] == "outage/database"]
+        assert check["up"] is False
+        assert check["says"].endswith(
+            "UTC: connection refused; check DATABASE_URL; 1 run waiting for it"
+        )
+
+        async def is_listed() -> bool:
+            listed = await docflow("list", "--pipeline", "outages", "--state", "open")
+            return [(each["workflow_id"], each["waiting"]) for each in listed] == [
+                ("outage/database", 1)
+            ]
+
+        await eventually(is_listed)
+        shown = await docflow("show", "outage/database")
+        assert (shown["status"]["problem"], shown["waiting"]) == ("connection refused", 1)
+        everything, nothing = await _inbox_of(client, "operator"), await _inbox_of(client)
+        assert ([each.problem for each in everything], nothing) == (["connection refused"], ())
+        await waits.terminate()
+        script.held.discard("wait")
+        await handle.result()
+
+        async def is_over() -> bool:
+            return not await open_outages(TemporalRuns(client, {}))
+
+        await eventually(is_over)
+        shown = await docflow("show", "outage/database")
+        assert shown["status"]["ended"] is not None and shown["waiting"] == 0
+
+
+async def _inbox_of(client: Client, *roles: str) -> Sequence[OutageView]:
+    who = Identity(subject="olga", organisations=(1,), roles=frozenset({*roles, "viewer"}))
+    return await Inbox(client).outages(who)

@@ -10,13 +10,17 @@ from temporalio.client import WorkflowFailureError
 from temporalio.runtime import BUFFERED_METRIC_KIND_COUNTER, MetricBuffer, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
+from activities.run_sweep import RunSweep
 from contracts.imports import Answer, ImportOrder
+from contracts.metrics import DOCUMENTS
+from contracts.sweep import RunsSwept, RunSweepOrder
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
+from tests.support.scripted import scripted
 from tests.support.waiting import eventually
 from workers.connect import connect
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
-from workflows.run_ends import DOCUMENTS
+from workflows.run_sweeper import RunSweeper
 
 
 @pytest.fixture
@@ -83,3 +87,22 @@ async def test_every_way_to_end_is_logged_and_counted_once(server: Any, ends: An
             state = str(known["state"])
             counted = {**counted, state: counted.get(state, 0) + int(update.value)}
     assert counted == {"completed": 1, "skipped": 1, "failed": 1}
+
+
+async def test_a_sweep_is_logged_and_is_no_document(server: Any, ends: Any) -> None:
+    buffer = MetricBuffer(1000)
+    runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
+    client = await connect(server.client.service_client.config.target_host, runtime=runtime)
+    script = scripted(RunSweep, results={"sweep": RunsSwept()})
+    async with Worker(
+        client, task_queue="ends-sweep", workflows=[RunSweeper], activities=script.activities()
+    ):
+        await client.execute_workflow(
+            RunSweeper.run,
+            RunSweepOrder(pipeline="imports"),
+            id="ends-sweep",
+            task_queue="ends-sweep",
+            search_attributes=attributes.at_start("imports", "sweep", "p1"),
+        )
+    assert [line.startswith("sweep completed after") for line in ends()] == [True]
+    assert [each for each in buffer.retrieve_updates() if each.metric.name == DOCUMENTS] == []

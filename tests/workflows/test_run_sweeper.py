@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client
+from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 
 from activities.run_sweep import RunSweep
 from adapters.database import Database, open_database, upgrade
@@ -19,6 +20,7 @@ from adapters.memory.runs import MemoryRuns
 from adapters.ports import OpenRow, OpenRows, RunEnd
 from adapters.temporal.runs import TemporalRunEnds
 from contracts.batches import BatchKey, JobStarted
+from contracts.metrics import DOCUMENTS
 from contracts.spreadsheets import workflow_id
 from contracts.sweep import RunsSwept, RunSweepOrder
 from tests.support.imports.activities import environment
@@ -126,6 +128,7 @@ class Rows:
 
     row: OpenRow
     asked: list[tuple[str, datetime | None]] = field(default_factory=list)
+    closes: bool = False
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> list[OpenRow]:
         return [] if after else [self.row]
@@ -134,7 +137,7 @@ class Rows:
         self, id: str, reason: str, unchanged_since: datetime | None = None
     ) -> bool:
         self.asked.append((id, unchanged_since))
-        return False
+        return self.closes
 
 
 @pytest.mark.parametrize(
@@ -152,3 +155,30 @@ async def test_a_row_that_has_changed_meanwhile_is_left_alone(
     order = RunSweepOrder(pipeline="imports", closed_for=0)
     assert await environment().run(sweep.sweep, order) == RunsSwept()
     assert rows.asked == ([(id, now)] if asks else [])
+
+
+@pytest.mark.parametrize(
+    ("end", "counted"),
+    [
+        (RunEnd("terminated", datetime.now(UTC), "equipment"), "equipment"),
+        (RunEnd("timed_out", datetime.now(UTC), "equipment"), "equipment"),
+        # It was counted by its worker.
+        (RunEnd("failed", datetime.now(UTC), "equipment"), None),
+    ],
+)
+async def test_a_run_that_no_worker_sees_end_is_counted_as_terminated(
+    tmp_path: Path, end: RunEnd, counted: str | None
+) -> None:
+    id, buffer, runs = "import/P1/T1", MetricBuffer(100), MemoryRuns()
+    runs.ends[id] = end
+    rows = Rows(OpenRow(id, datetime.now(UTC)), closes=True)
+    swept = environment()
+    swept.metric_meter = Runtime(telemetry=TelemetryConfig(metrics=buffer)).metric_meter
+    sweep = RunSweep({"imports": rows}, runs, tmp_path)
+    await swept.run(sweep.sweep, RunSweepOrder(pipeline="imports", closed_for=0))
+    seen = [
+        (update.attributes["type"], update.attributes["state"], update.value)
+        for update in buffer.retrieve_updates()
+        if update.metric.name == DOCUMENTS
+    ]
+    assert seen == ([] if counted is None else [(counted, "terminated", 1)])

@@ -126,8 +126,11 @@ async def test_a_waiting_import_says_for_what_and_continues_by_itself(imports: I
         assert "`outage/database`" in details
         found = (await handle.describe()).typed_search_attributes
         assert found.get(attributes.NEEDS_ATTENTION) is False
+        assert found.get(attributes.WAITING_FOR) == "outage/database"
         script.held.discard("wait")
         assert (await handle.result()).state is ImportState.COMPLETED
+        found = (await handle.describe()).typed_search_attributes
+        assert found.get(attributes.WAITING_FOR) is None
         assert (await handle.query(DocumentImport.status)).waiting_for is None
     assert script.made("wait") == 1
     assert [closing.state for closing in script.closed] == [ImportState.COMPLETED]

@@ -18,6 +18,8 @@ from contracts.batches import BatchKey, Names, names_of
 from workers.bridges.retry import Retry
 from workers.connect import connect
 from workers.errors import TemporalUnreachable
+from workers.log_context import about, bound
+from workers.logs import configure_host_logs
 from workers.services.batches.documents import DocumentIntake
 from workers.services.verdicts import Abandon, DeadLetter, Settle
 from workers.settings.errors import SettingsError
@@ -30,6 +32,8 @@ SPARE_SECONDS: Final = 3.0
 
 class Context(Protocol):
     """The context that Lambda passes with an event."""
+
+    aws_request_id: str
 
     def get_remaining_time_in_millis(self) -> int:
         """Until the process is ended."""
@@ -100,7 +104,8 @@ class LoaderFunction:
                 async with asyncio.TaskGroup() as takers:
                     for record in records:
                         retry = Retry(hold=seconds)
-                        takers.create_task(self._take_one(intake, record, retry, taken))
+                        taking = self._take_one(intake, record, retry, taken)
+                        takers.create_task(about(taking, message_id=record.message_id))
         except TemporalUnreachable as error:
             logger.warning("%s", error)
         except TimeoutError:
@@ -175,4 +180,16 @@ def _setting(environment: Mapping[str, str], name: str) -> str:
     return value
 
 
-handler = LoaderFunction(os.environ).handle
+_FUNCTION: Final = LoaderFunction(os.environ)
+
+
+def handler(event: Any, context: Context) -> dict[str, list[dict[str, str]]]:
+    """Take an event; every line that is logged meanwhile names the request.
+
+    Raises:
+        ValidationError: The event is none of SQS.
+        SettingsError: A setting is missing, or cannot be used.
+    """
+    configure_host_logs(os.environ)
+    with bound(request_id=context.aws_request_id):
+        return _FUNCTION.handle(event, context)

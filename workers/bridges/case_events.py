@@ -40,7 +40,7 @@ async def run_case_event_bridge(
     """Have the events of the case-events queue taken by their cases until `stop` is set.
 
     Events of one case are accepted in the order in which they were received, one by one; a
-    case that cannot take its events holds up no other. What is not an event goes to the queue's
+    case that cannot accept its events delays no other. What is not an event goes to the queue's
     dead-letter queue with the attributes `Reason` and `Description`, and is recorded.
 
     Args:

@@ -5,14 +5,20 @@ completed when its record holds all of it, and else given back until the queue d
 The host looks for `app`; `host.json` beside this file lets it hold locks long enough.
 """
 
+import logging
 import os
+from typing import Final
 
 import azure.functions as func
 
 from adapters.ports import REJECTED_BODY_BYTES
 from workers.bridges.azure_functions_intake import LazyHandler
 from workers.bridges.retry import Accept, Retry
-from workers.services.verdicts import DeadLetter, Settle
+from workers.log_context import about
+from workers.logs import configure_host_logs
+from workers.services.verdicts import DeadLetter, Settle, Verdict
+
+logger = logging.getLogger(__name__)
 
 
 class GivenBack(Exception):
@@ -29,12 +35,25 @@ def build(accept: Accept, retry: Retry) -> func.FunctionApp:
     )
     async def imports(message: func.ServiceBusMessage) -> None:  # pyright: ignore[reportUnusedFunction]
         raw, earlier = message.get_body(), max((message.delivery_count or 1) - 1, 0)
-        verdict = await retry.run(accept, raw, earlier, message.message_id or None)
+        message_id = message.message_id or None
+        work = retry.run(accept, raw, earlier, message_id)
+        verdict = await about(work, message_id=message_id)
         recorded = isinstance(verdict, DeadLetter) and len(raw) <= REJECTED_BODY_BYTES
         if not (recorded or isinstance(verdict, Settle)):
-            raise GivenBack(verdict)
+            # The host logs what is raised, and hides no secret in it.
+            logger.warning("message %r is given back: %s", message_id, verdict)
+            raise GivenBack("the message is given back; the log of docflow says why")
 
     return app
 
 
-app = build(LazyHandler(os.environ).accept, Retry(hold=240))
+_HANDLER: Final = LazyHandler(os.environ)
+
+
+async def accept_message(raw: bytes, earlier: int, message_id: str | None) -> Verdict:
+    """Decide about a message, and log without secrets."""
+    configure_host_logs(os.environ)
+    return await _HANDLER.accept(raw, earlier, message_id)
+
+
+app = build(accept_message, Retry(hold=240))

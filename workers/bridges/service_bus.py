@@ -43,7 +43,7 @@ _WRONG_SETTINGS = (
 )
 
 _POLL: Final = 2.0
-"""Seconds that one receive waits at most, so that none can hold up a stop."""
+"""Seconds that one receive waits at most, so that none can delay a stop."""
 _MORE: Final = 0.05
 """Seconds that a receive waits for a batch when the last one was full."""
 

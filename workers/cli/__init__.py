@@ -9,9 +9,12 @@ import traceback
 from types import FrameType
 from typing import Final, NoReturn
 
+from workers.cli.standard_output import OutputLost, watch_standard_output
+
 _INTERRUPTED: Final = 130
-_YOUNG_OBJECTS: Final = 50_000
-"""New containers between two collections: modules are no garbage, and a command loads hundreds."""
+_YOUNG_OBJECTS: Final = 1_000_000
+"""New containers between two collections: modules are no garbage, and a command loads hundreds. A
+process collects earlier, as soon as it starts its log."""
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
@@ -36,12 +39,15 @@ def main() -> NoReturn:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
+        watch_standard_output()
         app(prog_name="docflow")
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except KeyboardInterrupt:
         code = _INTERRUPTED
+    except OutputLost as lost:
+        code = lost.report()
     except BaseException:
         _show_defect()
         code = 1
@@ -63,6 +69,8 @@ def _leave(code: int) -> NoReturn:
         try:
             if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]
                 stream.flush()
+        except OutputLost as lost:
+            code = code or lost.report()
         except OSError:
             code = code or 1
     os._exit(code)

@@ -10,7 +10,8 @@ import typer
 from workers import catalogue
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, Failure, UsageError, attempt
-from workers.cli.output import print_json
+from workers.cli.output import is_interactive, print_json
+from workers.cli.standard_output import require_standard_output
 from workers.pipelines.base import Pipeline, Run
 from workers.text import one_line
 
@@ -33,15 +34,18 @@ class Selection:
 async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> None:
     """Count the parked runs, ask, and try each of them again.
 
+    Nothing is retried before the count, or with `as_json` an empty line, has been written.
+
     Raises:
+        UsageError: A question cannot be asked.
         CommandError: Some could not be retried.
     """
     from workers.services.parked_runs import find_parked, gathered
     from workers.services.runs import open_runs
 
-    if as_json and not (selection.is_confirmed or selection.dry_run):
-        raise UsageError("--json asks no questions: add --yes, or --dry-run to see what there is")
     pipelines = _chosen(selection.pipeline)
+    if not (selection.is_confirmed or selection.dry_run):
+        _require_questions(as_json=as_json)
     found = await find_parked(
         await open_runs(cli.environment),
         "retry",
@@ -57,6 +61,8 @@ async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> 
         return
     if not selection.is_confirmed:
         typer.confirm(f"Retry {_numbered(found.runs)}?", abort=True)
+    if as_json:
+        require_standard_output()
     done = await gathered(found.runs, lambda run: attempt(_retry(cli, run)))
     failed = [
         (run, each.reason)
@@ -72,6 +78,14 @@ async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> 
         typer.echo(f"{retried} retried, {len(failed)} failed")
     if failed:
         raise CommandError(f"{len(failed)} of {_numbered(found.runs)} could not be retried")
+
+
+def _require_questions(*, as_json: bool) -> None:
+    """Refuse to ask where no person can answer."""
+    if as_json:
+        raise UsageError("--json asks no questions: add --yes, or --dry-run to see what there is")
+    if not is_interactive():
+        raise UsageError("there is no terminal to ask at: add --yes, or --dry-run to see them")
 
 
 async def _retry(cli: CliContext, run: Run) -> None:

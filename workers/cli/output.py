@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +41,12 @@ def console(*, stderr: bool = False) -> "Console":
     if not out.is_terminal and "COLUMNS" not in os.environ:
         out.width = WIDTH_OF_A_PIPE
     return out
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked: input and output are a terminal."""
+    streams = (sys.stdin, sys.stdout)
+    return all(stream is not None and stream.isatty() for stream in streams)  # pyright: ignore[reportUnnecessaryComparison]
 
 
 def print_json(value: Any) -> None:

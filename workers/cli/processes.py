@@ -1,7 +1,8 @@
 """`docflow worker` and `docflow bridge`: the processes that do the work, from the catalogue."""
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,6 +13,9 @@ from workers.pipelines.base import Bridge, Pipeline
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
+
+_YOUNG_OBJECTS: Final = 50_000
+"""New containers between two collections, until a worker tunes its own."""
 
 HealthPort = Annotated[
     int | None,
@@ -179,8 +183,9 @@ def _print_totals(totals: "BridgeTotals") -> None:
 
 
 def start_logs(environment: Mapping[str, str]) -> None:
-    """Log what a process does to its output."""
+    """Log what a process does to its output; from now on it may live for long."""
     from workers.logs import configure_logs
 
+    gc.set_threshold(_YOUNG_OBJECTS, 10, 10)
     with failures_in_one_line():
         configure_logs(environment)

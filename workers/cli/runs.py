@@ -14,7 +14,7 @@ from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, state_text, table
 from workers.cli.output import text as plain
 from workers.cli.output_files import output_file
-from workers.pipelines.base import Pipeline, Run, load
+from workers.pipelines.base import Run, RunGroup, load
 
 if TYPE_CHECKING:
     from workers.services.runs import RunView
@@ -46,10 +46,11 @@ def list_runs(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """List runs of all pipelines, the newest change first.
+    """List runs of all pipelines, the newest change first, and outages.
 
-    A filter that only some pipelines have leaves the others out; a list of one pipeline shows its
-    own columns.
+    Outages are left out while no run is open; --pipeline outages lists them in any case. A filter
+    that only some pipelines have leaves the others out; a list of one pipeline shows its own
+    columns.
 
     \b
     Examples:
@@ -75,7 +76,12 @@ async def _list(
 
     chosen = _chosen(pipeline, state, more)
     filters = Filters(limit, state, more)
-    entries = [entry for each in chosen for entry in await _entries(cli, each, filters)]
+    entries: list[RunEntry] = []
+    for each in chosen:
+        if each is catalogue.OUTAGE_RUNS and len(chosen) > 1:
+            entries += await _outages(cli, filters, entries)
+        else:
+            entries += await _entries(cli, each, filters)
     entries = sorted(entries, key=lambda entry: entry.since, reverse=True)[:limit]
     if as_json:
         print_json([_as_json(entry) for entry in entries])
@@ -88,7 +94,26 @@ async def _list(
         typer.echo(f"the newest {limit}; --limit shows more", err=True)
 
 
-async def _entries(cli: CliContext, pipeline: Pipeline, filters: "Filters") -> "Sequence[RunEntry]":
+async def _outages(
+    cli: CliContext, filters: "Filters", others: "Sequence[RunEntry]"
+) -> "Sequence[RunEntry]":
+    """Outages, where other runs are open: else nothing waits, and Temporal is not asked.
+
+    That Temporal does not answer has been reported for those runs.
+    """
+    from workers.errors import TemporalUnreachable
+    from workers.services import known_runs
+    from workers.services.errors import TemporalUnavailable
+
+    if not any(entry.is_open for entry in others):
+        return []
+    try:
+        return await known_runs.list_runs(catalogue.OUTAGE_RUNS, cli.environment, filters)
+    except (TemporalUnreachable, TemporalUnavailable):
+        return []
+
+
+async def _entries(cli: CliContext, pipeline: RunGroup, filters: "Filters") -> "Sequence[RunEntry]":
     """Runs of one pipeline, as Temporal knows them where it answers."""
     from workers.errors import TemporalUnreachable
     from workers.services import known_runs
@@ -108,11 +133,11 @@ def _no_runs(pipeline: str | None, state: str | None, more: Mapping[str, str]) -
     return f"no runs with {named}" if named else "no runs yet; `docflow submit --help` starts one"
 
 
-def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Sequence[Pipeline]:
+def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Sequence[RunGroup]:
     """The pipelines that have all filters, and the state."""
     from workers.services import known_runs
 
-    known = {each.name: each for each in catalogue.PIPELINES}
+    known = {each.name: each for each in catalogue.run_groups()}
     if pipeline is not None and pipeline not in known:
         raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
     every = [each for name, each in known.items() if pipeline in (None, name)]

@@ -24,6 +24,7 @@ from workers.pipelines.base import Pipeline, load
 from workers.services.status import Check, ParkedRun, PipelineView
 
 if TYPE_CHECKING:
+    from workers.services.outages import OutageView
     from workers.services.runs import TemporalRuns
 
     _Runs = TemporalRuns | Failure
@@ -46,9 +47,9 @@ class _Seen:
 
 @app.command()
 def status(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show what is up and what waits for you.
+    """Show what is up, what cannot be used, and what waits for you.
 
-    Exit code 1 when something is down.
+    Exit code 1 when something is down, or an outage is open.
 
     \b
     Examples:
@@ -63,15 +64,17 @@ async def _status(context: CliContext, *, as_json: bool) -> None:
     seen = await asyncio.gather(
         *(_pipeline(context, pipeline, runs) for pipeline in catalogue.PIPELINES)
     )
+    outages = await _outages(runs)
     checks = [
         Check("Temporal", False, runs.reason)
         if isinstance(runs, Failure)
         else Check("Temporal", True, runs.place),
         database,
+        *(Check(each.workflow_id, False, _says(each)) for each in outages),
         *(check for each in seen for check in each.checks),
     ]
     if as_json:
-        print_json(_as_json(checks, seen))
+        print_json(_as_json(checks, seen, outages))
     else:
         _show(checks, seen)
     if not all(check.up for check in checks):
@@ -87,6 +90,18 @@ async def _database(context: CliContext) -> Check:
     if isinstance(failed, Failure):
         return Check("database", False, failed.reason)
     return Check("database", True, "schema is current")
+
+
+async def _outages(runs: "_Runs") -> "Sequence[OutageView]":
+    """Where Temporal cannot be asked for them, it has a check of its own."""
+    from workers.services.outages import open_outages
+
+    found = runs if isinstance(runs, Failure) else await attempt(open_outages(runs))
+    return () if isinstance(found, Failure) else found
+
+
+def _says(outage: "OutageView") -> str:
+    return f"{outage.title} since {moment(outage.since)} UTC: {outage.note}"
 
 
 async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _Seen:
@@ -134,7 +149,9 @@ def _check(pipeline: Pipeline, view: PipelineView) -> Check:
     return Check(pipeline.name, True, f"{polled}; {waiting}")
 
 
-def _as_json(checks: Sequence[Check], seen: Sequence[_Seen]) -> Mapping[str, Any]:
+def _as_json(
+    checks: Sequence[Check], seen: Sequence[_Seen], outages: "Sequence[OutageView]"
+) -> Mapping[str, Any]:
     counts = Counter[str]()
     for each in seen:
         for state, number in each.view.counts.items() if each.view else ():
@@ -142,6 +159,7 @@ def _as_json(checks: Sequence[Check], seen: Sequence[_Seen]) -> Mapping[str, Any
     return {
         "checks": [asdict(check) for check in checks],
         "counts": counts,
+        "outages": [{**asdict(each), "since": each.since.isoformat()} for each in outages],
         "parked": [_row(run) for each in seen for run in each.parked],
         "pipelines": {each.pipeline.name: each.view and asdict(each.view) for each in seen},
     }

@@ -15,6 +15,7 @@ from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.parts import open_parts, part_settings
 from workers.gateway.starting import Entrance
+from workers.gauges import start_gauges
 from workers.listeners import HOST_SETTING, authority, listener
 from workers.metrics import measuring
 from workers.pipelines.base import Context
@@ -123,6 +124,8 @@ async def run_gateway(
                 namespace=client.namespace,
                 stopping=stop.is_set,
             )
+            if metrics_port is not None:
+                start_gauges(stack, client, environment, resources.rejected)
             readiness.health.ready = True
             entrance.open(app)
 

@@ -67,6 +67,8 @@ class RunKind:
     """
     scheduled: bool = False
     """A schedule starts it: only Temporal knows of it."""
+    is_document: bool = True
+    """Its runs are documents, or what is made for them, and counted when they end."""
 
     @property
     def verbs(self) -> Sequence[str]:
@@ -82,7 +84,7 @@ class RunKind:
 def scheduled(schedule: str, workflow: str) -> RunKind:
     """The runs that a schedule starts: the server appends the time to the id that it is given."""
     pattern = re.compile(f"schedule/{re.escape(schedule)}-(?P<at>[0-9].*)")
-    return RunKind(workflow, pattern, parse=lambda found: found["at"], scheduled=True)
+    return RunKind(workflow, pattern, lambda found: found["at"], scheduled=True, is_document=False)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Run:
     """A workflow id, recognised."""
 
     workflow_id: str
-    pipeline: "Pipeline"
+    pipeline: "RunGroup"
+    """What it belongs to."""
     kind: RunKind
     key: Any
 
@@ -160,20 +163,54 @@ class Bridge:
     """None: it records no rejected messages."""
 
 
-@dataclass(frozen=True, eq=False)
-class Pipeline:
-    """Everything that is known of one pipeline as a whole."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunGroup:
+    """Runs that people list, show and answer under one name."""
 
     name: str
-    """The word that names its packages, its task queue and its commands."""
+    """Value of the search attribute `Pipeline`."""
     title: str
     """What a person calls one of its runs."""
+    runs: Sequence[RunKind]
+    audience: Audience = Audience.OPERATORS
+    verbs: str | None = None
+    """Entry point of its `RunVerbs`; None: what follows from the register itself."""
+    show: str | None = None
+    """Entry point of what `docflow show` does with its runs.
+
+    None: what Temporal knows, and the query `status`.
+    """
+
+    @property
+    def states(self) -> Sequence[str]:
+        """Values of the search attribute `State` of all kinds of run."""
+        return tuple(dict.fromkeys(str(state) for kind in self.runs for state in kind.states))
+
+    @property
+    def kinds(self) -> Sequence[RunKind]:
+        """Every kind of run, by which ids are recognised."""
+        return self.runs
+
+    def recognise(self, workflow_id: str) -> Run | None:
+        """The run of this group that an id names; None: it names none."""
+        for kind in self.kinds:
+            if found := kind.pattern.fullmatch(workflow_id):
+                return Run(workflow_id, self, kind, kind.parse(found))
+        return None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pipeline(RunGroup):
+    """Everything that is known of one pipeline as a whole.
+
+    Its name is the word that names its packages, its task queue and its commands.
+    """
+
     task_queue: str
     contracts: str
     """Package of its contracts; the contract lock holds all of them."""
     activities_package: str
     """Package whose activities its workers must serve, all of them."""
-    runs: Sequence[RunKind]
     workflows: Callable[[], Sequence[type]]
     settings: ReadSettings
     """What its workers need beyond the settings of the common resources."""
@@ -201,14 +238,6 @@ class Pipeline:
     bridges: Sequence[Bridge] = ()
     schedules: Callable[[], Mapping[str, "Declared"]] = dict
     """Schedule id to what its workers keep Temporal in line with."""
-    audience: Audience = Audience.OPERATORS
-    verbs: str | None = None
-    """Entry point of its `RunVerbs`; None: what follows from the register itself."""
-    show: str | None = None
-    """Entry point of what `docflow show` does with its runs.
-
-    None: what Temporal knows, and the query `status`.
-    """
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
     requirements: str | None = None
@@ -233,11 +262,6 @@ class Pipeline:
     replay_cases: str | None = None
     """Module with `CASES_OF`, workflow to recorded cases; None: `tests.replay.NAME`."""
 
-    @property
-    def states(self) -> Sequence[str]:
-        """Values of the search attribute `State` of all kinds of run."""
-        return tuple(dict.fromkeys(str(state) for kind in self.runs for state in kind.states))
-
     def left_out(self, environment: Mapping[str, str]) -> str | None:
         """Why a worker of all pipelines does not work on this one; None: it does."""
         # A blank setting is not set: its settings are read by the same rule.
@@ -255,15 +279,10 @@ class Pipeline:
         return None if self.open_rows is None else f"{self.name}-run-sweeper"
 
     @property
-    def _sweeps(self) -> Sequence[RunKind]:
-        return () if self.sweep_id is None else (scheduled(self.sweep_id, RUN_SWEEPER),)
-
-    def recognise(self, workflow_id: str) -> Run | None:
-        """The run of this pipeline that an id names; None: it names none."""
-        for kind in (*self.runs, *self._sweeps):
-            if found := kind.pattern.fullmatch(workflow_id):
-                return Run(workflow_id, self, kind, kind.parse(found))
-        return None
+    def kinds(self) -> Sequence[RunKind]:
+        """Its own, and the sweeps of its rows."""
+        sweeps = () if self.sweep_id is None else (scheduled(self.sweep_id, RUN_SWEEPER),)
+        return (*self.runs, *sweeps)
 
 
 def activities_of(*objects: object) -> Sequence[Callable[..., Any]]:
@@ -285,6 +304,6 @@ def load(entry: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def recognise(pipelines: Iterable[Pipeline], workflow_id: str) -> Run | None:
-    """The run that a workflow id names, of whichever pipeline; None: it is of none."""
-    return next(filter(None, (each.recognise(workflow_id) for each in pipelines)), None)
+def recognise(groups: Iterable[RunGroup], workflow_id: str) -> Run | None:
+    """The run that a workflow id names, of whichever group; None: it is of none."""
+    return next(filter(None, (each.recognise(workflow_id) for each in groups)), None)

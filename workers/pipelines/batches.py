@@ -242,6 +242,7 @@ BATCHES = Pipeline(
             parse=_case,
             title=_case_title,
             status=CaseStatus,
+            is_document=False,
         ),
         RunKind(
             workflow="DocumentLoad",

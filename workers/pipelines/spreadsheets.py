@@ -136,6 +136,7 @@ SPREADSHEETS = Pipeline(
             page=_page,
             identifier=str,
             answers={"retry": Answer},
+            is_document=False,
         ),
         scheduled("spreadsheet-retention", "SpreadsheetRetention"),
     ),

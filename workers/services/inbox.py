@@ -13,6 +13,8 @@ from workers import catalogue
 from workers.pipelines.base import Audience, Run, recognise
 from workers.services.errors import TemporalUnavailable, no_role
 from workers.services.identity import Identity
+from workers.services.outages import OutageView, open_outages
+from workers.services.runs import TemporalRuns
 from workflows import attributes
 
 MOST: Final = 1000
@@ -86,6 +88,14 @@ class Inbox:
         waiting = [entry for entry in found if not entry.ended or entry.run_id in last]
         return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 
+    async def outages(self, who: Identity) -> Sequence[OutageView]:
+        """What cannot be used at the moment, for operators; runs that need it wait by themselves.
+
+        Raises:
+            TemporalUnavailable: Temporal does not answer.
+        """
+        return await open_outages(TemporalRuns(self._client, {})) if who.is_operator else ()
+
 
 def _open() -> str:
     """A condition: open, or of a pipeline whose closed runs may need attention as well.
@@ -139,7 +149,7 @@ def _scope(who: Identity) -> str | None:
 
 
 def _recognise(workflow_id: str) -> Run | None:
-    return recognise(catalogue.PIPELINES, workflow_id)
+    return recognise(catalogue.run_groups(), workflow_id)
 
 
 async def _entry(execution: WorkflowExecution) -> InboxEntry:
@@ -173,5 +183,5 @@ async def _entry(execution: WorkflowExecution) -> InboxEntry:
 
 
 def _kind(name: str) -> str:
-    titles = {pipeline.name: pipeline.title for pipeline in catalogue.PIPELINES}
+    titles = {group.name: group.title for group in catalogue.run_groups()}
     return titles.get(name, name or "Workflow")

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
-from contracts.dependencies import OUTAGE_PREFIX, WAITING
+from contracts.dependencies import WAITING
 from contracts.notices import DELIVERY_PREFIX
 from contracts.rejections import REJECTION_PREFIX
 from contracts.sweep import TERMINATED
 from workers import catalogue
-from workers.pipelines.base import Pipeline, Run, load, recognise
+from workers.pipelines.base import Run, RunGroup, load, recognise
 from workers.services.errors import InvalidRequest, NotFound
 from workers.services.registered_verbs import RegisteredVerbs, list_in_temporal
 from workers.services.verbs import Filters, RunEntry, RunVerbs
@@ -22,18 +22,18 @@ _MOST_WAITING: Final = 10_000
 """Runs of one pipeline that are looked for; the limit of a list."""
 
 
-def of(pipeline: Pipeline) -> RunVerbs:
+def of(pipeline: RunGroup) -> RunVerbs:
     """The verbs of one pipeline, loaded when they are asked for."""
     return RegisteredVerbs(pipeline) if pipeline.verbs is None else load(pipeline.verbs)
 
 
-def states(pipeline: Pipeline) -> Sequence[str]:
+def states(pipeline: RunGroup) -> Sequence[str]:
     """The states that runs of a pipeline can be listed by, each as it is spelled there."""
     return tuple(dict.fromkeys((*of(pipeline).states, *pipeline.states)))
 
 
 async def list_runs(
-    pipeline: Pipeline, environment: Mapping[str, str], filters: Filters
+    pipeline: RunGroup, environment: Mapping[str, str], filters: Filters
 ) -> Sequence[RunEntry]:
     """Runs of a pipeline, the newest change first; a state counts in upper and lower case.
 
@@ -57,7 +57,7 @@ async def list_runs(
 
 
 async def as_in_temporal(
-    pipeline: Pipeline,
+    pipeline: RunGroup,
     environment: Mapping[str, str],
     entries: Sequence[RunEntry],
     filters: Filters,
@@ -98,7 +98,7 @@ async def as_in_temporal(
 
 
 async def _not_shown_by_rows(
-    pipeline: Pipeline, environment: Mapping[str, str]
+    pipeline: RunGroup, environment: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Open runs that wait, or are parked where rows know that state, to their state."""
     verbs = of(pipeline)
@@ -117,7 +117,7 @@ async def _not_shown_by_rows(
 
 
 async def _terminated(
-    pipeline: Pipeline, environment: Mapping[str, str], filters: Filters
+    pipeline: RunGroup, environment: Mapping[str, str], filters: Filters
 ) -> Sequence[RunEntry]:
     """Runs that have states and were terminated; their ids may have run again since."""
     verbs = of(pipeline)
@@ -166,10 +166,8 @@ def _in_state(entry: RunEntry, state: str) -> RunEntry:
 
 def prefixes() -> frozenset[str]:
     """What workflow ids begin with, up to the first slash."""
-    kinds = (kind for pipeline in catalogue.PIPELINES for kind in pipeline.runs)
-    return frozenset(
-        (OUTAGE_PREFIX, DELIVERY_PREFIX, REJECTION_PREFIX, *(kind.prefix for kind in kinds))
-    )
+    kinds = (kind for group in catalogue.run_groups() for kind in group.runs)
+    return frozenset((DELIVERY_PREFIX, REJECTION_PREFIX, *(kind.prefix for kind in kinds)))
 
 
 async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run]:
@@ -183,9 +181,9 @@ async def find(text: str, environment: Mapping[str, str]) -> tuple[RunVerbs, Run
         NotFound: It has the form of one, and there is no such run.
     """
     text = text.strip()
-    if (run := recognise(catalogue.PIPELINES, text)) is not None:
+    if (run := recognise(catalogue.run_groups(), text)) is not None:
         return of(run.pipeline), run
-    every = [of(pipeline) for pipeline in catalogue.PIPELINES]
+    every = [of(group) for group in catalogue.run_groups()]
     found: list[Run] = []
     is_form = False
     for verbs in every:

@@ -33,7 +33,7 @@ class Pauses:
 
 
 class Readiness:
-    """Looks at the requirements of a process again and again.
+    """Checks the requirements of a process repeatedly.
 
     What is missing stands in the health of the process, and in its log once, and again when it
     changes.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from contracts.sweep import TERMINATED
-from workers.pipelines.base import Pipeline, Run
+from workers.pipelines.base import Run, RunGroup
 from workers.services.errors import InvalidRequest, NotFound
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry
 
@@ -20,7 +20,7 @@ _ATTRIBUTES: Final[Mapping[str, str]] = {"type": "DocumentType", "project": "Pro
 
 
 async def list_in_temporal(
-    pipeline: Pipeline,
+    pipeline: RunGroup,
     environment: Mapping[str, str],
     filters: Filters,
     name: Callable[[Run], str],
@@ -39,17 +39,18 @@ async def list_in_temporal(
     Raises:
         TemporalUnreachable: Temporal does not answer.
     """
-    from workers.services.runs import open_runs
+    from workers.services.runs import is_in, open_runs
     from workflows import attributes
 
     wanted = {"Pipeline": pipeline.name}
-    if filters.state is not None:
-        wanted["State"] = filters.state
     if execution is not None:
         wanted["ExecutionStatus"] = execution
     wanted |= {_ATTRIBUTES[each]: value for each, value in filters.more.items()}
     runs = await open_runs(environment)
-    query = " AND ".join(f"{each} = {quoted(value)}" for each, value in wanted.items())
+    conditions = [f"{each} = {quoted(value)}" for each, value in wanted.items()]
+    if filters.state is not None:
+        conditions.append(is_in(filters.state))
+    query = " AND ".join(conditions)
     return [
         RunEntry(
             workflow_id=each.id,
@@ -89,7 +90,7 @@ class RegisteredVerbs:
         pipeline: The register.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: RunGroup) -> None:
         self._register = pipeline
         self.pipeline = pipeline.name
         self.naming = f"a workflow id of {pipeline.name}"

@@ -1,21 +1,22 @@
 """What a notice holds beyond what its run says of itself: title, page and commands."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.dependencies import OUTAGE_PREFIX
+from contracts.dependencies import OUTAGE_PREFIX, OUTAGES
 from contracts.notices import NextStep, Notice, NoticeOrder
 from domain.notices import NoticePolicies, clean
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
 from workers.services import known_runs
 from workers.services.runs import page_in_temporal
+from workers.settings.check import check_settings
+from workers.settings.common import DEFAULT_POLICY, AddressSettings, NoticeSettings
+from workers.settings.errors import SettingsError
 from workflows.parking import MEANINGS
 
-OUTAGES: Final = "outages"
-"""Takes the place of a pipeline in what belongs to none."""
 _MEANINGS: Final = {**MEANINGS, "cancel": "stop it"}
 _REASON: Final = ' --reason "..."'
 
@@ -24,6 +25,24 @@ def pipeline_of(workflow_id: str) -> str:
     """The pipeline whose policy counts for a run."""
     run = recognise(catalogue.PIPELINES, workflow_id)
     return OUTAGES if run is None else run.pipeline.name
+
+
+def read_addresses(environment: Mapping[str, str]) -> AddressSettings:
+    """The addresses that notices link to, with a check of the names of their policies.
+
+    Raises:
+        SettingsError: An address is invalid, or a policy is of no pipeline.
+    """
+    check_settings(environment, AddressSettings)
+    if not NoticeSettings.problems(environment):
+        known = {DEFAULT_POLICY, OUTAGES, *(each.name for each in catalogue.PIPELINES)}
+        unknown = sorted(set(NoticeSettings.read(environment).policy) - known)
+        if unknown:
+            raise SettingsError(
+                f"DOCFLOW_NOTIFY_POLICY names {', '.join(map(repr, unknown))}; there are "
+                f"{', '.join(sorted(known))}"
+            )
+    return AddressSettings.read(environment)
 
 
 @dataclass(frozen=True)

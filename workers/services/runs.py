@@ -178,7 +178,7 @@ class TemporalRuns:
             self.count_runs(f"{running} AND NeedsAttention = true"),
             asyncio.gather(
                 *(
-                    self.count_runs(f"{mine} AND WorkflowType = '{workflow}' AND {_is_in(state)}")
+                    self.count_runs(f"{mine} AND WorkflowType = '{workflow}' AND {is_in(state)}")
                     for workflow, state in counted
                 )
             ),
@@ -216,7 +216,7 @@ class TemporalRuns:
             return (await self.client.count_workflows(query)).count
 
 
-def _is_in(state: str) -> str:
+def is_in(state: str) -> str:
     """A condition; a run that was terminated keeps the `State` that it had."""
     if state.lower() == TERMINATED:
         return "ExecutionStatus = 'Terminated'"

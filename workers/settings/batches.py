@@ -164,7 +164,7 @@ class TimingSettings(Settings):
     stuck_after: Seconds = Field(
         21_600,
         validation_alias="DOCFLOW_BATCH_STUCK_AFTER_SECONDS",
-        description="seconds that it may hold up its case without loading",
+        description="seconds that it may delay its case without loading",
     )
     delivery: Seconds = Field(
         900,

@@ -94,7 +94,7 @@ async def test_an_outage_of_temporal_loses_and_doubles_nothing(
         assert [event.batch_id for event in book.of(case_id)] == list(batches)
 
 
-async def test_a_case_that_does_not_answer_holds_up_no_other(
+async def test_a_case_that_does_not_answer_delays_no_other(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     book, [stuck, *others] = RecordedEvents(), cases(6)

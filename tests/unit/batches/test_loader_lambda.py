@@ -49,6 +49,7 @@ class Invocation:
     """What Lambda hands to a handler beside the event."""
 
     seconds: float = 30
+    aws_request_id: str = "r1"
 
     def get_remaining_time_in_millis(self) -> int:
         return int(self.seconds * 1000)

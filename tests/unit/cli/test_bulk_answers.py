@@ -10,6 +10,7 @@ import pytest
 
 from contracts.imports import Answer, ImportState, ImportStatus, Retry
 from tests.support.cli import FakeInstallation, FakeRuns
+from workers.cli import bulk_answers
 from workers.services.errors import Refused
 from workers.services.parked_runs import AT_ONCE
 
@@ -64,10 +65,19 @@ def retry_all(*options: str, **fields: Any) -> tuple[Any, list[str]]:
     return done, [id for id, *_ in runs.answers]
 
 
-def test_the_count_is_said_first_and_nothing_is_done_without_a_yes() -> None:
+def test_the_count_is_shown_first_and_nothing_is_done_without_a_yes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bulk_answers, "is_interactive", lambda: True)
     done, answered = retry_all()
     assert done.stdout.startswith("3 parked runs: imports 3\nRetry 3 parked runs? [y/N]: ")
     assert (done.exit_code, answered) == (1, [])
+
+
+def test_without_a_terminal_nothing_is_asked_and_nothing_is_done() -> None:
+    done, answered = retry_all()
+    assert (done.exit_code, answered) == (2, [])
+    assert done.stderr.startswith("docflow: there is no terminal to ask at: add --yes")
 
 
 def test_all_are_retried() -> None:

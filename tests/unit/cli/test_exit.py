@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,20 +111,93 @@ main()
     assert "LookupError: ***" in line["error"] and "planted-key" not in done.stderr
 
 
-def test_output_that_cannot_be_written_is_a_failure() -> None:
+def to_full_disk(code: str) -> subprocess.CompletedProcess[str]:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
-        done = run(
-            f"""
-import atexit, os, sys
-from workers.cli import _leave
-
-atexit.register(os._exit, {FINALISED})
-sys.stdout.write("x")
-_leave(0)
-""",
-            stdout=full,
-        )
+        return run(code, stdout=full)
     finally:
         os.close(full)
-    assert done.returncode == 1
+
+
+def to_nobody(code: str) -> subprocess.CompletedProcess[str]:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        return run(code, stdout=writing)
+    finally:
+        os.close(writing)
+
+
+def command(body: str) -> str:
+    """A program whose only command does this."""
+    return f"""
+import atexit, os, sys, typer
+import workers.cli.app as module
+from workers.cli import main
+from workers.cli.output import console, table
+
+def command():
+    {body}
+
+module.app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+module.app.command()(command)
+atexit.register(os._exit, {FINALISED})
+sys.argv = ["docflow"]
+main()
+"""
+
+
+WAYS = ["typer.echo('x')", "console().print(table('a'))"]
+"""In which commands write."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_output_on_a_full_disk_is_one_sentence_and_an_exit_code_of_its_own(way: str) -> None:
+    done = to_full_disk(command(way))
+    sentence = "docflow: cannot write to standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (5, sentence)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_closed_pipe_ends_a_command_quietly(way: str) -> None:
+    done = to_nobody(command(way))
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_failure_keeps_its_exit_code_when_its_output_is_lost() -> None:
+    done = to_full_disk(command("sys.stdout.write('x'); raise typer.Exit(4)"))
+    assert done.returncode == 4
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--yes", "--json"]])
+@pytest.mark.parametrize(("destination", "code"), [(to_full_disk, 5), (to_nobody, 141)])
+def test_runs_are_not_retried_when_the_output_cannot_be_written(
+    destination: Callable[[str], subprocess.CompletedProcess[str]], code: int, options: list[str]
+) -> None:
+    done = destination(
+        f"""
+import os, sys
+import workers.cli.app as module
+from tests.support.cli import FakeInstallation
+from tests.unit.cli.test_bulk_answers import PARKED, ManyParked
+from workers.cli import main
+from workers.cli.context import CliContext
+
+runs = ManyParked(PARKED)
+installation = FakeInstallation(runs=runs)
+real = module.app
+
+def app(prog_name):
+    try:
+        real(prog_name=prog_name, obj=CliContext(installation.environment))
+    finally:
+        print(len(runs.answers), "retried", file=sys.stderr)
+
+module.app = app
+sys.argv = ["docflow", "retry", "--all", *{options}]
+with installation.reached():
+    main()
+"""
+    )
+    assert done.returncode == code
+    assert done.stderr.splitlines()[0] == "0 retried"

@@ -71,11 +71,39 @@ def test_one_command_does_not_load_the_others() -> None:
 @pytest.mark.parametrize("command", ["list", "spreadsheets list", "rejected list"])
 def test_a_command_that_reads_tables_needs_the_database_alone(command: str, database: str) -> None:
     modules = imported(*command.split(), DATABASE_URL=database)
-    assert found(modules, (*NEVER, *ENGINE)) == []
+    assert found(modules, (*NEVER, *ENGINE, "asyncpg")) == []
 
 
-@pytest.mark.parametrize("command", ["schedules list", "retry batch/7/1"])
+@pytest.mark.parametrize(
+    "command",
+    ["schedules list", "retry batch/7/1", "list --pipeline outages", "show outage/database"],
+)
 def test_a_command_that_asks_temporal_needs_nothing_else(command: str) -> None:
     modules = imported(*command.split(), fails=True, TEMPORAL_ADDRESS="127.0.0.1:1")
     assert "temporalio" in modules
     assert found(modules, (*NEVER, *DATABASE)) == []
+
+
+def test_modules_are_loaded_without_a_collection_and_a_process_collects() -> None:
+    code = """
+import gc, json, os, sys
+import workers.cli.app as module
+from workers.cli import main
+from workers.cli.processes import start_logs
+
+def app(prog_name):
+    import workers.catalogue, adapters.database
+    loaded = sum(each["collections"] for each in gc.get_stats())
+    start_logs({})
+    print(json.dumps([loaded - before, gc.get_threshold()[0]]))
+
+module.app = app
+gc.disable()
+before = sum(each["collections"] for each in gc.get_stats())
+gc.enable()
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={}, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "[0, 50000]\n", done.stderr

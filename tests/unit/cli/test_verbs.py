@@ -55,7 +55,7 @@ async def test_an_id_of_no_pipeline_is_refused_with_every_form(text: str) -> Non
         "batch/7",
         "case/x",
         "load/7",
-        "outage/database",
+        "outage/nowhere",
         "schedule/nightly",
         f"spreadsheet/{UUID[:-1]}",
     ],

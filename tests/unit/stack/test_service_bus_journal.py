@@ -104,7 +104,7 @@ def test_a_message_that_was_locked_is_delivered_again(crashing: Crashing) -> Non
     assert again.lock_token != held.lock_token
 
 
-def test_time_goes_on_after_a_crash(crashing: Crashing) -> None:
+def test_time_continues_after_a_crash(crashing: Crashing) -> None:
     queue = crashing.queue()
     queue.send(content(b"expires", ttl=10_000))
     queue.send(content(b"scheduled", at=START + 20))

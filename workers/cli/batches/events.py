@@ -54,7 +54,7 @@ def start(
     grace: Annotated[
         int | None, _time("How long a lock without infrastructure is respected.")
     ] = None,
-    stuck_after: Annotated[int | None, _time("How long it may hold up its case.")] = None,
+    stuck_after: Annotated[int | None, _time("How long it may delay its case.")] = None,
     delivery: Annotated[int | None, _time("How long a filter policy may take to work.")] = None,
     end: Annotated[int | None, _time("How long `end` may take before a person is asked.")] = None,
     patience: Annotated[int | None, _time("How long a failed step waits for a person.")] = None,

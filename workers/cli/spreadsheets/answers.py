@@ -27,7 +27,7 @@ app = typer.Typer(rich_markup_mode=None)
 def confirm_columns(
     context: typer.Context, uuid: UuidArgument, as_json: JsonOption = False
 ) -> None:
-    """Confirm what columns mean; the values are looked at next.
+    """Confirm what columns mean; the values are collected next.
 
     \b
     Example:

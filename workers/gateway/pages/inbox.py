@@ -50,8 +50,9 @@ class InboxPage:
         """Runs of every pipeline that wait for a person; a script gets the table alone."""
         visitor = await self._site.visitor(request)
         entries = [self._waiting(entry) for entry in await self._inbox.read(visitor.who)]
+        outages = await self._inbox.outages(visitor.who)
         template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
-        return self._site.page(request, visitor, template, entries=entries)
+        return self._site.page(request, visitor, template, entries=entries, outages=outages)
 
     def _waiting(self, entry: InboxEntry) -> Waiting:
         pages = self._pages.get(entry.pipeline)

@@ -142,7 +142,7 @@ async def start_import(
 ) -> ImportView:
     """Confirm all that matched by itself and process the rows.
 
-    From COLUMN_MAPPING the values are not looked at first: those that turn out to be open are
+    From COLUMN_MAPPING the values are not collected first: those that turn out to be open are
     asked for while the other rows are processed.
     """
     version = await expected_version(service, who, uuid, if_match)

@@ -11,7 +11,7 @@ from adapters.aws.errors import Missing, aws, has_code
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.session import AwsClients, open_aws
 from adapters.ports import Denied
-from workers.services.setup.requirements import Finding, Requirement, State
+from workers.services.setup.requirements import Finding, Requirement, State, seldom
 from workers.settings.batches import BatchSettings, CaseEventSettings
 
 RECEIVES: Final = 10
@@ -80,6 +80,7 @@ def _topic(clients: AwsClients, arn: str) -> Requirement:
         consequence="no batch gets documents",
         cure=f"run `docflow setup`, or `{command}`",
         make=make,
+        watch=seldom(_if_allowed(look)),
     )
 
 
@@ -94,6 +95,7 @@ def _function(clients: AwsClients, name: str) -> Requirement:
         _if_allowed(look),
         consequence="no batch can have a function",
         cure=f"make it as {_PAGE}, says, or set DOCFLOW_BATCH_WITH_FUNCTION=false",
+        watch=seldom(_if_allowed(look)),
     )
 
 

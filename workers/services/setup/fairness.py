@@ -28,9 +28,9 @@ from workers.services.errors import TemporalUnavailable
 
 FIRST: Final = 60
 """Runs of the first key. A task queue has four partitions, each in an order of its own: none of
-them holds fewer than a dozen of these, by all odds."""
+them holds fewer than a dozen of these, with near certainty."""
 SECOND: Final = 24
-"""Runs of the second key: every partition holds some, by all odds."""
+"""Runs of the second key: every partition holds some, with near certainty."""
 SOON: Final = 5
 """Among so many tasks that are handed out first, the second key must be seen."""
 _TIMEOUT: Final = timedelta(seconds=10)

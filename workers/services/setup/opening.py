@@ -5,17 +5,26 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from adapters.database import open_database
 from workers.pipelines.base import Bridge, Pipeline, load
+from workers.services.run_notices import read_addresses
 from workers.services.setup.requirements import (
     Requirement,
     Result,
     all_of,
     left_out,
     not_tried,
+    there,
     unreadable,
 )
-from workers.services.setup.storage import container_of, schema_of
+from workers.services.setup.storage import container_of, schema_of, scratch_of
 from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
-from workers.settings.common import BlobSettings, DatabaseSettings
+from workers.settings.check import check_settings
+from workers.settings.common import (
+    AddressSettings,
+    BlobSettings,
+    DatabaseSettings,
+    NoticeSettings,
+    ScratchSettings,
+)
 from workers.settings.errors import SettingsError
 
 
@@ -44,6 +53,7 @@ async def open_requirements(
         found = [search_attributes_of(connection)]
         if with_resources:
             found += await _resources(environment, stack)
+            found.append(scratch_of(ScratchSettings.read(environment).folder))
         for pipeline in pipelines:
             if pipeline.requirements is not None:
                 opened = load(pipeline.requirements)(environment)
@@ -79,6 +89,7 @@ async def set_up(
         common = [search_attributes_of(connection), *await _resources(environment, stack)]
         async for result in all_of([*common, fairness], only_check=only_check):
             yield result
+    yield notices_of(environment)
     for pipeline in pipelines:
         if leave_out and (reason := pipeline.left_out(environment)):
             yield left_out(pipeline.name, reason)
@@ -114,6 +125,20 @@ async def _opened(
             return
         async for result in all_of(found, only_check=only_check):
             yield result
+
+
+def notices_of(environment: Mapping[str, str]) -> Result:
+    """Whether workers can read who is sent notices, and where they link to."""
+    try:
+        check_settings(environment, AddressSettings, NoticeSettings)
+        read_addresses(environment)
+        settings = NoticeSettings.read(environment)
+    except SettingsError as error:
+        return unreadable("notices", error)
+    named = {"webhook": settings.webhook_url, "mail": settings.smtp_url}
+    if ways := [name for name, value in named.items() if value is not None]:
+        return there("notices", f"by {' and '.join(ways)}")
+    return left_out("notices", "neither DOCFLOW_NOTIFY_WEBHOOK_URL nor DOCFLOW_SMTP_URL is set")
 
 
 async def _resources(environment: Mapping[str, str], stack: AsyncExitStack) -> list[Requirement]:

@@ -1,6 +1,7 @@
 """What an installation needs before anything works: how to see it, and how to make it."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,6 +13,8 @@ from workers.errors import TemporalUnreachable
 from workers.services.errors import ServiceError
 from workers.settings.errors import SettingsError
 
+SELDOM_SECONDS: Final = 60.0
+"""How long a good answer holds where questions are not to be asked often."""
 CHECK_SECONDS: Final = 10.0
 """How long a check may take before what it asks counts as unavailable."""
 _FAILURES: Final = (PortError, SchemaBehind, ServiceError, TemporalUnreachable)
@@ -66,7 +69,7 @@ class Requirement:
     make: Ask | None = None
     """Makes what is missing; None: docflow cannot."""
     watch: Ask | None = None
-    """Looks again, at little cost, while a process works; None: it is not looked at again."""
+    """Checks again, at little cost, while a process works; None: it is not checked again."""
     needed: bool = True
     """Nothing is received without it. False: a warning is all."""
 
@@ -122,6 +125,11 @@ class Result:
         return f"{finding.says}; {requirement.consequence}; {finding.cure or requirement.cure}"
 
 
+def there(name: str, says: str) -> Result:
+    """The result of what is seen in the settings alone."""
+    return Result(_unasked(name), Finding(State.OK, says))
+
+
 def left_out(name: str, why: str) -> Result:
     """The result of what no setting asks for."""
     finding = Finding(State.LEFT_OUT, why)
@@ -129,7 +137,7 @@ def left_out(name: str, why: str) -> Result:
 
 
 def unreadable(name: str, error: SettingsError) -> Result:
-    """The result of what cannot be looked at, because a setting is missing or wrong."""
+    """The result of what cannot be checked, because a setting is missing or wrong."""
     finding = Finding(State.UNAVAILABLE, "; ".join(error.problems))
     return Result(_unasked(name), finding)
 
@@ -145,6 +153,21 @@ async def all_of(requirements: Iterable[Requirement], *, only_check: bool) -> As
     """Check requirements one after the other; make what is missing, unless `only_check` is set."""
     for requirement in requirements:
         yield await (requirement.found() if only_check else requirement.made())
+
+
+def seldom(check: Ask, seconds: float = SELDOM_SECONDS) -> Ask:
+    """A check whose good answer holds for a while: each one is billed, or counts to a limit."""
+    seen, answer = -math.inf, Finding(State.UNKNOWN, "")
+
+    async def asked() -> Finding:
+        nonlocal seen, answer
+        time = asyncio.get_running_loop().time
+        if time() - seen > seconds:
+            answer = await check()
+            seen = time() if answer.state is State.OK else -math.inf
+        return answer
+
+    return asked
 
 
 def not_tried(requirement: Requirement, why: str) -> Requirement:

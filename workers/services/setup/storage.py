@@ -3,7 +3,10 @@
 import asyncio
 import os
 import shlex
+from pathlib import Path
+from typing import Final
 
+from activities.scratch import scratch_folder
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import (
     Database,
@@ -13,8 +16,13 @@ from adapters.database import (
     require_current,
     upgrade,
 )
+from adapters.ports import Unavailable
+from contracts.dependencies import Dependency
 from workers.services.setup.requirements import Finding, Requirement, State
 from workers.settings.common import BlobSettings
+
+_PROBED_BYTES: Final = 1 << 16
+"""Written while a process works, every few seconds."""
 
 
 def schema_of(database: Database, url: str) -> Requirement:
@@ -60,20 +68,21 @@ def container_of(settings: BlobSettings) -> Requirement:
 def _folder(settings: BlobSettings) -> Requirement:
     folder = settings.folder
     assert folder is not None
+    place = f"the folder {folder} of DOCFLOW_BLOB_FOLDER"
 
     async def check() -> Finding:
         if not await asyncio.to_thread(folder.is_dir):
-            return Finding(State.MISSING, f"there is no folder {folder}")
+            return Finding(State.MISSING, f"{place} is missing")
         if not await asyncio.to_thread(os.access, folder, os.W_OK | os.X_OK):
             cure = "let the user that docflow runs as write there"
-            return Finding(State.DIFFERS, f"the folder {folder} cannot be written to", cure)
+            return Finding(State.DIFFERS, f"{place} cannot be written to", cure)
         return Finding(State.OK, str(folder))
 
     async def make() -> Finding:
         try:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         except OSError as error:
-            said = f"the folder {folder} cannot be made: {error.strerror}"
+            said = f"{place} cannot be made: {error.strerror}"
             return Finding(State.MISSING, said, "correct DOCFLOW_BLOB_FOLDER")
         return Finding(State.MADE, str(folder))
 
@@ -85,6 +94,34 @@ def _folder(settings: BlobSettings) -> Requirement:
         make=make,
         watch=check,
     )
+
+
+def scratch_of(folder: Path) -> Requirement:
+    """Room on the scratch disk of this machine."""
+
+    async def check() -> Finding:
+        await asyncio.to_thread(_write_to, folder)
+        return Finding(State.OK, str(folder))
+
+    return Requirement(
+        "scratch disk",
+        check,
+        consequence="no document can be read",
+        cure="make room there, or correct DOCFLOW_SCRATCH",
+        watch=check,
+    )
+
+
+def _write_to(folder: Path) -> None:
+    place = f"the folder {folder} of DOCFLOW_SCRATCH"
+    try:
+        with scratch_folder(folder) as own:
+            (own / "probe").write_bytes(bytes(_PROBED_BYTES))
+    except Unavailable as error:
+        raise Unavailable(f"{place}: {error}; make room there", Dependency.SCRATCH_DISK) from error
+    except OSError as error:
+        text = f"{place} cannot be written to: {error.strerror}"
+        raise Unavailable(text, Dependency.SCRATCH_DISK) from error
 
 
 def _container(settings: BlobSettings) -> Requirement:

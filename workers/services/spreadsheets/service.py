@@ -124,7 +124,7 @@ class SpreadsheetService(SpreadsheetQueries):
     async def confirm_columns(
         self, who: Identity, uuid: str, expected_version: int | None = None
     ) -> MappingsAnswer:
-        """Confirm all column mappings; values are looked at next.
+        """Confirm all column mappings; values are collected next.
 
         Raises:
             StillOpen: Required fields have no column; nothing has changed.
