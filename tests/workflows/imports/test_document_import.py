@@ -19,7 +19,7 @@ from temporalio.client import (
 )
 from temporalio.exceptions import ApplicationError
 
-from contracts.errors import IMPORT_FAILED, KEY_REUSED, TRANSIENT
+from contracts.errors import IMPORT_FAILED, TRANSIENT
 from contracts.imports import (
     Answer,
     Counts,
@@ -29,10 +29,8 @@ from contracts.imports import (
     ImportOrder,
     ImportResult,
     ImportState,
-    Preparation,
     Retry,
 )
-from contracts.origins import MEMO
 from domain.imports.registry import REGISTRY
 from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
 from tests.support.waiting import eventually
@@ -135,57 +133,6 @@ async def test_an_earlier_import_is_skipped(imports: Imports) -> None:
     assert (result.state, result.reason) == (ImportState.SKIPPED, "completed already by task t-0")
     assert script.handlers == []
     assert script.closed[0].state is ImportState.SKIPPED
-
-
-async def test_a_run_waits_for_the_end_of_another_task_that_has_the_work(imports: Imports) -> None:
-    reason = "task t-0 with the same idempotency key 'K' is running: this one waits for its end"
-    script = ScriptedImport(preparations=[Preparation(waits=reason)] * 2)
-    async with imports.running(script, import_message()) as handle:
-
-        async def looked(times: int) -> bool:
-            return len(script.prepared) == times
-
-        await eventually(lambda: looked(1))
-        await eventually(lambda: _shows(handle, reason))
-        assert (await handle.query(DocumentImport.status)).reason == reason
-        await imports.server.skip(handle, by=timedelta(seconds=5))
-        await eventually(lambda: looked(2))
-        await imports.server.skip(handle, by=timedelta(seconds=10))
-        assert (await handle.result()).state is ImportState.COMPLETED
-        assert not await _shows(handle, reason)
-
-
-async def test_a_run_that_waits_for_another_task_can_be_cancelled(imports: Imports) -> None:
-    script = ScriptedImport(preparations=[Preparation(waits="task t-0 is running")])
-    async with imports.running(script, import_message()) as handle:
-        await eventually(lambda: _shows(handle, "t-0"))
-        await handle.execute_update(DocumentImport.cancel, Answer(reason="not needed"))
-        assert (await handle.result()).state is ImportState.CANCELLED
-
-
-async def _shows(handle: WorkflowHandle[Any, Any], text: str) -> bool:
-    found = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
-    return text in found.current_details
-
-
-async def test_a_refused_message_ends_its_run_and_leaves_the_row_of_the_other(
-    imports: Imports,
-) -> None:
-    message = import_message()
-    refused = Preparation(refused="t-1 is completed already, by another message", digest="first")
-    script = ScriptedImport(preparations=[refused])
-    async with imports.running(script, message) as handle:
-        with pytest.raises(WorkflowFailureError) as failed:
-            await handle.result()
-    cause = failed.value.cause
-    assert isinstance(cause, ApplicationError)
-    assert (cause.type, cause.message) == (KEY_REUSED, refused.refused)
-    result = ImportResult.model_validate(cause.details[0])
-    assert (result.state, result.reason) == (ImportState.FAILED, refused.refused)
-    assert (script.handlers, script.closed) == ([], [])
-    assert (await _attributes(handle))["State"] == "failed"
-    # Whoever comes with the first message again is answered for that one.
-    assert (await (await handle.describe()).memo())[MEMO] == "first"
 
 
 @pytest.mark.parametrize("document_type", list(DocumentType))
