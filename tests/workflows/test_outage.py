@@ -284,6 +284,27 @@ async def test_operators_see_an_open_outage_and_how_many_runs_wait(
         assert shown["status"]["ended"] is not None and shown["waiting"] == 0
 
 
+async def test_an_open_outage_is_shown_without_a_worker(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client: Client = server.client
+    monkeypatch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
+    order = OutageOrder(
+        dependency=Dependency.CLOUD, since=datetime.now(UTC), problem="throttled for hours"
+    )
+    await TemporalOutages(client).begin(order, "nowhere")
+    monkeypatch.setitem(TemporalRuns.__init__.__kwdefaults__, "seconds_to_answer", 0.1)
+
+    async def is_open() -> bool:
+        return bool(await open_outages(TemporalRuns(client, {})))
+
+    await eventually(is_open)
+    done = await run_docflow_in_thread("show", "outage/cloud", context=CliContext({}))
+    assert done.exit_code == 0 and "throttled for hours" in done.stdout
+    assert "no worker answers for outage/cloud" in done.stderr
+    await client.get_workflow_handle("outage/cloud").terminate()
+
+
 async def _inbox_of(client: Client, *roles: str) -> Sequence[OutageView]:
     who = Identity(subject="olga", organisations=(1,), roles=frozenset({*roles, "viewer"}))
     return await Inbox(client).outages(who)

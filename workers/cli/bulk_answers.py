@@ -11,8 +11,9 @@ from workers import catalogue
 from workers.cli.context import CliContext
 from workers.cli.errors import CommandError, Failure, UsageError, attempt
 from workers.cli.output import is_interactive, print_json
+from workers.cli.pipelines import by_name
 from workers.cli.standard_output import require_standard_output
-from workers.pipelines.base import Pipeline, Run
+from workers.pipelines.base import Run
 from workers.text import one_line
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def retry_all(cli: CliContext, selection: Selection, *, as_json: bool) -> 
     from workers.services.parked_runs import find_parked, gathered
     from workers.services.runs import open_runs
 
-    pipelines = _chosen(selection.pipeline)
+    pipelines = by_name(selection.pipeline, catalogue.PIPELINES)
     if not (selection.is_confirmed or selection.dry_run):
         _require_questions(as_json=as_json)
     found = await find_parked(
@@ -93,15 +94,6 @@ async def _retry(cli: CliContext, run: Run) -> None:
     from workers.services.verbs import AnswerRequest
 
     await of(run.pipeline).answer(cli.environment, run, AnswerRequest("retry", by=cli.user))
-
-
-def _chosen(pipeline: str | None) -> Sequence[Pipeline]:
-    known = {each.name: each for each in catalogue.PIPELINES}
-    if pipeline is None:
-        return tuple(known.values())
-    if pipeline not in known:
-        raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
-    return (known[pipeline],)
 
 
 def _show_found(found: "ParkedRuns", *, listed: bool) -> None:

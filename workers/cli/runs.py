@@ -14,6 +14,7 @@ from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, state_text, table
 from workers.cli.output import text as plain
 from workers.cli.output_files import output_file
+from workers.cli.pipelines import by_name
 from workers.pipelines.base import Run, RunGroup, load
 
 if TYPE_CHECKING:
@@ -137,10 +138,7 @@ def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Se
     """The pipelines that have all filters, and the state."""
     from workers.services import known_runs
 
-    known = {each.name: each for each in catalogue.run_groups()}
-    if pipeline is not None and pipeline not in known:
-        raise UsageError(f"--pipeline {pipeline}: there are {', '.join(known)}")
-    every = [each for name, each in known.items() if pipeline in (None, name)]
+    every = by_name(pipeline, catalogue.run_groups())
     chosen = [each for each in every if known_runs.of(each).filters.issuperset(more)]
     if not chosen:
         named = ", ".join(f"--{name}" for name in more)

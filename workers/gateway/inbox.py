@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import problem_responses
 from workers.services.bodies import Body
-from workers.services.inbox import Inbox, InboxEntry
+from workers.services.inbox import Inbox
 
 router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
 
@@ -40,19 +40,4 @@ async def read_inbox(
     """Runs that wait for a person, the longest wait first; at most 1,000."""
     entries = await inbox.read(who)
     response.headers["x-total-count"] = str(len(entries))
-    return [_view(entry) for entry in entries]
-
-
-def _view(entry: InboxEntry) -> InboxView:
-    return InboxView(
-        workflow_id=entry.workflow_id,
-        pipeline=entry.pipeline,
-        document_type=entry.document_type,
-        state=entry.state,
-        waiting_since=entry.waiting_since,
-        waiting_for=entry.waiting_for,
-        organisation_id=entry.organisation_id,
-        project_id=entry.project_id,
-        filename=entry.filename,
-        identifier=entry.identifier,
-    )
+    return [InboxView.model_validate(entry, from_attributes=True) for entry in entries]

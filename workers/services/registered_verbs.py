@@ -42,14 +42,14 @@ async def list_in_temporal(
     from workers.services.runs import is_in, open_runs
     from workflows import attributes
 
-    wanted = {"Pipeline": pipeline.name}
+    conditions = [f"Pipeline = {quoted(pipeline.name)}"]
     if execution is not None:
-        wanted["ExecutionStatus"] = execution
-    wanted |= {_ATTRIBUTES[each]: value for each, value in filters.more.items()}
-    runs = await open_runs(environment)
-    conditions = [f"{each} = {quoted(value)}" for each, value in wanted.items()]
-    if filters.state is not None:
+        states = () if filters.state is None else (f"State = {quoted(filters.state)}",)
+        conditions += (*states, f"ExecutionStatus = {quoted(execution)}")
+    elif filters.state is not None:
         conditions.append(is_in(filters.state))
+    conditions += [f"{_ATTRIBUTES[name]} = {quoted(value)}" for name, value in filters.more.items()]
+    runs = await open_runs(environment)
     query = " AND ".join(conditions)
     return [
         RunEntry(
