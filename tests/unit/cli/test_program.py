@@ -70,8 +70,6 @@ class Interrupter:
             except KeyboardInterrupt:  # As Python does in callbacks of its import system.
                 pass
 
-# Where the suite runs in the background, SIGINT is ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Interrupter())
 from workers.cli import main
 main()
