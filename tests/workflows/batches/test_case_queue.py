@@ -243,7 +243,7 @@ async def test_an_unavailable_database_delays_events_and_loses_none(
 async def test_many_cases_in_any_order_load_every_batch_once(installations: Installations) -> None:
     # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
     async with installations(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as installation:
-        keys = await tell_shuffled(installation, random.Random(7), cases=examples(10), batches=3)
+        keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 50), batches=3)
         await eventually(lambda: all_complete(installation, keys), seconds=300, pause=0.2)
         for case in {key.case_id for key in keys}:
             mine = [key for key in installation.order if key.case_id == case]
