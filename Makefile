@@ -11,6 +11,9 @@ PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-
 # Test processes side by side, each with whole files, more than cores: they wait a lot. 0 runs
 # everything in one, for a debugger.
 PROCESSES ?= 3
+# Bytecode is kept: without it each process of a test compiles what it imports, and each run of a
+# workflow its modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install tools demo dev test chaos smoke lint bench lock clean
 

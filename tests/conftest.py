@@ -1,6 +1,7 @@
 """Rules of the whole suite."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -11,6 +12,15 @@ load_profile()
 
 LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
 """Folders whose files take longest: begun last, one would be waited for alone."""
+
+
+def pytest_configure() -> None:
+    """Processes under test can be interrupted.
+
+    A shell starts background jobs with SIGINT ignored, and every child would inherit that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

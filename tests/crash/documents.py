@@ -10,6 +10,8 @@ from contracts.imports import IMPORT_MESSAGE, ImportMessage, Strategy
 from tests.support.chaos import kills
 
 PROJECT = "P1"
+SMALL_BYTES = 750_000
+"""Size up to which a document is loaded by local activities."""
 SEED_SHARE = 10
 """One row in so many is there before the document comes."""
 BAD_EVERY = 997
@@ -128,11 +130,11 @@ def _take_off(numbers: Sequence[int]) -> Iterator[tuple[object, ...]]:
 
 
 LARGE = tuple(
-    Document(f"{strategy}-large-{number}", strategy, 40_000)
+    Document(f"{strategy}-large-{number}", strategy, kills(22_000, 40_000))
     for number in range(2)
     for strategy in (Strategy.MERGE, Strategy.REPLACE, Strategy.APPEND)
 )
-"""Above a million bytes, eight chunks: loaded by a heartbeating activity."""
+"""Above `SMALL_BYTES`, five chunks or eight: loaded by a heartbeating activity."""
 MIDDLE = tuple(
     Document(f"{strategy}-middle-{number}", strategy, 11_000)
     for number in range(2)

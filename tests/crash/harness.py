@@ -27,7 +27,7 @@ from stack.children import (
 )
 from stack.embedded import DOCFLOW, QUEUE, is_ready, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
-from tests.crash.documents import PROJECT, Document
+from tests.crash.documents import PROJECT, SMALL_BYTES, Document
 from workers.connect import connect
 from workers.resources.common import Resources, open_resources
 from workers.services.imports.queue import ServiceBusQueue, open_queue
@@ -242,6 +242,7 @@ async def running_system(
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_SMALL_DOCUMENT_BYTES": str(SMALL_BYTES),
             **(settings or {}),
         }
         await upgrade(settings["DATABASE_URL"])

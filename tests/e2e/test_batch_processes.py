@@ -13,7 +13,9 @@ from adapters.database import upgrade
 from stack.embedded import batch_pointers, install_on
 from stack.ministack import ministack
 from stack.temporal import temporal_server
-from tests.support.processes import says, start
+from tests.support.cli import run_docflow_in_thread
+from tests.support.processes import ends_cleanly, running, says, start
+from workers.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,35 +36,33 @@ async def settings(
     ):
         url = f"sqlite:///{folder / 'docflow.db'}"
         await upgrade(url)
-        yield {
-            "PATH": os.environ["PATH"],
-            "TEMPORAL_ADDRESS": temporal.address,
-            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
-            "DATABASE_URL": url,
-            "DOCFLOW_SCRATCH": str(folder / "scratch"),
-            **batch_pointers(aws, await install_on(aws, temporal.address)),
-        }
+        # Commands inside this process find Temporal there.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TEMPORAL_ADDRESS", temporal.address)
+            yield {
+                "PATH": os.environ["PATH"],
+                "TEMPORAL_ADDRESS": temporal.address,
+                "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+                "DATABASE_URL": url,
+                "DOCFLOW_SCRATCH": str(folder / "scratch"),
+                **batch_pointers(aws, await install_on(aws, temporal.address)),
+            }
 
 
 @pytest.mark.parametrize(
-    ("command", "number", "ready"),
+    ("command", "ready"),
     [
-        (WITH_BRIDGE, signal.SIGTERM, b"working on batches"),
-        (WITH_BRIDGE, signal.SIGINT, b"working on batches"),
-        (CASE_EVENTS, signal.SIGTERM, b"receiving from docflow_case_events"),
-        (LOADER, signal.SIGTERM, b"looking for queues"),
+        (CASE_EVENTS, b"receiving from docflow_case_events"),
+        (LOADER, b"looking for queues"),
     ],
-    ids=["worker", "interrupted worker", "case-events", "loader"],
+    ids=["case-events", "loader"],
 )
 async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
-    settings: Mapping[str, str], command: tuple[str, ...], number: signal.Signals, ready: bytes
+    settings: Mapping[str, str], command: tuple[str, ...], ready: bytes
 ) -> None:
-    process = await start(settings, *command)
-    await says(process, ready)
-    process.send_signal(number)
-    _, errors = await asyncio.wait_for(process.communicate(), 10)
-    assert process.returncode == 0, errors.decode()
-    assert b"Traceback" not in errors
+    async with running(settings, *command) as process:
+        await says(process, ready)
+        await ends_cleanly(process, signal.SIGTERM)
 
 
 @pytest.mark.parametrize("command", [CASE_EVENTS, LOADER], ids=["case-events", "loader"])
@@ -74,17 +74,16 @@ async def test_a_drained_bridge_ends_by_itself(
     assert (process.returncode, b"0 received" in output) == (0, True), errors.decode()
 
 
-async def test_a_worker_makes_the_schedule_of_the_sweeper(settings: Mapping[str, str]) -> None:
-    process = await start(settings, *WORKER)
-    try:
+async def test_a_worker_makes_the_schedule_of_the_sweeper_until_it_is_interrupted(
+    settings: Mapping[str, str],
+) -> None:
+    async with running(settings, *WITH_BRIDGE) as process:
         await says(process, b"working on batches")
         client = await Client.connect(settings["TEMPORAL_ADDRESS"])
         made = await client.get_schedule_handle("batch-sweeper").describe()
         first, second, *_ = made.info.next_action_times
         assert (second - first).total_seconds() == 15 * 60
-    finally:
-        process.terminate()
-        await process.communicate()
+        await ends_cleanly(process, signal.SIGINT)
 
 
 @pytest.mark.parametrize("command", [WITH_BRIDGE, CASE_EVENTS], ids=["worker", "case-events"])
@@ -93,32 +92,24 @@ async def test_a_case_events_queue_that_is_not_there_is_named_and_waited_for(
 ) -> None:
     other = f"{settings['DOCFLOW_CASE_EVENTS_QUEUE_URL']}_of_the_{command[0]}"
     settings = {**settings, "DOCFLOW_CASE_EVENTS_QUEUE_URL": other}
-    process = await start(settings, *command)
-    await says(process, b"not ready: cannot receive from " + other.encode())
-    made, said = await _docflow(
-        {**settings, "DOCFLOW_CASE_EVENTS_QUEUE_URL": other}, "setup", "batches"
-    )
-    assert made == 0, said
-    process.terminate()
-    _, errors = await asyncio.wait_for(process.communicate(), 20)
-    assert (process.returncode, b"Traceback" in errors) == (0, False), errors.decode()
+    async with running(settings, *command) as process:
+        await says(process, b"not ready: cannot receive from " + other.encode())
+        await _setup(settings)
+        await ends_cleanly(process, signal.SIGTERM, within=20)
 
 
 async def test_a_worker_waits_for_the_topic_of_batches(settings: Mapping[str, str]) -> None:
     other = f"{settings['DOCFLOW_BATCH_TOPIC_ARN']}_of_nobody"
     settings = {**settings, "DOCFLOW_BATCH_TOPIC_ARN": other}
-    process = await start(settings, *WORKER)
-    try:
+    async with running(settings, *WORKER) as process:
         await says(process, b"not ready: topic: there is no topic " + other.encode())
-        code, said = await _docflow(settings, "setup", "batches")
-        assert (code, "topic" in said) == (0, True), said
+        assert "topic" in await _setup(settings)
         await says(process, b"working on batches")
-    finally:
-        process.terminate()
-        await process.communicate()
+        await ends_cleanly(process, signal.SIGTERM)
 
 
-async def _docflow(settings: Mapping[str, str], *arguments: str) -> tuple[int | None, str]:
-    process = await start(settings, *arguments)
-    output, errors = await asyncio.wait_for(process.communicate(), 120)
-    return process.returncode, (output + errors).decode()
+async def _setup(settings: Mapping[str, str]) -> str:
+    """Run `docflow setup batches`; what it prints."""
+    done = await run_docflow_in_thread("setup", "batches", context=CliContext(settings))
+    assert done.exit_code == 0, done.output
+    return done.output

@@ -37,7 +37,7 @@ from stack.embedded import EmbeddedStack, embedded_stack
 from stack.parts import DOCFLOW
 from stack.sample_documents import SampleDocument, sample_documents
 from tests.support.batches.installation import shuffled
-from tests.support.chaos import examples
+from tests.support.chaos import kills
 from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
@@ -110,7 +110,8 @@ class Site:
             assert status is None or status.phase is not Phase.PARKED, status
             return status is not None and status.phase is phase
 
-        await eventually(reached, seconds=PATIENCE, pause=0.1)
+        # Every look is a command.
+        await eventually(reached, seconds=PATIENCE, pause=0.25)
 
     async def result(self, key: BatchKey) -> BatchResult:
         """How a batch has ended."""
@@ -241,7 +242,7 @@ async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: Site) 
 @pytest.mark.chaos
 async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Site) -> None:
     store = SqlBatchStore(site.database)
-    cases = range(101, 101 + examples(5))
+    cases = range(101, 101 + kills(3, 25))
     keys = [BatchKey(case_id=case, batch_id=batch) for case in cases for batch in IN_LINE]
     await store.expect(keys)
     for event in shuffled(keys, random.Random(11), NO_PAUSES):

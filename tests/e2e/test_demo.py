@@ -12,19 +12,12 @@ import psutil
 ROOT = Path(__file__).parents[2]
 
 
-def _with_sigint() -> None:
-    # Where the suite runs in the background, its shell has SIGINT ignored, and children inherit
-    # that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 async def _start(folder: Path) -> Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "workers.cli", "demo", "--folder", str(folder)),
         cwd=ROOT,
         stdout=PIPE,
         stderr=PIPE,
-        preexec_fn=_with_sigint,
     )
 
 

@@ -15,7 +15,9 @@ from adapters.database import upgrade
 from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
-from tests.support.processes import says, start
+from tests.support.cli import run_docflow_in_thread
+from tests.support.processes import ends_cleanly, running, says, start
+from workers.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,13 +25,9 @@ WORKER = ("worker", "imports", "--with-bridge")
 BRIDGE = ("bridge", "service-bus")
 SPREADSHEETS = ("worker", "spreadsheets")
 GATEWAY = ("gateway", "--port", "0")
-READY = {
-    WORKER: b"receiving from queue",
-    BRIDGE: b"receiving from queue",
-    SPREADSHEETS: b"working on spreadsheets",
-    GATEWAY: b"listening on",
-}
-"""What each process says once it works."""
+RECEIVING = b"receiving from queue"
+LISTENING = b"listening on"
+"""What a process says once it works."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -62,17 +60,22 @@ async def _fetch(url: str) -> str:
     return await asyncio.to_thread(fetch)
 
 
-@pytest.mark.parametrize("command", READY, ids=["worker", "bridge", "spreadsheets", "gateway"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("command", "ready", "number"),
+    [
+        (BRIDGE, RECEIVING, signal.SIGTERM),
+        (GATEWAY, LISTENING, signal.SIGTERM),
+        # Its HTTP server has signal handlers of its own.
+        (GATEWAY, LISTENING, signal.SIGINT),
+    ],
+    ids=["bridge", "gateway", "interrupted gateway"],
+)
 async def test_a_signal_ends_a_process_cleanly_within_ten_seconds(
-    settings: Mapping[str, str], command: tuple[str, ...], number: signal.Signals
+    settings: Mapping[str, str], command: tuple[str, ...], ready: bytes, number: signal.Signals
 ) -> None:
-    process = await start(settings, *command)
-    await says(process, READY[command])
-    process.send_signal(number)
-    _, errors = await asyncio.wait_for(process.communicate(), 10)
-    assert process.returncode == 0, errors.decode()
-    assert b"Traceback" not in errors
+    async with running(settings, *command) as process:
+        await says(process, ready)
+        await ends_cleanly(process, number)
 
 
 async def test_a_drained_bridge_ends_by_itself(settings: Mapping[str, str]) -> None:
@@ -81,78 +84,68 @@ async def test_a_drained_bridge_ends_by_itself(settings: Mapping[str, str]) -> N
     assert (process.returncode, b"0 received" in output) == (0, True), errors.decode()
 
 
-async def test_health_and_metrics_are_served(settings: Mapping[str, str]) -> None:
+async def test_health_and_metrics_are_served_until_a_signal(settings: Mapping[str, str]) -> None:
     health, metrics = free_port(), free_port()
-    process = await start(
+    async with running(
         settings, *WORKER, "--health-port", str(health), "--metrics-port", str(metrics)
-    )
-    try:
-        await says(process, b"receiving from queue")
+    ) as process:
+        await says(process, RECEIVING)
         assert await _fetch(f"http://127.0.0.1:{health}/health/ready") == '{"status":"ready"}'
         assert "temporal_num_pollers" in await _fetch(f"http://127.0.0.1:{metrics}/metrics")
-    finally:
-        process.terminate()
-        await process.communicate()
+        await ends_cleanly(process, signal.SIGTERM)
 
 
-async def test_a_worker_makes_the_schedules_of_its_pipeline(settings: Mapping[str, str]) -> None:
-    process = await start(settings, *SPREADSHEETS)
-    try:
-        await says(process, READY[SPREADSHEETS])
+async def test_a_worker_makes_the_schedules_of_its_pipeline_until_it_is_interrupted(
+    settings: Mapping[str, str],
+) -> None:
+    async with running(settings, *SPREADSHEETS) as process:
+        await says(process, b"working on spreadsheets")
         client = await Client.connect(settings["TEMPORAL_ADDRESS"])
         made = await client.get_schedule_handle("spreadsheet-retention").describe()
         assert made.info.next_action_times[0].hour == 2
-    finally:
-        process.terminate()
-        await process.communicate()
+        await ends_cleanly(process, signal.SIGINT)
 
 
-async def test_a_gateway_without_a_key_does_not_start(settings: Mapping[str, str]) -> None:
-    without = {name: value for name, value in settings.items() if "JWT" not in name}
-    process = await start(without, *GATEWAY)
-    _, errors = await asyncio.wait_for(process.communicate(), 120)
-    assert process.returncode == 1
-    assert b"DOCFLOW_JWT_KEY" in errors and len(errors.splitlines()) == 1
-
-
-@pytest.mark.parametrize("command", [WORKER, BRIDGE], ids=["worker", "bridge"])
 @pytest.mark.parametrize(
-    ("setting", "named"),
+    ("command", "setting", "named"),
     [
-        ("AZURE_SERVICE_BUS_CONNECTION_STRING", b"AZURE_SERVICE_BUS_CONNECTION_STRING"),
-        ("DOCFLOW_BLOB_FOLDER", b"AZURE_STORAGE_CONNECTION_STRING"),
-        ("DATABASE_URL", b"DATABASE_URL"),
+        (GATEWAY, "DOCFLOW_JWT_KEY", "DOCFLOW_JWT_KEY"),
+        *(
+            (command, setting, named)
+            for command in (WORKER, BRIDGE)
+            for setting, named in (
+                ("AZURE_SERVICE_BUS_CONNECTION_STRING", "AZURE_SERVICE_BUS_CONNECTION_STRING"),
+                ("DOCFLOW_BLOB_FOLDER", "AZURE_STORAGE_CONNECTION_STRING"),
+                ("DATABASE_URL", "DATABASE_URL"),
+            )
+        ),
     ],
+    ids=str,
 )
 async def test_a_missing_setting_is_named_before_anything_starts(
-    settings: Mapping[str, str], command: tuple[str, ...], setting: str, named: bytes
+    settings: Mapping[str, str], command: tuple[str, ...], setting: str, named: str
 ) -> None:
     without = {name: value for name, value in settings.items() if name != setting}
-    process = await start(without, *command)
-    _, errors = await asyncio.wait_for(process.communicate(), 120)
-    assert process.returncode == 1
-    assert named in errors
-    assert len(errors.splitlines()) == 1
+    done = await run_docflow_in_thread(*command, context=CliContext(without))
+    assert done.exit_code == 1
+    assert named in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 async def test_a_schema_that_is_behind_is_named_with_what_to_do(
     settings: Mapping[str, str], tmp_path: Path
 ) -> None:
     behind = {**settings, "DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"}
-    process = await start(behind, *WORKER)
-    await says(process, b"run `docflow setup` or `docflow db upgrade`")
-    process.terminate()
-    _, errors = await asyncio.wait_for(process.communicate(), 10)
-    assert process.returncode == 0, errors.decode()
+    async with running(behind, *WORKER) as process:
+        await says(process, b"run `docflow setup` or `docflow db upgrade`")
+        await ends_cleanly(process, signal.SIGTERM)
 
 
 async def test_a_temporal_that_is_not_there_is_named(settings: Mapping[str, str]) -> None:
     elsewhere = {**settings, "TEMPORAL_ADDRESS": "127.0.0.1:1"}
-    process = await start(elsewhere, *WORKER)
-    await says(process, b"TEMPORAL_ADDRESS")
-    process.terminate()
-    _, errors = await asyncio.wait_for(process.communicate(), 10)
-    assert (process.returncode, b"Traceback" in errors) == (0, False), errors.decode()
+    async with running(elsewhere, *WORKER) as process:
+        await says(process, b"TEMPORAL_ADDRESS")
+        await ends_cleanly(process, signal.SIGTERM)
 
 
 async def test_a_drain_does_not_wait_for_temporal(settings: Mapping[str, str]) -> None:

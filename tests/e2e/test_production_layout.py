@@ -20,10 +20,11 @@ from stack.embedded import DOCFLOW, service_bus
 from stack.postgres import postgres_server
 from stack.sample_club import sample_club
 from stack.temporal import temporal_server
+from tests.support.cli import run_docflow_in_thread
+from tests.support.processes import start
+from workers.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -56,19 +57,15 @@ async def settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ma
         ):
             log = folder / f"{name}.log"
             await stack.enter_async_context(child([*DOCFLOW, *command], log, settings))
+        # Commands inside this process find Temporal there.
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("TEMPORAL_ADDRESS", temporal.address)
         yield settings
 
 
-async def _docflow(settings: Mapping[str, str], *arguments: str) -> tuple[int | None, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(*DOCFLOW, *arguments),
-        env=dict(settings),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await asyncio.wait_for(process.communicate(), 120)
-    return process.returncode, output.decode()
+async def _docflow(settings: Mapping[str, str], *arguments: str) -> tuple[int, str]:
+    done = await run_docflow_in_thread(*arguments, context=CliContext(settings))
+    return done.exit_code, done.output
 
 
 @pytest.mark.parametrize(
@@ -102,10 +99,11 @@ async def test_a_document_is_imported_end_to_end(
 
 async def test_a_schedule_is_uploaded_and_extracted(settings: Mapping[str, str]) -> None:
     common = ("submit", "imports", "samples/unit100.xer", "--project", "P2")
-    code, output = await _docflow(
-        settings, *common, "--type", "schedule_upload", "--target-blob", "schedules/unit100.xer"
-    )
-    assert code == 0, output
+    upload = ("--type", "schedule_upload", "--target-blob", "schedules/unit100.xer")
+    # As a shell runs it; the other commands of this module run inside of this process.
+    process = await start(settings, *common, *upload)
+    printed, errors = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 0, (printed + errors).decode()
     code, output = await _docflow(
         settings,
         *common,
@@ -126,6 +124,7 @@ async def test_a_spreadsheet_is_imported_end_to_end(
     uuid = json.loads(output)["uuid"]
     async with asyncio.timeout(60):
         while "COMPLETED" not in output:
+            await asyncio.sleep(0.1)
             code, output = await _docflow(settings, "spreadsheets", "show", uuid)
             assert code == 0 and "FAILED" not in output, output
     assert "57 created, 0 updated, 0 skipped, 3 error" in output

@@ -23,8 +23,10 @@ from contracts.imports import TASK_QUEUE
 from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
+from tests.support.cli import run_docflow_in_thread
 from tests.support.processes import says, start
 from tests.support.waiting import eventually
+from workers.cli.context import CliContext
 from workers.connect import connect
 from workers.services.runs import TemporalRuns
 
@@ -73,15 +75,21 @@ class Site:
             return [each.delivery_count or 0 for each in await receiver.peek_messages(10)]
 
     async def docflow(self, *arguments: str) -> tuple[int, str]:
+        """Run a command in a process of its own."""
         process = await start(self.settings, *arguments)
         output, errors = await asyncio.wait_for(process.communicate(), 120)
         assert b"Traceback" not in errors, errors.decode()
         assert process.returncode is not None
         return process.returncode, output.decode() + errors.decode()
 
+    async def setup(self, *options: str) -> tuple[int, str]:
+        """Run `docflow setup` inside of this process."""
+        done = await run_docflow_in_thread("setup", *options, context=CliContext(self.settings))
+        return done.exit_code, done.output
+
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     port = free_port()
     async with (
         AsyncExitStack() as temporal,
@@ -96,6 +104,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
             "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
             "DOCFLOW_JWT_KEY": "a key that is at least 32 bytes long",
         }
+        # Commands inside this process find Temporal there.
+        monkeypatch.setenv("TEMPORAL_ADDRESS", settings["TEMPORAL_ADDRESS"])
         site = Site(tmp_path, settings, port, temporal)
         await site.start_temporal()
         yield site
@@ -165,7 +175,7 @@ async def test_processes_wait_for_what_docflow_setup_makes(site: Site) -> None:
             said = await each.problems()
             assert "run `docflow setup`" in said and "database schema" in said
             assert (await each.health("live"))[0] == 200
-        checked = await site.docflow("setup", "--check")
+        checked = await site.setup("--check")
         assert checked[0] == 1 and "missing" in checked[1]
         # The check has changed nothing, and nothing has been polled or received.
         assert not (site.folder / "docflow.db").exists()
@@ -175,7 +185,7 @@ async def test_processes_wait_for_what_docflow_setup_makes(site: Site) -> None:
         code, said = await site.docflow("setup")
         assert code == 0, said
         assert "search attributes            made" in said and "batches" in said
-        assert (await site.docflow("setup", "--check"))[0] == 0
+        assert (await site.setup("--check"))[0] == 0
         await eventually(worker.ready)
         await eventually(gateway.ready)
         run = client.get_workflow_handle("import/P1/T1")
@@ -190,7 +200,7 @@ async def test_processes_wait_for_what_docflow_setup_makes(site: Site) -> None:
 
 
 async def test_readiness_follows_what_fails_later(site: Site) -> None:
-    assert (await site.docflow("setup"))[0] == 0
+    assert (await site.setup())[0] == 0
     blobs = site.folder / "blobs"
     async with running(site, *BRIDGE) as bridge:
         await eventually(bridge.ready)
@@ -211,14 +221,14 @@ async def test_readiness_follows_what_fails_later(site: Site) -> None:
 
 
 async def test_a_bridge_waits_for_its_queue_and_a_drain_does_not(site: Site) -> None:
-    assert (await site.docflow("setup"))[0] == 0
+    assert (await site.setup())[0] == 0
     site.settings = {**site.settings, "AZURE_SERVICE_BUS_QUEUE_NAME": "no-such-queue"}
     async with running(site, *BRIDGE) as bridge:
         assert "cannot open queue 'no-such-queue'" in await bridge.problems()
         assert (await bridge.health("live"))[0] == 200
     code, said = await site.docflow(*BRIDGE, "--drain")
     assert code == 1 and "no-such-queue" in said
-    code, said = await site.docflow("setup", "--check", "--json")
+    code, said = await site.setup("--check", "--json")
     assert code == 1
     found = {each["name"]: each for each in json.loads(said)}
     assert (found["import queue"]["state"], found["batches"]["state"]) == ("missing", "left out")

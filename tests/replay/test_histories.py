@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,13 @@ from workers.plugin import docflow_plugin
 
 FOLDER = Path(__file__).parent / "histories"
 HISTORIES = sorted(FOLDER.glob("*/*.json"))
-WORKFLOWS = [
-    *COMMON_WORKFLOWS,
-    *(workflow for pipeline in catalogue.PIPELINES for workflow in pipeline.workflows()),
-]
+WORKFLOWS = {
+    each.__name__: each
+    for each in (
+        *COMMON_WORKFLOWS,
+        *(workflow for pipeline in catalogue.PIPELINES for workflow in pipeline.workflows()),
+    )
+}
 
 
 def _history(path: Path) -> WorkflowHistory:
@@ -63,7 +67,8 @@ def test_a_history_reveals_nothing_about_its_machine(path: Path) -> None:
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 async def test_a_history_replays(path: Path) -> None:
-    result = await _replayer(WORKFLOWS).replay_workflow(_history(path))
+    # A replayer imports every workflow that it is given: this history needs one.
+    result = await _replayer([WORKFLOWS[path.parent.name]]).replay_workflow(_history(path))
     assert result.replay_failure is None
 
 
@@ -81,11 +86,11 @@ async def test_a_diverging_workflow_is_refused() -> None:
         await _replayer([_Diverging]).replay_workflow(history)
 
 
-@pytest.mark.parametrize("seed", ["1", "4242"])
-def test_histories_replay_whatever_the_hash_seed(seed: str) -> None:
+def test_histories_replay_whatever_the_hash_seed() -> None:
+    # A second seed: that of the tests above is another one in every run.
     done = subprocess.run(
         [sys.executable, __file__],
-        env={**os.environ, "PYTHONHASHSEED": seed},
+        env={**os.environ, "PYTHONHASHSEED": "4242"},
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
@@ -94,10 +99,15 @@ def test_histories_replay_whatever_the_hash_seed(seed: str) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, str(len(HISTORIES))), done.stderr
 
 
-async def _replay_all() -> int:
+async def _histories() -> AsyncIterator[WorkflowHistory]:
     for path in HISTORIES:
-        await _replayer(WORKFLOWS).replay_workflow(_history(path))
-    return len(HISTORIES)
+        yield _history(path)
+
+
+async def _replay_all() -> int:
+    replayer = _replayer([*WORKFLOWS.values()])
+    async with replayer.workflow_replay_iterator(_histories()) as results:
+        return len([result async for result in results if result.replay_failure is None])
 
 
 if __name__ == "__main__":

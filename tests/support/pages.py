@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, ConsoleMessage, Error, Page, expect
 from temporalio.client import Client
 
 from adapters.database import open_database, upgrade
@@ -54,6 +54,8 @@ class PagesSetup:
     settings: Mapping[str, str]
     browser: Browser
     _others: Iterator[int] = field(default_factory=lambda: count(1), repr=False)
+    _idle: list[Page] = field(default_factory=list[Page], repr=False)
+    """Pages that no one visits: a new window costs a second of a core."""
 
     async def with_new_club(self) -> "PagesSetup":
         """The same, for people of another club."""
@@ -83,26 +85,46 @@ class PagesSetup:
         scripts: bool = True,
     ) -> AsyncGenerator[Page]:
         """A signed-in person's page; nothing on it may complain in the console."""
-        context = await self.browser.new_context(
-            base_url=self.address,
-            viewport={"width": width, "height": 800},
-            color_scheme=scheme,
-            reduced_motion="reduce",
-            java_script_enabled=scripts,
-        )
-        context.set_default_timeout(15_000)
         complaints: list[str] = []
-        page = await context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.extend(_complaint(said.type, said.text)))
+
+        def fails(error: Error) -> None:
+            complaints.append(str(error))
+
+        def says(said: ConsoleMessage) -> None:
+            complaints.extend(_complaint(said.type, said.text))
+
+        page = self._idle.pop() if scripts and self._idle else await self._new_page(scripts)
+        page.on("pageerror", fails)
+        page.on("console", says)
         try:
+            await page.set_viewport_size({"width": width, "height": 800})
+            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             token = self.token(subject, roles, subject.partition("@")[0].title())
             await self._sign_in(page, token, by_link=scripts)
             await page.goto(start)
             yield page
-        finally:
-            await context.close()
+        except BaseException:
+            await page.context.close()
+            raise
+        page.remove_listener("pageerror", fails)
+        page.remove_listener("console", says)
+        await self._leave(page, scripts)
         assert not complaints, complaints
+
+    async def _new_page(self, scripts: bool) -> Page:
+        context = await self.browser.new_context(base_url=self.address, java_script_enabled=scripts)
+        context.set_default_timeout(15_000)
+        return await context.new_page()
+
+    async def _leave(self, page: Page, scripts: bool) -> None:
+        """Forget the visitor: docflow keeps nothing in a browser but a cookie."""
+        if not scripts:
+            await page.context.close()
+            return
+        # Another site would take another process of the browser.
+        await page.goto("/health/live")
+        await page.context.clear_cookies()
+        self._idle.append(page)
 
     async def _sign_in(self, page: Page, token: str, *, by_link: bool) -> None:
         await page.goto(f"/sign-in#token={token}" if by_link else "/sign-in")
@@ -203,7 +225,8 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
 async def violations(page: Page) -> Sequence[str]:
     """What axe finds wrong with a page, one line each."""
     assert AXE.exists(), "axe-core is missing: run `npm ci` in the project's folder"
-    await page.evaluate(AXE.read_text())
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text())
     found: Mapping[str, Any] = await page.evaluate("axe.run(document)")
     return [
         f"{violation['id']}: {node['html']}"

@@ -1,9 +1,11 @@
 """Processes of docflow as an operator starts and watches them."""
 
 import asyncio
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +20,26 @@ async def start(settings: Mapping[str, str], *arguments: str) -> Process:
         stdout=PIPE,
         stderr=PIPE,
     )
+
+
+@asynccontextmanager
+async def running(settings: Mapping[str, str], *arguments: str) -> AsyncIterator[Process]:
+    """`docflow ...`, which is killed where the block leaves it running."""
+    process = await start(settings, *arguments)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def ends_cleanly(process: Process, number: signal.Signals, within: float = 10) -> None:
+    """Send a signal, which ends it within so many seconds, with 0 and without a traceback."""
+    process.send_signal(number)
+    _, errors = await asyncio.wait_for(process.communicate(), within)
+    assert process.returncode == 0, errors.decode()
+    assert b"Traceback" not in errors
 
 
 async def says(process: Process, text: bytes) -> None:

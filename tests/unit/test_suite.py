@@ -1,6 +1,7 @@
 """The rules of the suite itself."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -78,3 +79,14 @@ def test_what_is_skipped_fails_in_ci_with_many_processes_too(tmp_path: Path) -> 
         check=False,
     )
     assert "= 1 failed, 1 passed, 1 xfailed, 3 errors in" in done.stdout, done.stdout
+
+
+def test_processes_can_be_interrupted_where_the_suite_runs_in_the_background() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        conftest.pytest_configure()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        done = subprocess.run(["sh", "-c", "kill -INT $$"], check=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done.returncode == -signal.SIGINT

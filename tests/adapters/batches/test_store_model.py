@@ -261,7 +261,7 @@ def cases() -> Iterator[int]:
 
 
 SETTINGS = settings(
-    max_examples=examples(25),
+    max_examples=examples(15, 125),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -2,13 +2,19 @@
 
 import asyncio
 import random
+import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle
+from temporalio.client import (
+    Client,
+    WithStartWorkflowOperation,
+    WorkflowExecutionStatus,
+    WorkflowHandle,
+)
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
@@ -33,6 +39,7 @@ from contracts.batches import (
 )
 from domain.notices import NoticePolicies
 from tests.support.batches.scripted import PLAN
+from tests.support.waiting import eventually
 from workers.pipelines.base import activities_of
 from workers.pipelines.batches import BATCHES
 from workers.resources.batches import BatchResources
@@ -107,6 +114,40 @@ class BatchInstallation:
             if (one.case_id, one.batch_id) == (key.case_id, key.batch_id)
         ]
 
+    async def status(self, key: BatchKey) -> LoaderStatus | None:
+        """What the table says about a batch; None: nothing."""
+        view = await self.store.get(key)
+        return view and view.status
+
+    async def reaches(self, key: BatchKey, status: LoaderStatus) -> None:
+        """Wait until the table says so of a batch."""
+
+        async def reached() -> bool:
+            return await self.status(key) is status
+
+        await eventually(reached)
+
+    async def loads(self, key: BatchKey) -> None:
+        """Wait until the loading of a batch has begun."""
+
+        async def begun() -> bool:
+            return key in self.order
+
+        await eventually(begun)
+
+    async def ended(self, key: BatchKey) -> None:
+        """Wait until the run of a batch has ended."""
+        handle = self.client.get_workflow_handle(key.workflow_id)
+
+        async def over() -> bool:
+            return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+        await eventually(over)
+
+
+Installations = Callable[..., AbstractAsyncContextManager[BatchInstallation]]
+"""Builds an installation whose runs have a worker; options are those of `BatchInstallation`."""
+
 
 @asynccontextmanager
 async def batch_installation(
@@ -143,6 +184,11 @@ async def batch_installation(
         installation = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)
         cloud.listeners.append(installation.hear)
         yield installation
+
+
+def new_case() -> int:
+    """A case that no other test knows."""
+    return uuid.uuid4().int % 1_000_000_000 + 1
 
 
 def keys_of(case_id: int, batches: int) -> list[BatchKey]:

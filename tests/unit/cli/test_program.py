@@ -13,8 +13,9 @@ import pytest
 from azure.servicebus.aio import ServiceBusClient
 from typer.testing import CliRunner
 
-from tests.support.cli import COMMANDS
+from tests.support.cli import COMMANDS, run_docflow
 from workers.cli.app import app
+from workers.cli.context import CliContext
 from workers.text import one_line, visible
 
 DOCFLOW = (sys.executable, "-m", "workers.cli")
@@ -70,8 +71,6 @@ class Interrupter:
             except KeyboardInterrupt:  # As Python does in callbacks of its import system.
                 pass
 
-# Where the suite runs in the background, SIGINT is ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Interrupter())
 from workers.cli import main
 main()
@@ -113,10 +112,16 @@ main()
     ],
 )
 def test_failures_are_one_line_with_what_to_do(
-    arguments: list[str], environment: Mapping[str, str], code: int, says: str
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    environment: Mapping[str, str],
+    code: int,
+    says: str,
 ) -> None:
-    done = docflow(*arguments, **environment)
-    assert (done.returncode, done.stdout) == (code, "")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    done = run_docflow(*arguments, context=CliContext(environment))
+    assert (done.exit_code, done.stdout) == (code, "")
     first, *further = done.stderr.splitlines()
     assert first.startswith("docflow: ") and says in first
     assert [line for line in further if not line.startswith("docflow: missing setting: ")] == []

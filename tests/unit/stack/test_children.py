@@ -1,7 +1,6 @@
 """A server that answers on a port is not taken for one that did not start."""
 
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from stack.children import StackError, child, free_port, require_free, wait_for_port
 from stack.embedded import gateway_part
+from tests.support.cli import run_docflow
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,17 +51,7 @@ def test_a_stack_does_not_start_on_the_port_of_another(option: str, tmp_path: Pa
     folder = tmp_path / "dev"
     with socket.create_server(("127.0.0.1", free_port())) as taken:
         port = taken.getsockname()[1]
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "workers.cli", "stack", "up", "--folder", str(folder)),
-                *(option, str(port)),
-            ],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-    assert (done.returncode, done.stdout) == (1, "")
+        done = run_docflow("stack", "up", "--folder", str(folder), option, str(port))
+    assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"docflow: port {port} is taken; choose another\n"
     assert [file.name for file in folder.iterdir()] == ["stack.lock"]

@@ -10,28 +10,18 @@ import pytest
 
 from stack.children import StackError
 from stack.folders import demo_folder, stack_folder
+from tests.support.cli import run_docflow
 
 ROOT = Path(__file__).parents[3]
-
-
-def _docflow(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "workers.cli", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
 
 
 @pytest.mark.parametrize("command", [("stack", "up"), ("demo",)], ids=" ".join)
 def test_a_second_stack_in_a_folder_is_refused(command: tuple[str, ...], tmp_path: Path) -> None:
     with demo_folder(tmp_path):
         (tmp_path / "env").write_text("settings of the first")
-        second = _docflow(*command, "--folder", str(tmp_path))
+        second = run_docflow(*command, "--folder", str(tmp_path))
         assert (tmp_path / "env").read_text() == "settings of the first"
-    assert second.returncode == 1
+    assert second.exit_code == 1
     assert second.stderr.splitlines() == [
         f"docflow: a stack runs in {tmp_path} already, process {os.getpid()}; stop it, or choose "
         "another with --folder"
@@ -59,8 +49,8 @@ def test_a_killed_process_releases_its_folder(tmp_path: Path) -> None:
 
 def test_the_demo_refuses_a_folder_with_files_of_others(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    refused = _docflow("demo", "--folder", str(tmp_path))
-    assert refused.returncode == 1
+    refused = run_docflow("demo", "--folder", str(tmp_path))
+    assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
         f"docflow: the folder {tmp_path} has files and was not made by the demo, which would "
         "delete them; remove it, or choose another with --folder"
@@ -96,8 +86,8 @@ def test_a_file_in_place_of_a_folder_is_named(
 ) -> None:
     file = tmp_path / "file"
     file.touch()
-    refused = _docflow(*command, "--folder", str(file / below))
-    assert refused.returncode == 1
+    refused = run_docflow(*command, "--folder", str(file / below))
+    assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
         f"docflow: the folder {file / below} cannot be used: Not a directory"
     ]

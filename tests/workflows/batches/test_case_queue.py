@@ -1,23 +1,19 @@
 """The batches of a case, one after the other, with a cloud in memory and real tables."""
 
-import asyncio
 import gc
 import json
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 from adapters.memory.rejected import MemoryRejectedMessages
+from adapters.ports import Unavailable
 from contracts.batches import (
     BatchKey,
-    CaseResult,
     CaseStatus,
     JobStarted,
     LoaderStatus,
@@ -27,9 +23,10 @@ from contracts.batches import (
 from tests.support.batches.installation import (
     QUICK,
     BatchInstallation,
+    Installations,
     all_complete,
-    batch_installation,
     keys_of,
+    new_case,
     tell_shuffled,
 )
 from tests.support.batches.scripted import again, cancelled, ended, finished, started
@@ -47,60 +44,13 @@ pytestmark = [
     pytest.mark.cached(alone=True),
 ]
 
-Worlds = Callable[..., AbstractAsyncContextManager[BatchInstallation]]
 DONE = ["LOADER_STARTED", "BATCH_END_START", "LOADER_FINISHED"]
 
 
-@pytest.fixture
-def installations(server: Any, run_worker: Any, tmp_path: Path) -> Worlds:
-    @asynccontextmanager
-    async def build(**options: Any) -> AsyncIterator[BatchInstallation]:
-        queue = f"cases-{uuid.uuid4().hex}"
-        async with (
-            batch_installation(server.client, tmp_path, queue, **options) as installation,
-            run_worker(
-                queue,
-                [CaseQueue, BatchLifecycle],
-                installation.activities(),
-                # What is being written when a test ends is written.
-                graceful_shutdown_timeout=timedelta(seconds=5),
-            ),
-        ):
-            yield installation
-
-    return build
-
-
-def _case() -> int:
-    return uuid.uuid4().int % 1_000_000_000 + 1
-
-
-async def _status(installation: BatchInstallation, key: BatchKey) -> LoaderStatus | None:
-    view = await installation.store.get(key)
-    return view and view.status
-
-
-async def _become(installation: BatchInstallation, key: BatchKey, status: LoaderStatus) -> None:
-    async def became() -> bool:
-        return await _status(installation, key) is status
-
-    await eventually(became, seconds=60)
-
-
-async def _gone(installation: BatchInstallation, key: BatchKey) -> None:
-    """Wait until the run of a batch has ended."""
-    handle = installation.client.get_workflow_handle(key.workflow_id)
-
-    async def gone() -> bool:
-        return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
-
-    await eventually(gone, seconds=60)
-
-
 async def test_batches_of_a_case_run_one_after_the_other_whatever_the_order(
-    installations: Worlds,
+    installations: Installations,
 ) -> None:
-    keys = keys_of(_case(), 3)
+    keys = keys_of(new_case(), 3)
     async with installations() as installation:
         await installation.store.expect(keys)
         for key in reversed(keys):
@@ -108,8 +58,8 @@ async def test_batches_of_a_case_run_one_after_the_other_whatever_the_order(
             await installation.tell(started(key))
             await installation.tell(started(key))
         for key in keys:
-            await _become(installation, key, LoaderStatus.COMPLETE)
-            await _gone(installation, key)
+            await installation.reaches(key, LoaderStatus.COMPLETE)
+            await installation.ended(key)
         assert installation.order == keys
         assert all(installation.said(key) == DONE for key in keys)
         assert installation.cloud.is_empty
@@ -117,12 +67,12 @@ async def test_batches_of_a_case_run_one_after_the_other_whatever_the_order(
 
 
 async def test_a_batch_that_fails_is_noticed_by_its_case(
-    installations: Worlds, caplog: pytest.LogCaptureFixture
+    installations: Installations, caplog: pytest.LogCaptureFixture
 ) -> None:
-    [key] = keys_of(_case(), 1)
+    [key] = keys_of(new_case(), 1)
     async with installations() as installation:
         case = await installation.tell(started(key))
-        await _become(installation, key, LoaderStatus.PROCESSING)
+        await installation.reaches(key, LoaderStatus.PROCESSING)
         await installation.client.get_workflow_handle(key.workflow_id).terminate()
 
         async def is_noticed() -> bool:
@@ -135,9 +85,9 @@ async def test_a_batch_that_fails_is_noticed_by_its_case(
 
 
 async def test_a_batch_out_of_order_waits_for_those_before_it(
-    server: Any, installations: Worlds
+    server: Any, installations: Installations
 ) -> None:
-    first, second = keys_of(_case(), 2)
+    first, second = keys_of(new_case(), 2)
     async with installations() as installation:
         await installation.store.expect([first, second])
         case = await installation.tell(started(second))
@@ -147,14 +97,14 @@ async def test_a_batch_out_of_order_waits_for_those_before_it(
         await installation.tell(finished(second))
         await installation.tell(started(first))
         await installation.tell(finished(first))
-        await _become(installation, second, LoaderStatus.COMPLETE)
+        await installation.reaches(second, LoaderStatus.COMPLETE)
         assert installation.order == [first, second]
 
 
 async def test_a_batch_that_is_not_started_is_passed_over_after_hours_and_can_start_later(
-    server: Any, installations: Worlds
+    server: Any, installations: Installations
 ) -> None:
-    first, second = keys_of(_case(), 2)
+    first, second = keys_of(new_case(), 2)
     async with installations() as installation:
         await installation.store.expect([first, second])
         case = await installation.tell(started(second))
@@ -162,22 +112,22 @@ async def test_a_batch_that_is_not_started_is_passed_over_after_hours_and_can_st
         await server.skip(case, timedelta(hours=5, minutes=50))
         assert installation.order == []
         await server.skip(case, timedelta(minutes=20))
-        await _become(installation, second, LoaderStatus.COMPLETE)
+        await installation.reaches(second, LoaderStatus.COMPLETE)
         view = await installation.store.get(first)
         assert view is not None and view.status is LoaderStatus.WAITING
         assert view.reason is not None and view.reason.startswith("not started within 21600 s")
         await installation.tell(started(first))
         await installation.tell(finished(first))
-        await _become(installation, first, LoaderStatus.COMPLETE)
+        await installation.reaches(first, LoaderStatus.COMPLETE)
 
 
-async def test_a_batch_is_not_loaded_twice(installations: Worlds) -> None:
-    (key,) = keys_of(_case(), 1)
+async def test_a_batch_is_not_loaded_twice(installations: Installations) -> None:
+    (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
         for event in (started(key), finished(key)):
             await installation.tell(event)
-        await _become(installation, key, LoaderStatus.COMPLETE)
-        await _gone(installation, key)
+        await installation.reaches(key, LoaderStatus.COMPLETE)
+        await installation.ended(key)
         for event in (started(key), finished(key), ended(key)):
             case = await installation.tell(event)
         status: CaseStatus = await case.query(CaseQueue.status)
@@ -186,15 +136,15 @@ async def test_a_batch_is_not_loaded_twice(installations: Worlds) -> None:
 
 
 async def test_a_batch_that_was_cancelled_before_it_began_is_never_built(
-    installations: Worlds,
+    installations: Installations,
 ) -> None:
-    (key,) = keys_of(_case(), 1)
+    (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
         await installation.tell(cancelled(key=key))
         await installation.tell(started(key))
         await installation.tell(finished(key))
         await eventually(lambda: _seen(installation, key, 3))
-        assert await _status(installation, key) is LoaderStatus.CANCELLED
+        assert await installation.status(key) is LoaderStatus.CANCELLED
         assert installation.cloud.calls["ensure_queue"] == 0
 
 
@@ -205,36 +155,32 @@ async def _seen(installation: BatchInstallation, key: BatchKey, events: int) -> 
 
 
 async def test_a_cancel_reaches_the_batch_that_runs_and_the_next_one_follows(
-    installations: Worlds,
+    installations: Installations,
 ) -> None:
-    first, second = keys_of(_case(), 2)
+    first, second = keys_of(new_case(), 2)
     async with installations() as installation:
         await installation.tell(started(first))
         await installation.tell(started(second))
         await installation.tell(finished(second))
-        await eventually(lambda: _loads(installation, first))
+        await installation.loads(first)
         await installation.tell(cancelled(key=first))
-        await _become(installation, first, LoaderStatus.CANCELLED)
-        await _become(installation, second, LoaderStatus.COMPLETE)
-        await _gone(installation, second)
+        await installation.reaches(first, LoaderStatus.CANCELLED)
+        await installation.reaches(second, LoaderStatus.COMPLETE)
+        await installation.ended(second)
         assert installation.cloud.is_empty
 
 
-async def _loads(installation: BatchInstallation, key: BatchKey) -> bool:
-    return key in installation.order
-
-
-async def test_kept_dead_letters_are_redriven_on_request(installations: Worlds) -> None:
-    (key,) = keys_of(_case(), 1)
+async def test_kept_dead_letters_are_redriven_on_request(installations: Installations) -> None:
+    (key,) = keys_of(new_case(), 1)
     times = Timings(settle=0, poll=1, hold=0, max_redrives=0)
     async with installations(timings=times) as installation:
         await installation.tell(started(key))
-        await eventually(lambda: _loads(installation, key))
+        await installation.loads(key)
         (dead,) = (name for name in installation.cloud.queues_by_name if name.endswith("_dlq"))
         installation.cloud.queues_by_name[dead].messages.append("poison")
         await installation.tell(finished(key))
-        await _become(installation, key, LoaderStatus.COMPLETE)
-        await _gone(installation, key)
+        await installation.reaches(key, LoaderStatus.COMPLETE)
+        await installation.ended(key)
         assert list(installation.cloud.queues_by_name) == [dead]
         await installation.tell(again(key))
         await eventually(lambda: _redriven(installation))
@@ -245,74 +191,8 @@ async def _redriven(installation: BatchInstallation) -> bool:
     return installation.cloud.calls["redrive"] == 1
 
 
-async def test_a_case_that_is_cancelled_leaves_nothing(installations: Worlds) -> None:
-    (key,) = keys_of(_case(), 1)
-    async with installations() as installation:
-        case = await installation.tell(started(key))
-        await eventually(lambda: _loads(installation, key))
-        await case.cancel()
-        await _gone(installation, key)
-        assert installation.cloud.is_empty
-        assert await _status(installation, key) is LoaderStatus.CANCELLED
-
-
-async def test_a_case_that_was_terminated_finds_its_batch_again(installations: Worlds) -> None:
-    first, second = keys_of(_case(), 2)
-    async with installations() as installation:
-        case = await installation.tell(started(first))
-        await installation.tell(started(second))
-        await eventually(lambda: _loads(installation, first))
-        await case.terminate()
-        await installation.tell(finished(second))
-        await installation.tell(finished(first))
-        await _become(installation, first, LoaderStatus.COMPLETE)
-        await _become(installation, second, LoaderStatus.COMPLETE)
-        assert installation.order == [first, second]
-
-
-async def test_a_batch_that_was_terminated_lets_the_next_one_go_after_its_grace(
-    installations: Worlds,
-) -> None:
-    first, second = keys_of(_case(), 2)
-    times = Timings(settle=0, poll=1, hold=0, grace=0)
-    async with installations(timings=times) as installation:
-        await installation.tell(started(first))
-        await installation.tell(started(second))
-        await installation.tell(finished(second))
-        await eventually(lambda: _loads(installation, first))
-        # Its infrastructure goes too, as the sweeper would have it.
-        installation.cloud.functions_by_name.clear()
-        await installation.client.get_workflow_handle(first.workflow_id).terminate()
-        await _become(installation, second, LoaderStatus.COMPLETE)
-        assert await _status(installation, first) is LoaderStatus.INCOMPLETE
-
-
-async def test_a_case_with_nothing_to_do_ends_and_the_next_event_starts_another(
-    server: Any, installations: Worlds
-) -> None:
-    first, second = keys_of(_case(), 2)
-    async with installations(idle=60) as installation:
-        case = await installation.tell(started(first))
-        await installation.tell(finished(first))
-        await _become(installation, first, LoaderStatus.COMPLETE)
-        await _gone(installation, first)
-
-        async def over() -> bool:
-            if (await case.describe()).status is WorkflowExecutionStatus.COMPLETED:
-                return True
-            await server.skip(case, timedelta(seconds=70))
-            return False
-
-        await eventually(over, pause=0.2)
-        result = await case.result()
-        assert isinstance(result, CaseResult) and result.finished == 1
-        await installation.tell(started(second))
-        await installation.tell(finished(second))
-        await _become(installation, second, LoaderStatus.COMPLETE)
-
-
-async def test_an_event_of_another_case_is_refused(installations: Worlds) -> None:
-    (key,) = keys_of(_case(), 1)
+async def test_an_event_of_another_case_is_refused(installations: Installations) -> None:
+    (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
         case = await installation.tell(started(key))
         other = JobStarted(case_id=key.case_id % 1_000_000_000 + 1, batch_id=1)
@@ -320,8 +200,10 @@ async def test_an_event_of_another_case_is_refused(installations: Worlds) -> Non
             await case.execute_update(CaseQueue.take, other)
 
 
-async def test_a_batch_is_not_started_by_two_different_messages(installations: Worlds) -> None:
-    first, second = keys_of(_case(), 2)
+async def test_a_batch_is_not_started_by_two_different_messages(
+    installations: Installations,
+) -> None:
+    first, second = keys_of(new_case(), 2)
     rejected = MemoryRejectedMessages()
     async with installations() as installation:
         intake = CaseEventIntake(installation.client, rejected, queue="case-events")
@@ -333,7 +215,7 @@ async def test_a_batch_is_not_started_by_two_different_messages(installations: W
         settled = Settle(first.case_workflow_id)
         quick = {"settle": 0, "poll": 1, "hold": 0}
         case = await installation.tell(started(first, timings=QUICK))
-        await eventually(lambda: _loads(installation, first))
+        await installation.loads(first)
         for key in (first, second):
             assert await start(key, timings=quick) == settled
             assert await start(key, timings=quick) == settled
@@ -343,7 +225,7 @@ async def test_a_batch_is_not_started_by_two_different_messages(installations: W
         assert [row.reason for row in await rejected.list()] == [KEY_REUSED] * 2
         await installation.tell(finished(first))
         await installation.tell(finished(second))
-        await _become(installation, second, LoaderStatus.COMPLETE)
+        await installation.reaches(second, LoaderStatus.COMPLETE)
 
         async def is_idle() -> bool:
             return (await case.query(CaseQueue.status)).waiting == ()
@@ -352,42 +234,10 @@ async def test_a_batch_is_not_started_by_two_different_messages(installations: W
         assert await start(second, timings={"maxRedrives": 7}) == settled
 
 
-async def test_a_long_case_begins_anew_and_loses_no_event(installations: Worlds) -> None:
-    first, second = keys_of(_case(), 2)
-    async with installations() as installation:
-        await installation.tell(started(first))
-        await eventually(lambda: _loads(installation, first))
-        case = installation.client.get_workflow_handle(first.case_workflow_id)
-        begun = (await case.describe()).run_id
-        sent = 1
-
-        async def anew() -> bool:
-            nonlocal sent
-            await asyncio.gather(*(installation.tell(started(first)) for _ in range(10)))
-            sent += 10
-            return (await case.describe()).run_id != begun
-
-        await eventually(anew, seconds=60)
-        await installation.tell(started(second))
-        await installation.tell(finished(second))
-        await installation.tell(finished(first))
-        await _become(installation, second, LoaderStatus.COMPLETE)
-        assert installation.order == [first, second]
-        assert await _seen_all(installation, first, sent + 3)
-
-
-async def _seen_all(installation: BatchInstallation, key: BatchKey, events: int) -> bool:
-    case = installation.client.get_workflow_handle(key.case_workflow_id)
-    # The outside world's two answers count too.
-    return (await case.query(CaseQueue.status)).events == events + 2
-
-
 async def test_an_unavailable_database_delays_events_and_loses_none(
-    server: Any, installations: Worlds, monkeypatch: pytest.MonkeyPatch
+    server: Any, installations: Installations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from adapters.ports import Unavailable
-
-    (key,) = keys_of(_case(), 1)
+    (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
         note, away = installation.store.note, True
 
@@ -403,16 +253,16 @@ async def test_an_unavailable_database_delays_events_and_loses_none(
 
         async def complete() -> bool:
             await server.skip(case, timedelta(seconds=30))
-            return await _status(installation, key) is LoaderStatus.COMPLETE
+            return await installation.status(key) is LoaderStatus.COMPLETE
 
         await eventually(complete, seconds=60, pause=0.3)
 
 
 @pytest.mark.chaos
-async def test_many_cases_in_any_order_load_every_batch_once(installations: Worlds) -> None:
+async def test_many_cases_in_any_order_load_every_batch_once(installations: Installations) -> None:
     # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
     async with installations(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as installation:
-        keys = await tell_shuffled(installation, random.Random(7), cases=examples(10), batches=3)
+        keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 50), batches=3)
         await eventually(lambda: all_complete(installation, keys), seconds=300, pause=0.2)
         for case in {key.case_id for key in keys}:
             mine = [key for key in installation.order if key.case_id == case]
@@ -431,10 +281,10 @@ async def _is_empty(installation: BatchInstallation) -> bool:
     return installation.cloud.is_empty
 
 
-async def test_phases_are_searchable(installations: Worlds) -> None:
-    (key,) = keys_of(_case(), 1)
+async def test_phases_are_searchable(installations: Installations) -> None:
+    (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
         await installation.tell(started(key))
-        await eventually(lambda: _loads(installation, key))
+        await installation.loads(key)
         run = installation.client.get_workflow_handle(key.workflow_id)
         assert (await run.query(BatchLifecycle.status)).phase is Phase.LOADING
