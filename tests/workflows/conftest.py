@@ -15,7 +15,7 @@ from temporalio.client import (
     WorkflowHandle,
 )
 from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import Worker
 
 from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.runs import BatchRuns
@@ -26,17 +26,10 @@ from workflows import attributes
 TASK_TIMEOUT = timedelta(seconds=1)
 """Of workflow tasks, where production has Temporal's ten seconds: a run that loses its place on a
 worker, or is cancelled while a local activity works, waits for it."""
-NO_CACHE = {
-    "max_cached_workflows": 0,
-    "workflow_failure_exception_types": [Exception],
-    "workflow_runner": UnsandboxedWorkflowRunner(),
-}
+NO_CACHE = {"max_cached_workflows": 0, "workflow_failure_exception_types": [Exception]}
 """Every run is replayed from its history at each step, and any exception fails it: hidden
 non-determinism shows. Only for tests of one run at a time: a task of another run would evict the
-first with its local activities, and that run would wait for the timeout of its task.
-
-The sandbox would load the workflow anew at each step, for as much time again. Workers with a cache
-have it, and so has the replay of every recorded way that a run can take."""
+first with its local activities, and that run would wait for the timeout of its task."""
 
 
 class ShortTasks(Interceptor):
