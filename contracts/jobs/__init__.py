@@ -35,8 +35,19 @@ from contracts.jobs.records import (
     task_id,
 )
 from contracts.jobs.tasks import FinishedTask, PlannedTask
+from contracts.jobs.webhooks import (
+    DELIVER_WEBHOOK,
+    WEBHOOK_DELIVERY,
+    WEBHOOK_PREFIX,
+    WebhookAttempt,
+    WebhookEnd,
+    WebhookOrder,
+    WebhookReceiver,
+    webhook_delivery_id,
+)
 
 __all__ = [
+    "DELIVER_WEBHOOK",
     "FAILED_TASKS_LISTED",
     "MESSAGE_BYTES",
     "RESULT_BYTES",
@@ -44,6 +55,8 @@ __all__ = [
     "TASKS_PER_BATCH",
     "TASKS_PER_STAGE",
     "TASK_QUEUE",
+    "WEBHOOK_DELIVERY",
+    "WEBHOOK_PREFIX",
     "WEBHOOK_URLS",
     "FailedTask",
     "FinishedTask",
@@ -64,7 +77,12 @@ __all__ = [
     "TaskRecord",
     "TaskStatus",
     "TaskTypeName",
+    "WebhookAttempt",
+    "WebhookEnd",
+    "WebhookOrder",
     "WebhookParameters",
+    "WebhookReceiver",
     "WorkflowDefinition",
     "task_id",
+    "webhook_delivery_id",
 ]
