@@ -181,7 +181,7 @@ def _webhook_url(url: str | None) -> str | None:
 
 
 def _webhook_secret(secret: object) -> object:
-    from adapters.notices.webhook import secret_bytes
+    from adapters.http.signatures import secret_bytes
 
     return secret_bytes(secret.strip()) if isinstance(secret, str) else secret
 
