@@ -18,7 +18,9 @@ class WebhookParameters(Contract):
     """Who is told when a job has ended, as its request says; the secret never travels on."""
 
     webhook_url: str | tuple[str, ...] | None = None
-    webhook_secret: str | None = Field(default=None, max_length=500, repr=False)
+    webhook_secret: str | None = Field(default=None, min_length=1, max_length=500, repr=False)
+    webhook_secret_name: str | None = Field(default=None, max_length=100)
+    """A secret in the settings, instead of one that travels with the request."""
     webhook_retry_count: int = Field(default=3, ge=0, le=20)
     webhook_timeout_seconds: int = Field(default=30, ge=1, le=120)
 
