@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from domain.notices import NoticePolicies, NoticePolicy
-from workers.settings.base import HINT, Missing, Setting, Settings, WholeMessage
+from workers.settings.base import HINT, Missing, Setting, Settings, Whole, WholeMessage
 
 if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
@@ -155,6 +155,30 @@ class LogSettings(Settings):
         "text",
         validation_alias="DOCFLOW_LOG_FORMAT",
         description="lines for people, or one JSON object for each event",
+    )
+
+
+class ServiceBusSettings(Settings):
+    """The Service Bus namespace, and how its queues are received from."""
+
+    title: ClassVar[str] = "Service Bus"
+    used_by: ClassVar[str] = "bridges of Service Bus queues, `docflow submit`, `docflow rejected`"
+    queue_setting: ClassVar[str] = ""
+    """Names the queue of a group that stands on this one."""
+
+    connection_string: Annotated[str, Setting(secret=True)] = Field(
+        validation_alias="AZURE_SERVICE_BUS_CONNECTION_STRING",
+        description="the namespace of the queues",
+    )
+    max_messages: Annotated[int, Whole(1, 1000)] = Field(
+        10,
+        validation_alias="MAX_MESSAGES_PER_RUN",
+        description="messages received and started together",
+    )
+    max_wait_seconds: Annotated[int, Whole(1, 3600)] = Field(
+        30,
+        validation_alias="MAX_WAIT_TIME_SECONDS",
+        description="seconds that an empty queue is waited on before `--drain` ends",
     )
 
 

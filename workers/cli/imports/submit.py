@@ -26,8 +26,8 @@ from workers.services.imports.verbs import name_of
 
 if TYPE_CHECKING:
     from workers.services.imports.access import ImportAccess
-    from workers.services.imports.queue import ServiceBusQueue
     from workers.services.imports.runs import ImportRuns
+    from workers.services.service_bus import ServiceBusQueue
 
 app = typer.Typer(
     no_args_is_help=True,
