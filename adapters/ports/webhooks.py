@@ -57,6 +57,22 @@ class WebhookSecrets(Protocol):
         """
         ...
 
+    async def forget(self, reference: str) -> None:
+        """Remove a secret that came with a request; one of the settings stays.
+
+        Raises:
+            Unavailable: The database is not available.
+        """
+        ...
+
+    def reference_of(self, name: str) -> str:
+        """The reference of a secret in the settings.
+
+        Raises:
+            Denied: There is none of that name.
+        """
+        ...
+
     async def secrets(self, reference: str) -> Sequence[bytes]:
         """Every secret that is valid under a reference, the newest first.
 

@@ -33,8 +33,8 @@ class JobQueueMessage(Contract):
     job_type: JobTypeName
     stage: int = 1
     """Above 1 it asks to continue a job of the other system, which cannot be done here."""
-    parameters: JsonObject
-    """Those of the job, with those of its webhook."""
+    parameters: JsonObject = Field(repr=False)
+    """Those of the job, with those of its webhook, whose secret no log may show."""
     stage_results: JsonObject = Field(default_factory=dict)
     timestamp: datetime | None = None
 
@@ -43,7 +43,8 @@ class JobRequest(Contract):
     """The same by HTTP or on the command line."""
 
     job_type: JobTypeName
-    parameters: JsonObject = Field(default_factory=dict)
+    parameters: JsonObject = Field(default_factory=dict, repr=False)
+    """Those of the job, with those of its webhook, whose secret no log may show."""
     project: str | None = Field(default=None, max_length=128)
     """Fairness: work of one project does not hold that of another up. None: of the type."""
     alias: str | None = Field(default=None, max_length=200)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
 from adapters.database.engine import Database
 from adapters.database.models.webhooks import webhook_secrets
@@ -61,6 +61,13 @@ class SqlWebhookSecrets:
                 )
             )
         return reference
+
+    async def forget(self, reference: str) -> None:
+        """Remove a secret that came with a request; one of the settings stays."""
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                delete(webhook_secrets).where(webhook_secrets.c.reference == reference)
+            )
 
     def reference_of(self, name: str) -> str:
         """The reference of a secret in the settings.

@@ -1,4 +1,4 @@
-"""Webhooks of jobs: secrets, messages, the log of deliveries, hosts that are left alone."""
+"""Webhooks of jobs: secrets, messages, deliveries, hosts that are left alone; foreign ids."""
 
 from typing import Final
 
@@ -46,4 +46,13 @@ webhook_hosts: Final = Table(
     Column("failures", BigInteger, nullable=False),
     Column("open_until", UtcDateTime),
     Column("updated_at", UtcDateTime, nullable=False),
+)
+
+job_aliases: Final = Table(
+    "job_aliases",
+    metadata,
+    Column("alias", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("job_id", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )

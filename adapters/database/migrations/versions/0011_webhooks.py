@@ -1,4 +1,4 @@
-"""Webhooks of jobs: secrets, messages, the log of deliveries, hosts that are left alone."""
+"""Webhooks of jobs: secrets, messages, deliveries, hosts that are left alone; foreign ids."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -56,4 +56,12 @@ def upgrade() -> None:
         sa.Column("open_until", MOMENT),
         sa.Column("updated_at", MOMENT, nullable=False),
         sa.PrimaryKeyConstraint("host", name="pk_webhook_hosts"),
+    )
+    op.create_table(
+        "job_aliases",
+        sa.Column("alias", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("created_at", MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("alias", name="pk_job_aliases"),
     )
