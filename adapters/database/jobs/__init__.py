@@ -1,1 +1,1 @@
-"""Tables of jobs."""
+"""Records of jobs and tasks."""

@@ -1,1 +1,1 @@
-"""What people and programs do with jobs."""
+"""What can be done to a job: submit, restart, cancel, query."""
