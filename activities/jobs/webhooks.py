@@ -38,22 +38,36 @@ class ReceiverRules:
 
 
 @dataclass(frozen=True)
-class JobWebhooks:
-    """Delivers webhooks.
+class WebhookPorts:
+    """What deliveries need.
 
     Args:
         webhooks: Posts messages.
         secrets: That sign them.
         log: Of deliveries, with the state of each host.
-        jobs: Records of jobs.
         rules: Which receivers are accepted; they may have changed since the job was submitted.
     """
 
     webhooks: Webhooks
     secrets: WebhookSecrets
     log: WebhookLog
-    jobs: JobStore
     rules: ReceiverRules
+
+
+class JobWebhooks:
+    """Delivers webhooks.
+
+    Args:
+        ports: What deliveries need.
+        jobs: Records of jobs.
+    """
+
+    def __init__(self, ports: WebhookPorts, jobs: JobStore) -> None:
+        self._webhooks = ports.webhooks
+        self._secrets = ports.secrets
+        self._log = ports.log
+        self._rules = ports.rules
+        self._jobs = jobs
 
     @activity.defn(name=DELIVER_WEBHOOK)
     @translate_failures
@@ -62,14 +76,14 @@ class JobWebhooks:
         began = datetime.now(UTC)
         attempt = await self._attempt(order, began)
         seconds = (datetime.now(UTC) - began).total_seconds()
-        await self.log.record(WebhookDelivery(order, began, seconds, attempt))
+        await self._log.record(WebhookDelivery(order, began, seconds, attempt))
         return attempt
 
     async def _attempt(self, order: WebhookOrder, now: datetime) -> WebhookAttempt:
         receiver = order.receiver
         try:
-            check_receiver(receiver.url, self.rules.hosts, local=self.rules.local)
-            secrets = await self.secrets.secrets(receiver.secret) if receiver.secret else ()
+            check_receiver(receiver.url, self._rules.hosts, local=self._rules.local)
+            secrets = await self._secrets.secrets(receiver.secret) if receiver.secret else ()
         except InvalidReceiver as refusal:
             return WebhookAttempt(delivered=False, final=True, problem=f"the URL {refusal}")
         except Denied as refusal:
@@ -78,7 +92,7 @@ class JobWebhooks:
         if isinstance(body, WebhookAttempt):
             return body
         host = host_of(receiver.url)
-        blocked = await self.log.begin(host, now, receiver.timeout_seconds + _WRITING_SECONDS)
+        blocked = await self._log.begin(host, now, receiver.timeout_seconds + _WRITING_SECONDS)
         if blocked is not None:
             return WebhookAttempt(
                 delivered=False,
@@ -86,7 +100,7 @@ class JobWebhooks:
                 retry_after=blocked,
                 problem=f"{host} has failed several times in a row and is left alone for a while",
             )
-        answer = await self.webhooks.post(
+        answer = await self._webhooks.post(
             WebhookMessage(
                 url=receiver.url,
                 id=order.message_id,
@@ -96,7 +110,7 @@ class JobWebhooks:
             )
         )
         if not answer.refused:
-            await self.log.end(host, datetime.now(UTC), healthy=_is_healthy(answer))
+            await self._log.end(host, datetime.now(UTC), healthy=_is_healthy(answer))
         return _result(answer)
 
     async def _body(self, order: WebhookOrder) -> bytes | WebhookAttempt:
@@ -105,10 +119,10 @@ class JobWebhooks:
         Returns:
             The end of this attempt, where there is no message.
         """
-        kept = await self.log.message(order.message_id)
+        kept = await self._log.message(order.message_id)
         if kept is not None:
             return kept
-        record = await self.jobs.job(order.job_id)
+        record = await self._jobs.job(order.job_id)
         if record is not None and record.attempt > order.attempt:
             return WebhookAttempt(
                 delivered=False,
@@ -121,7 +135,7 @@ class JobWebhooks:
                 retry_after=_RECORD_SECONDS,
                 problem="the record of the job is not written yet",
             )
-        return await self.log.keep_message(order.message_id, order.job_id, body_of(order, record))
+        return await self._log.keep_message(order.message_id, order.job_id, body_of(order, record))
 
 
 def _is_healthy(answer: WebhookAnswer) -> bool:

@@ -43,8 +43,11 @@ def _workflows() -> Sequence[type]:
 
 
 def _settings(environment: Mapping[str, str]) -> "JobSettings":
+    from workers.settings.check import check_settings
     from workers.settings.jobs import JobSettings
+    from workers.settings.webhooks import WebhookSettings
 
+    check_settings(environment, JobSettings, WebhookSettings)
     return JobSettings.read(environment)
 
 
@@ -52,10 +55,18 @@ def _settings(environment: Mapping[str, str]) -> "JobSettings":
 async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["JobsOpened"]:
     from workers.resources.jobs import job_resources
     from workers.settings.common import BlobSettings
+    from workers.settings.webhooks import WebhookSettings
 
     common = context.resources
     blob_settings = BlobSettings.read(context.environment)
-    yield job_resources(settings, blob_settings, common.blobs, common.database, common.scratch)
+    yield job_resources(
+        settings,
+        blob_settings,
+        common.blobs,
+        common.database,
+        common.scratch,
+        webhooks=WebhookSettings.read(context.environment),
+    )
 
 
 def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
@@ -63,11 +74,13 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     from activities.jobs.batches import BatchRecords
     from activities.jobs.closing import StageClosing
     from activities.jobs.planning import StagePlanning
+    from activities.jobs.webhooks import JobWebhooks
 
     return (
         StagePlanning(own.ports),
         BatchRecords(own.ports),
         StageClosing(own.ports),
+        JobWebhooks(own.webhooks, own.store),
         *_tasks(common, own),
     )
 

@@ -11,7 +11,7 @@ from cryptography.fernet import Fernet
 from sqlalchemy import text
 from temporalio.testing import ActivityEnvironment
 
-from activities.jobs.webhooks import JobWebhooks, ReceiverRules
+from activities.jobs.webhooks import JobWebhooks, ReceiverRules, WebhookPorts
 from adapters.database import Database
 from adapters.database.jobs.secrets import SqlWebhookSecrets
 from adapters.database.jobs.webhooks import SqlWebhookLog
@@ -36,13 +36,13 @@ def deliveries(
     records: Records | None = None,
     rules: ReceiverRules | None = None,
 ) -> JobWebhooks:
-    return JobWebhooks(
+    ports = WebhookPorts(
         webhooks or HttpWebhooks(local=True),
         secrets or SqlWebhookSecrets(database),
         SqlWebhookLog(database),
-        cast(Any, records or Records()),
         rules or ReceiverRules(local=True),
     )
+    return JobWebhooks(ports, cast(Any, records or Records()))
 
 
 async def delivered(steps: JobWebhooks, order: WebhookOrder) -> WebhookAttempt:

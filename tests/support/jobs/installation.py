@@ -21,7 +21,8 @@ from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job
 from domain.jobs.ids import job_id
 from workers.pipelines.base import activities_of
 from workers.pipelines.jobs import JOBS
-from workers.resources.jobs import JobsOpened, NoCatalogue
+from workers.resources.jobs import JobsOpened, NoCatalogue, webhook_ports
+from workers.settings.webhooks import WebhookSettings
 from workflows import attributes
 from workflows.jobs.job import Job
 
@@ -124,7 +125,8 @@ async def job_installation(
         database = await stack.enter_async_context(open_database(url))
         blobs = MemoryBlobs()
         ports = ports_of(folder, blobs, database, types)
-        opened = JobsOpened(SqlJobStore(database), ports, 100, 4)
+        local = webhook_ports(WebhookSettings(local=True), database)
+        opened = JobsOpened(SqlJobStore(database), ports, 100, 4, local)
         every: Any = activities_of(*JOBS.activities(None, opened))  # type: ignore[arg-type]
         await stack.enter_async_context(run_worker(QUEUE, list(JOBS.workflows()), every))
         for lane in (Lane.LIGHT, Lane.HEAVY):
