@@ -60,9 +60,9 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
 
 def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     """What a worker of jobs runs."""
-    from activities.jobs.batches import BatchRecords
     from activities.jobs.closing import StageClosing
     from activities.jobs.planning import StagePlanning
+    from activities.jobs.task_batches import BatchRecords
 
     return (
         StagePlanning(own.ports),
