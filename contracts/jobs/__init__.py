@@ -21,6 +21,7 @@ from contracts.jobs.messages import (
     JobRequest,
     WebhookParameters,
 )
+from contracts.jobs.outputs import OUTPUTS, JobOutputs, OutputFile
 from contracts.jobs.records import (
     FAILED_TASKS_LISTED,
     RESULT_BYTES,
@@ -94,6 +95,7 @@ __all__ = [
     "LINE_BYTES",
     "MESSAGE_BYTES",
     "NAMED",
+    "OUTPUTS",
     "PARK_SECONDS",
     "RESULT_BYTES",
     "STAGE",
@@ -119,6 +121,7 @@ __all__ = [
     "InputIdentity",
     "JobId",
     "JobOrder",
+    "JobOutputs",
     "JobQueueMessage",
     "JobRecord",
     "JobRecording",
@@ -131,6 +134,7 @@ __all__ = [
     "JsonObject",
     "Lane",
     "OnFailure",
+    "OutputFile",
     "PlanLine",
     "PlannedTask",
     "Question",

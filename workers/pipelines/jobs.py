@@ -71,9 +71,9 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
 
 def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     """What a worker of jobs runs."""
-    from activities.jobs.batches import BatchRecords
     from activities.jobs.closing import StageClosing
     from activities.jobs.planning import StagePlanning
+    from activities.jobs.task_batches import BatchRecords
     from activities.jobs.webhooks import JobWebhooks
 
     return (
@@ -164,5 +164,6 @@ JOBS = Pipeline(
     activity_slots=16,
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.services.jobs.setup:worker_requirements",
+    gateway="workers.gateway.jobs.part:open_part",
     passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
 )

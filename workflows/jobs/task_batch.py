@@ -9,8 +9,8 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from activities.jobs.batches import BatchRecords
 from activities.jobs.groups import TaskGroups
+from activities.jobs.task_batches import BatchRecords
 from contracts.errors import UNAVAILABLE
 from contracts.jobs import (
     NAMED,

@@ -9,7 +9,7 @@ from activities.jobs.api import JobTypes
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import Denied
 from contracts.jobs import JobOrder
-from tests.support.jobs.types import CountWords
+from tests.support.jobs.counting import CountWords
 from workers.services.jobs.inputs import JobInputs
 from workers.services.jobs.receivers import WebhookReceivers
 from workers.services.jobs.submission import JobSubmission, StartedJob

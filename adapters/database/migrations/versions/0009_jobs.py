@@ -53,8 +53,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("job_id", name="pk_jobs"),
         schema=schema,
     )
-    op.create_index("ix_app_jobs_updated_at", "jobs", ["updated_at"], schema=schema)
-    op.create_index("ix_app_jobs_alias", "jobs", ["alias"], schema=schema)
+    op.create_index("ix_jobs_updated_at", "jobs", ["updated_at"], schema=schema)
+    op.create_index("ix_jobs_alias", "jobs", ["alias"], schema=schema)
     op.create_table(
         "tasks",
         text("parent_job_id"),
@@ -78,7 +78,7 @@ def upgrade() -> None:
         schema=schema,
     )
     op.create_index(
-        "ix_app_tasks_parent_job_id_attempt_status",
+        "ix_tasks_parent_job_id_attempt_status",
         "tasks",
         ["parent_job_id", "attempt", "status"],
         schema=schema,
