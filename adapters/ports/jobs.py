@@ -28,7 +28,7 @@ class JobStore(Protocol):
         """Insert or replace the record of a job; an older attempt never replaces a newer one."""
         ...
 
-    async def put_tasks(self, tasks: Sequence[TaskRecord]) -> None:
+    async def put_tasks(self, tasks: Sequence[TaskRecord], /) -> None:
         """Insert or replace records of tasks; key: (job, attempt, stage, ordinal)."""
         ...
 

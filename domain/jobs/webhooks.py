@@ -85,12 +85,8 @@ def body_of(order: WebhookOrder, record: JobRecord) -> bytes:
     body = _dumped(content)
     if len(body) <= BODY_BYTES:
         return body
-    left_out = {
-        "stage_results": {},
-        "final_results": {},
-        "omitted": ["stage_results", "final_results"],
-    }
-    return _dumped(content | left_out)
+    results = ("stage_results", "final_results")
+    return _dumped({**content, **{name: {} for name in results}, "omitted": results})
 
 
 def _status(status: JobStatus) -> str:

@@ -79,7 +79,7 @@ def job_resources(
         ),
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
-        webhooks=webhook_ports(webhooks or WebhookSettings(), database),
+        webhooks=webhook_ports(webhooks or WebhookSettings.read({}), database),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
@@ -24,6 +24,9 @@ from workers.settings.errors import SettingsError
 class QueueSettings(Protocol):
     """The settings of one queue."""
 
+    queue_setting: ClassVar[str]
+    """The setting that names it."""
+
     @property
     def connection_string(self) -> str:
         """The namespace of the queue."""
@@ -32,11 +35,6 @@ class QueueSettings(Protocol):
     @property
     def queue_name(self) -> str:
         """The queue."""
-        ...
-
-    @property
-    def queue_setting(self) -> str:
-        """The setting that names it."""
         ...
 
     @property

@@ -1,8 +1,9 @@
 """Jobs over HTTP: submit, follow, restart, cancel; webhooks and their log."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
+from fastapi.openapi.models import Example
 from fastapi.responses import StreamingResponse
 
 from contracts.jobs import JobRequest, JobStatus, TaskStatus
@@ -29,7 +30,7 @@ from workers.services.jobs.queries import PAGE, revision
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=job_problems(401, 403, 422, 503))
 
 _ONE = job_problems(404)
-_EXAMPLE = {
+_EXAMPLE: Final[dict[str, Example]] = {
     "hello": {
         "value": {
             "job_type": "hello_world",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -48,9 +48,9 @@ class JobDocument(JobRecord):
 
 def from_run(record: JobRecord, view: JobView) -> JobDocument:
     """As its run says: it knows more, and earlier, than the table."""
-    return JobDocument(
-        **record.model_dump()
-        | {
+    return _document(
+        record,
+        {
             "status": view.status,
             "stage": view.stage,
             "stages": view.stages,
@@ -58,7 +58,7 @@ def from_run(record: JobRecord, view: JobView) -> JobDocument:
             "next_steps": view.next_steps,
             "waiting_since": view.waiting_since,
             "error_details": view.reason or record.error_details,
-        }
+        },
     )
 
 
@@ -77,7 +77,12 @@ def from_table(
         )
         for number in range(1, record.total_stages + 1)
     )
-    return JobDocument(**record.model_dump() | {"stages": stages})
+    return _document(record, {"stages": stages})
+
+
+def _document(record: JobRecord, more: Mapping[str, Any]) -> JobDocument:
+    fields = {name: getattr(record, name) for name in JobRecord.model_fields}
+    return JobDocument.model_validate({**fields, **more})
 
 
 def _name(definition: WorkflowDefinition | None, number: int) -> str:

@@ -1,8 +1,8 @@
 """The service of jobs over what a process has opened."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from activities.jobs.api import JobTypes
 from adapters.database.jobs.store import SqlJobStore
@@ -26,9 +26,9 @@ from workers.settings.webhooks import WebhookSettings
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-_SECONDS_TO_ANSWER = 2.0
+_SECONDS_TO_ANSWER: Final = 2.0
 """A worker answers at once; without one the table says how far a job is."""
-TIERS = ("bronze", "silver", "gold")
+TIERS: Final[Sequence[str]] = ("bronze", "silver", "gold")
 
 
 def job_service(

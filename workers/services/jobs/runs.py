@@ -5,7 +5,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from contracts.answers import Answer
-from contracts.jobs import TASK_QUEUE, JobOrder, job_workflow_id
+from contracts.jobs import TASK_QUEUE, JobOrder, JobView, job_workflow_id
 from workers.services.errors import WrongState
 from workers.services.intake import START_TIMEOUT
 from workers.services.jobs.submission import StartedJob
@@ -50,4 +50,4 @@ class JobRuns:
         """Begin no more tasks and end; running tasks clean up."""
         runs = TemporalRuns(self._client, {})
         answer = Answer(reason=reason)
-        await runs.update(job_workflow_id(job_id), "cancel", answer, type(None), "jobs")
+        await runs.update(job_workflow_id(job_id), "cancel", answer, JobView, "jobs")
