@@ -3,9 +3,12 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from temporalio.common import TypedSearchAttributes
+from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import Unavailable
@@ -37,6 +40,26 @@ class Aliases:
         self.kept[alias.alias] = alias
 
 
+class Temporal:
+    """Knows the runs that were started."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    def get_workflow_handle(self, workflow_id: str) -> "Temporal":
+        self._known = any(job_workflow_id(e.job_id) == workflow_id for e in self._runs.orders)
+        self._id = workflow_id
+        return self
+
+    async def describe(self) -> Any:
+        if not self._known:
+            raise RPCError("not found", RPCStatusCode.NOT_FOUND, b"")
+        attributes = TypedSearchAttributes([])
+        return SimpleNamespace(
+            status=None, id=self._id, run_id="r", typed_search_attributes=attributes
+        )
+
+
 @dataclass
 class Setup(SubmissionSetup):
     """An intake, and what it stands on."""
@@ -44,11 +67,10 @@ class Setup(SubmissionSetup):
     aliases: Aliases = field(default_factory=Aliases)
     rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
 
-    async def is_known(self, workflow_id: str) -> bool:
-        return any(job_workflow_id(each.job_id) == workflow_id for each in self.runs.orders)
-
     async def accept(self, body: bytes | str) -> Verdict:
-        intake = JobIntake(self.service, self.aliases, self.rejected, self.is_known, queue="jobs")
+        intake = JobIntake(
+            self.service, self.aliases, self.rejected, cast(Any, Temporal(self.runs)), queue="jobs"
+        )
         return await intake.accept(body.encode() if isinstance(body, str) else body, 0, "m1")
 
 
@@ -177,6 +199,11 @@ async def test_the_secret_of_a_refused_message_is_not_recorded(
     assert "***" in kept.body
     for text in (kept.body, kept.description, verdict.description, caplog.text, repr(verdict)):
         assert SECRET not in text
+
+
+async def test_a_masked_secret_is_not_taken_for_one(setup: Setup) -> None:
+    verdict = await setup.accept(body(webhook_url="https://a.org", webhook_secret="***"))
+    assert isinstance(verdict, DeadLetter) and "write it in again" in verdict.description
 
 
 async def test_another_secret_is_no_other_content(setup: Setup) -> None:

@@ -1,4 +1,4 @@
-"""`docflow submit`: a document goes in and is followed to its end."""
+"""`docflow submit imports`: a document goes in and is followed to its end."""
 
 import asyncio
 from collections.abc import Mapping
@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from workers.services.imports.runs import ImportRuns
     from workers.services.service_bus import ServiceBusQueue
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Send a document into a pipeline and follow it.",
-)
+app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()

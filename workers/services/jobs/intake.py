@@ -3,28 +3,27 @@
 import hashlib
 import json
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Final
+
+from temporalio.client import Client
 
 from adapters.ports import PortError, RejectedMessages
 from adapters.ports.jobs import JobAlias, JobAliases
 from contracts.jobs import JobQueueMessage, JobRequest, job_workflow_id
 from workers.services.bodies import RefusedMessage, printable
 from workers.services.errors import ServiceUnavailable
-from workers.services.intake import refuse
+from workers.services.intake import both_answer, refuse
 from workers.services.jobs.errors import InvalidJob
 from workers.services.jobs.messages import read_message, without_secrets
 from workers.services.jobs.parameters import without_secret
 from workers.services.jobs.submission import JobSubmission
+from workers.services.runs import TemporalRuns
 from workers.services.verdicts import INVALID_MESSAGE, KEY_REUSED, Abandon, Settle, Verdict
 
 logger = logging.getLogger(__name__)
 
 LOUD_FROM_DELIVERY: Final = 8
 """A queue gives a message up after its tenth delivery: from here on an operator should look."""
-
-IsKnown = Callable[[str], Awaitable[bool]]
-"""Whether a workflow id has, or had, a run."""
 
 
 class JobIntake:
@@ -34,7 +33,7 @@ class JobIntake:
         submission: Starts jobs.
         aliases: The foreign ids of messages.
         rejected: Keeps messages that can never be accepted, without their secrets.
-        is_known: Asks Temporal for a run.
+        client: Of Temporal.
         queue: Name of the queue, for that record.
     """
 
@@ -43,14 +42,14 @@ class JobIntake:
         submission: JobSubmission,
         aliases: JobAliases,
         rejected: RejectedMessages,
-        is_known: IsKnown,
+        client: Client,
         *,
         queue: str,
     ) -> None:
         self._submission = submission
         self._aliases = aliases
         self._rejected = rejected
-        self._is_known = is_known
+        self._client = client
         self._queue = queue
 
     async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
@@ -83,6 +82,10 @@ class JobIntake:
         body = without_secrets(raw)
         return await refuse(self._rejected, self._queue, message_id, refused, body)
 
+    async def ready(self) -> bool:
+        """Whether Temporal and the record of rejected messages answer."""
+        return await both_answer(self._client, self._rejected)
+
     async def _start(self, message: JobQueueMessage) -> Verdict:
         digest = digest_of(message)
         earlier = await self._aliases.get(message.job_id)
@@ -112,7 +115,8 @@ class JobIntake:
                 f"{kept.job_id}: this message was not used; send it again under another job_id",
             )
         workflow_id = job_workflow_id(kept.job_id)
-        return Settle(workflow_id, duplicate=True) if await self._is_known(workflow_id) else None
+        is_known = await TemporalRuns(self._client, {}).look(workflow_id) is not None
+        return Settle(workflow_id, duplicate=True) if is_known else None
 
 
 def digest_of(message: JobQueueMessage) -> str:

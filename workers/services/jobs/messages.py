@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from contracts.jobs import MESSAGE_BYTES, JobQueueMessage
 from workers.redaction import Redaction
 from workers.services.bodies import RefusedMessage, object_of, text_of
-from workers.services.jobs.parameters import errors_of, without_secret
+from workers.services.jobs.parameters import HIDDEN, errors_of, without_secret
 from workers.services.verdicts import INVALID_MESSAGE
 
 STAGE_NOT_SUPPORTED: Final = "StageNotSupported"
@@ -32,6 +32,11 @@ def read_message(raw: bytes) -> JobQueueMessage:
         known = ", ".join(JobQueueMessage.model_fields)
         raise RefusedMessage(
             INVALID_MESSAGE, f"{', '.join(unknown)[:300]}: not known; known are {known}"
+        )
+    if message.parameters.get("webhook_secret") == HIDDEN:
+        raise RefusedMessage(
+            INVALID_MESSAGE,
+            "parameters.webhook_secret: was left out of the record; write it in again",
         )
     if message.stage != 1:
         raise RefusedMessage(

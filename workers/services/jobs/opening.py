@@ -1,10 +1,12 @@
 """The service of jobs over what a process has opened."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-from activities.jobs.api import JobTypes
+from activities.jobs.api import JobType, JobTypes
+from adapters.database.jobs.aliases import SqlJobAliases
 from adapters.database.jobs.store import SqlJobStore
 from adapters.database.jobs.webhooks import SqlWebhookLog
 from workers.resources.blobs import open_blobs
@@ -12,6 +14,7 @@ from workers.resources.common import Resources
 from workers.resources.jobs import webhook_secrets
 from workers.services.identity import OPERATOR, Identity
 from workers.services.jobs.inputs import JobInputs
+from workers.services.jobs.intake import JobIntake
 from workers.services.jobs.queries import JobQueries
 from workers.services.jobs.receivers import WebhookReceivers
 from workers.services.jobs.redelivery import Redelivery
@@ -31,11 +34,29 @@ _SECONDS_TO_ANSWER: Final = 2.0
 TIERS: Final[Sequence[str]] = ("bronze", "silver", "gold")
 
 
+class InstalledTypes(Mapping[str, JobType[Any]]):
+    """The job types that are installed, imported when they are first asked for: some bring
+    libraries that take a moment to load, and most commands need none of them."""
+
+    @cached_property
+    def _types(self) -> JobTypes:
+        return JobTypes.installed()
+
+    def __getitem__(self, name: str) -> JobType[Any]:
+        return self._types[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+
 def job_service(
     environment: Mapping[str, str],
     client: "Client",
     resources: Resources,
-    types: JobTypes | None = None,
+    types: Mapping[str, JobType[Any]] | None = None,
 ) -> JobService:
     """Put the service together.
 
@@ -51,7 +72,7 @@ def job_service(
     settings = WebhookSettings.read(environment)
     blobs = BlobSettings.read(environment)
     tiers = dict(zip(TIERS, map(open_blobs, TierSettings.read(environment).of(blobs)), strict=True))
-    types = JobTypes.installed() if types is None else types
+    types = InstalledTypes() if types is None else types
     database = resources.database
     store, runs = SqlJobStore(database), JobRuns(client)
     submission = JobSubmission(
@@ -63,6 +84,30 @@ def job_service(
     temporal = TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER)
     queries = JobQueries(store, SqlWebhookLog(database), temporal, types)
     return JobService(queries, submission, runs, Redelivery(client), tiers)
+
+
+def job_intake(
+    environment: Mapping[str, str],
+    client: "Client",
+    resources: Resources,
+    queue: str,
+    types: Mapping[str, JobType[Any]] | None = None,
+) -> JobIntake:
+    """Put the intake of queue messages together; arguments as for `job_service`.
+
+    Args:
+        environment: Settings of blobs and webhooks.
+        client: Of Temporal.
+        resources: What the process has opened.
+        queue: Name of the queue.
+        types: Job types; None: those that are installed.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+    """
+    service = job_service(environment, client, resources, types)
+    aliases = SqlJobAliases(resources.database)
+    return JobIntake(service.submission, aliases, resources.rejected, client, queue=queue)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from workers.services.jobs.errors import FieldError, InvalidJob
 
 ERRORS_LISTED: Final = 20
 _OF_WEBHOOKS: Final = frozenset(WebhookParameters.model_fields)
-_HIDDEN: Final = "***"
+HIDDEN: Final = "***"
 
 M = TypeVar("M", bound=Contract)
 
@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Contract)
 def without_secret(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as they may be recorded: with the secret masked."""
     return {
-        name: _HIDDEN if name == "webhook_secret" and value else value
+        name: HIDDEN if name == "webhook_secret" and value else value
         for name, value in parameters.items()
     }
 

@@ -1,5 +1,8 @@
 """Everything that people and programs do with jobs, whatever way they come."""
 
+import asyncio
+import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -51,7 +54,7 @@ class JobService:
         tiers: dict[str, Blobs],
     ) -> None:
         self.queries = queries
-        self._submission = submission
+        self.submission = submission
         self._runs = runs
         self._redelivery = redelivery
         self._tiers = tiers
@@ -63,7 +66,24 @@ class JobService:
             InvalidJob: A field is wrong; nothing was started.
         """
         require_operator(who)
-        return await self._submission.submit(request)
+        return await self.submission.submit(request)
+
+    async def with_file(self, who: Identity, request: JobRequest, file: Path) -> JobRequest:
+        """Upload a file to the bronze container; the request with it as its input.
+
+        It is named after its content: the same file is uploaded once, and stays the same input.
+
+        Raises:
+            InvalidJob: Its type takes no file, or the request names another input.
+            Unavailable: The blob store does not answer.
+        """
+        require_operator(who)
+        field = self.submission.file_parameter(request)
+        digest = await asyncio.to_thread(_digest, file)
+        name = f"uploads/{digest}/{file.name}"
+        with suppress(FileExistsError):
+            await self._tiers["bronze"].upload(file, name, overwrite=False)
+        return request.model_copy(update={"parameters": {**request.parameters, field: name}})
 
     async def restart(self, who: Identity, name: str, from_stage: int | None = None) -> StartedJob:
         """Begin another attempt at the failed stage, or at an earlier one."""
@@ -104,3 +124,8 @@ class JobService:
             return await self._tiers[tier].download(blob, target)
         except BlobNotFound as error:
             raise NotFound("this file has been removed") from error
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

@@ -141,6 +141,19 @@ class JobSubmission:
             )
         return Submitted(started.job_id, started.attempt, started.created, tuple(notes))
 
+    def file_parameter(self, request: JobRequest) -> str:
+        """The parameter that names the file which comes with a request.
+
+        Raises:
+            InvalidJob: Its type has none, or the request gives it a value.
+        """
+        field = self._type(request.job_type).file_parameter
+        if field is None:
+            raise InvalidJob([FieldError("file", f"{request.job_type} takes no file")])
+        if field in request.parameters:
+            raise InvalidJob([FieldError(f"parameters.{field}", "give it or a file, not both")])
+        return field
+
     def _type(self, name: str) -> JobType[Any]:
         found = self.types.get(name)
         if found is None:
