@@ -132,6 +132,8 @@ class _Group:
             Unavailable: It does not answer, and this is the first task.
         """
         line = self.plan[position]
+        if line.done is not None:
+            return GroupResult(completed=1)
         tries = self.order.tries.get(position, 0)
         if activity.info().attempt - self.cursor.attempt >= LOST_WORKERS:
             text = f"{LOST_WORKERS} workers in a row were lost while they did it"
@@ -185,8 +187,9 @@ class _Group:
         folder = self.folder / "task"
         folder.mkdir()
         seconds = self.order.timeout_seconds
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 context = await self._context(line, folder)
                 task_type = self.stage.definition.task_type
                 function = getattr(self.job_type, self.job_type.task_functions[task_type])

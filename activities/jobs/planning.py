@@ -1,10 +1,10 @@
 """`jobs.plan_stage`: the tasks of a stage, written as one blob for each batch."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
 
@@ -73,8 +73,8 @@ class StagePlanning:
     async def _write(
         self,
         order: StageOrder,
-        job_type: JobType[object],  # pyright: ignore[reportInvalidTypeArguments]
-        context: StageContext[object],  # pyright: ignore[reportInvalidTypeArguments]
+        job_type: JobType[Any],
+        context: StageContext[Any],
         ref: StageRef | None,
     ) -> StagePlan:
         folders, job_id = self._ports.folders, order.job.job_id
@@ -128,10 +128,10 @@ class StagePlanning:
 
 
 async def _limited(
-    job_type: JobType[object],  # pyright: ignore[reportInvalidTypeArguments]
-    context: StageContext[object],  # pyright: ignore[reportInvalidTypeArguments]
+    job_type: JobType[Any],
+    context: StageContext[Any],
     order: StageOrder,
-) -> AsyncIterator[PlannedTask]:
+) -> AsyncGenerator[PlannedTask]:
     """The plan of a job type, as far as a trial run takes it."""
     begun = 0
     async for task in job_type.plan(order.definition, context):

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from contracts.answers import Person
+from contracts.answers import Retry
 from contracts.base import Contract
 from contracts.blobs import BlobName
 from contracts.jobs.definitions import (
@@ -100,10 +100,9 @@ class JobOrder(Contract):
     notices: bool = False
 
 
-class JobRetry(Contract):
+class JobRetry(Retry):
     """Do the failed stage again; its good tasks are kept unless parameters change."""
 
-    by: Person | None = None
     parameters: JsonObject | None = None
     """Corrected ones of the job, which are added to those it has."""
 
@@ -162,7 +161,7 @@ class GroupOrder(Contract):
     positions: tuple[Position, ...] = Field(max_length=TASKS_PER_BATCH)
     timeout_seconds: int
     """Of one attempt at one task."""
-    tries: dict[int, int] = Field(default_factory=dict)
+    tries: dict[int, int] = Field(default_factory=dict[int, int])
     """Position to the failed attempts before."""
     give_up: bool = False
     """What the first task cannot use is counted as its own failure: it was waited for in vain."""

@@ -129,13 +129,15 @@ class Stage:
                     static_summary=f"{self._definition.stage_name}, batch {batch}",
                 )
                 self._open[batch] = handle
-                self._take(batch, await handle)
+                end = await handle
             except ChildWorkflowError as error:
                 if not is_cancelled_exception(error):
                     self._failure = explain_child(error)
                     self._stop()
+                return
             finally:
                 self._open.pop(batch, None)
+            self._take(batch, end)
 
     def _take(self, batch: int, end: BatchEnd) -> None:
         self._batches[batch] = end.counts
@@ -147,12 +149,13 @@ class Stage:
             self._stop()
         self._show()
 
-    def _stop(self) -> None:
-        """Begin no further task in any batch."""
+    def _stop(self, own: int | None = None) -> None:
+        """Begin no further task in any batch but one that stops by itself."""
         if not self._stopped:
             self._stopped = True
-            for handle in self._open.values():
-                asyncio.create_task(_stop_batch(handle))  # noqa: RUF006
+            for batch, handle in self._open.items():
+                if batch != own:
+                    asyncio.create_task(_stop_batch(handle))  # noqa: RUF006
 
     @property
     def _is_stopped(self) -> bool:
@@ -215,7 +218,7 @@ class Stage:
         if progress.batch in self._open:
             self._batches[progress.batch] = progress.counts
             if progress.failing and self._definition.on_failure is OnFailure.FAIL_FAST:
-                self._stop()
+                self._stop(progress.batch)
             self._show()
 
     def _show(self) -> None:

@@ -12,7 +12,8 @@ from contracts.jobs import JobOrder
 from tests.support.jobs.counting import CountWords
 from workers.services.jobs.inputs import JobInputs
 from workers.services.jobs.receivers import WebhookReceivers
-from workers.services.jobs.submission import JobSubmission, StartedJob
+from workers.services.jobs.runs import StartedJob
+from workers.services.jobs.submission import JobSubmission
 from workers.settings.webhooks import WebhookSettings
 
 

@@ -18,7 +18,7 @@ from tests.support.jobs.submission import Runs, SubmissionSetup
 from workers.services.errors import TemporalUnavailable
 from workers.services.jobs.intake import JobIntake
 from workers.services.jobs.messages import without_secrets
-from workers.services.jobs.submission import StartedJob
+from workers.services.jobs.runs import StartedJob
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
 SECRET = "planted-secret-of-a-client"

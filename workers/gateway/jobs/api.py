@@ -110,7 +110,10 @@ async def restart_job(
 ) -> SubmittedView:
     """Begin another attempt at the stage that failed; good tasks are kept."""
     done = await service.restart(who, job, body.from_stage if body else None)
-    return SubmittedView(job_id=done.job_id, attempt=done.attempt, created=True)
+    notes = () if done.note is None else (done.note,)
+    return SubmittedView(
+        job_id=done.job_id, attempt=done.attempt, created=done.created, notes=notes
+    )
 
 
 @router.get("/{job}/tasks", responses=_ONE)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from activities.jobs.api import JobType, JobTypes
+from activities.jobs.folders import StageFolders
 from adapters.database.jobs.aliases import SqlJobAliases
 from adapters.database.jobs.store import SqlJobStore
 from adapters.database.jobs.webhooks import SqlWebhookLog
@@ -74,7 +75,8 @@ def job_service(
     tiers = dict(zip(TIERS, map(open_blobs, TierSettings.read(environment).of(blobs)), strict=True))
     types = InstalledTypes() if types is None else types
     database = resources.database
-    store, runs = SqlJobStore(database), JobRuns(client)
+    store = SqlJobStore(database)
+    runs = JobRuns(client, store, StageFolders(resources.blobs, resources.scratch))
     submission = JobSubmission(
         types,
         JobInputs(tiers["bronze"], resources.scratch),

@@ -14,9 +14,9 @@ from workers.services.errors import NotFound
 from workers.services.identity import Identity
 from workers.services.jobs.queries import JobQueries, require_operator
 from workers.services.jobs.redelivery import Redelivery
+from workers.services.jobs.runs import StartedJob
 from workers.services.jobs.submission import (
     JobSubmission,
-    StartedJob,
     StartsJobs,
     Submitted,
 )

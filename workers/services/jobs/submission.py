@@ -12,19 +12,10 @@ from workers.services.jobs.errors import FieldError, InvalidJob
 from workers.services.jobs.inputs import JobInputs
 from workers.services.jobs.parameters import divided, validated
 from workers.services.jobs.receivers import WebhookReceivers
+from workers.services.jobs.runs import StartedJob
 
 _LIMIT: Final = "--limit"
 """No name of a parameter."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartedJob:
-    """A job that runs, or has run."""
-
-    job_id: str
-    attempt: int
-    created: bool
-    """False: it was asked for before, and this request has changed nothing."""
 
 
 class StartsJobs(Protocol):
@@ -132,7 +123,7 @@ class JobSubmission:
         receivers = await self._receivers.keep(job.order.job_id, job.webhooks)
         order = job.order.model_copy(update={"webhooks": receivers})
         started = await self._runs.start(order, rerun=job.rerun)
-        notes: list[str] = []
+        notes = [] if started.note is None else [started.note]
         if receivers and not started.created:
             await self._receivers.forget(receivers)
             notes.append(
