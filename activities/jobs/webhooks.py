@@ -63,10 +63,7 @@ class JobWebhooks:
     """
 
     def __init__(self, ports: WebhookPorts, jobs: JobStore) -> None:
-        self._webhooks = ports.webhooks
-        self._secrets = ports.secrets
-        self._log = ports.log
-        self._rules = ports.rules
+        self._ports = ports
         self._jobs = jobs
 
     @activity.defn(name=DELIVER_WEBHOOK)
@@ -76,14 +73,14 @@ class JobWebhooks:
         began = datetime.now(UTC)
         attempt = await self._attempt(order, began)
         seconds = (datetime.now(UTC) - began).total_seconds()
-        await self._log.record(WebhookDelivery(order, began, seconds, attempt))
+        await self._ports.log.record(WebhookDelivery(order, began, seconds, attempt))
         return attempt
 
     async def _attempt(self, order: WebhookOrder, now: datetime) -> WebhookAttempt:
         receiver = order.receiver
         try:
-            check_receiver(receiver.url, self._rules.hosts, local=self._rules.local)
-            secrets = await self._secrets.secrets(receiver.secret) if receiver.secret else ()
+            check_receiver(receiver.url, self._ports.rules.hosts, local=self._ports.rules.local)
+            secrets = await self._ports.secrets.secrets(receiver.secret) if receiver.secret else ()
         except InvalidReceiver as refusal:
             return WebhookAttempt(delivered=False, final=True, problem=f"the URL {refusal}")
         except Denied as refusal:
@@ -92,7 +89,9 @@ class JobWebhooks:
         if isinstance(body, WebhookAttempt):
             return body
         host = host_of(receiver.url)
-        blocked = await self._log.begin(host, now, receiver.timeout_seconds + _WRITING_SECONDS)
+        blocked = await self._ports.log.begin(
+            host, now, receiver.timeout_seconds + _WRITING_SECONDS
+        )
         if blocked is not None:
             return WebhookAttempt(
                 delivered=False,
@@ -100,7 +99,7 @@ class JobWebhooks:
                 retry_after=blocked,
                 problem=f"{host} has failed several times in a row and is left alone for a while",
             )
-        answer = await self._webhooks.post(
+        answer = await self._ports.webhooks.post(
             WebhookMessage(
                 url=receiver.url,
                 id=order.message_id,
@@ -110,7 +109,7 @@ class JobWebhooks:
             )
         )
         if not answer.refused:
-            await self._log.end(host, datetime.now(UTC), healthy=_is_healthy(answer))
+            await self._ports.log.end(host, datetime.now(UTC), healthy=_is_healthy(answer))
         return _result(answer)
 
     async def _body(self, order: WebhookOrder) -> bytes | WebhookAttempt:
@@ -119,7 +118,7 @@ class JobWebhooks:
         Returns:
             The end of this attempt, where there is no message.
         """
-        kept = await self._log.message(order.message_id)
+        kept = await self._ports.log.message(order.message_id)
         if kept is not None:
             return kept
         record = await self._jobs.job(order.job_id)
@@ -135,7 +134,9 @@ class JobWebhooks:
                 retry_after=_RECORD_SECONDS,
                 problem="the record of the job is not written yet",
             )
-        return await self._log.keep_message(order.message_id, order.job_id, body_of(order, record))
+        return await self._ports.log.keep_message(
+            order.message_id, order.job_id, body_of(order, record)
+        )
 
 
 def _is_healthy(answer: WebhookAnswer) -> bool:

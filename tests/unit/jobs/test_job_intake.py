@@ -43,6 +43,8 @@ class Aliases:
 class Temporal:
     """Knows the runs that were started."""
 
+    namespace = "default"
+
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
 
