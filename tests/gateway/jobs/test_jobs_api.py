@@ -166,7 +166,7 @@ async def test_a_job_is_found_by_the_beginning_of_its_id(jobs: JobStack) -> None
 
 async def test_a_job_that_runs_is_cancelled(jobs: JobStack) -> None:
     async with jobs.browser() as olga:
-        job = await submit(olga, "hello_world", n=20_000, message="cancelled")
+        job = await submit(olga, "hello_world", n=5_000, message="cancelled")
         answer = await olga.delete(f"/api/jobs/{job}", params={"reason": "wrong area"})
         document = await ended(olga, job)
     assert answer.status_code == 202, answer.text

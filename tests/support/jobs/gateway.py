@@ -174,7 +174,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
         await exits.enter_async_context(lane)
     service = job_service(environment, client, resources, types)
     app = create_app(
-        {NAME: part_of(service)},
+        {NAME: part_of(service, resources.scratch)},
         Inbox(client),
         Readiness(()),
         Tokens(TOKENS),

@@ -4,8 +4,11 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, TypeVar
+
+from temporalio.client import WorkflowExecutionDescription
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.jobs.api import JobType
 from adapters.ports.jobs import JobStore, TaskPage
@@ -15,7 +18,8 @@ from domain.errors import RuleViolation
 from workers.services.errors import Forbidden, NotFound, Refused, TemporalUnavailable
 from workers.services.identity import Identity
 from workers.services.jobs.documents import ENDED, JobDocument, from_run, from_table
-from workers.services.runs import TemporalRuns
+from workers.services.runs import TemporalRuns, temporal_errors
+from workflows import attributes
 
 PAGE: Final = 50
 LARGEST_PAGE: Final = 500
@@ -193,20 +197,29 @@ class JobQueries:
     async def _not_written_yet(self, name: str) -> JobRecord:
         """A job that has just been started: its run is there before its record."""
         if len(name) == _FULL:
-            view = await self._runs.query(job_workflow_id(name), STATUS, JobView)
-            if view is not None:
-                now = datetime.now(UTC)
-                return JobRecord(
-                    job_id=view.job_id,
-                    job_type="unknown",
-                    status=view.status,
-                    total_stages=len(view.stages),
-                    parameters={},
-                    created_at=now,
-                    updated_at=now,
-                    attempt=view.attempt,
-                )
+            handle = self._runs.client.get_workflow_handle(job_workflow_id(name))
+            with temporal_errors():
+                try:
+                    found = await handle.describe()
+                except RPCError as error:
+                    if error.status is not RPCStatusCode.NOT_FOUND:
+                        raise
+                    found = None
+            if found is not None:
+                return _just_started(name, found)
         raise NotFound(f"there is no job {name!r}")
+
+
+def _just_started(job_id: str, found: WorkflowExecutionDescription) -> JobRecord:
+    return JobRecord(
+        job_id=job_id,
+        job_type=found.typed_search_attributes.get(attributes.DOCUMENT_TYPE) or "unknown",
+        status=JobStatus.QUEUED,
+        total_stages=0,
+        parameters={},
+        created_at=found.start_time,
+        updated_at=found.start_time,
+    )
 
 
 def revision(job: JobDocument) -> Revision:
