@@ -117,6 +117,7 @@ def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
         ("activities_package", "activities.missing"),
         ("verbs", "workers.services.verbs:MISSING"),
         ("show", "workers.cli.runs:missing"),
+        ("submit", "workers.cli.missing:app"),
         ("commands", {"missing": "workers.cli.missing:app"}),
         ("parked", "workers.cli.status:missing"),
         ("checks", "workers.cli.status:missing"),
@@ -138,7 +139,7 @@ def _load_all(pipeline: Pipeline) -> None:
     """
     for module in (pipeline.contracts, pipeline.activities_package, *pipeline.passthrough):
         importlib.import_module(module)
-    once = (pipeline.verbs, pipeline.show, pipeline.parked, pipeline.checks)
+    once = (pipeline.verbs, pipeline.show, pipeline.submit, pipeline.parked, pipeline.checks)
     senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]
     for entry in (*once, *pipeline.commands.values(), *senders):
         if entry is not None:

@@ -9,6 +9,7 @@ from playwright.async_api import expect
 
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.pages import PagesSetup, Scheme, overflow, violations
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,8 +41,12 @@ async def test_a_job_is_followed_live_and_its_webhook_sent_again(site: PagesSetu
             await expect(status).to_contain_text("Completed", timeout=60_000)
             await expect(bar).to_have_attribute("value", "400")
             await expect(page.get_by_text("Cancel the job")).to_be_hidden()
-            await page.reload()
-            await expect(page.get_by_text("Delivered")).to_be_visible()
+
+            async def logged() -> bool:
+                await page.reload()
+                return await page.get_by_text("Delivered").is_visible()
+
+            await eventually(logged)
             await page.get_by_role("button", name="Send again").click()
             await expect(page.get_by_role("heading", name="Webhooks")).to_be_visible()
     assert len(hook.requests) >= 1

@@ -1,6 +1,6 @@
 """A gateway with jobs: workers of every lane, operators with tokens."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,7 @@ FOOTPRINT = {
 class SurveyParameters(Contract):
     """What is surveyed."""
 
-    files: tuple[str, ...] = ()
+    files: str | tuple[str, ...] = ()
     bad: int = 0
     """Tasks that fail."""
 
@@ -81,9 +81,11 @@ class Survey(JobType[SurveyParameters]):
     """Four measurements, one publication."""
 
     parameters = SurveyParameters
+    file_parameter = "files"
 
     def inputs(self, parameters: SurveyParameters) -> Sequence[str]:
-        return parameters.files
+        files = parameters.files
+        return (files,) if isinstance(files, str) else files
 
     async def plan(
         self, stage: StageDefinition, context: StageContext[SurveyParameters]
@@ -122,6 +124,11 @@ class Survey(JobType[SurveyParameters]):
         }
 
 
+def job_types() -> JobTypes:
+    """Those that the workers have."""
+    return JobTypes(HelloWorld, Survey)
+
+
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
     "0000000a49444154789c63680000008200815ce5da3d0000000049454e44ae426082"
@@ -136,6 +143,7 @@ class JobStack:
     client: Client
     resources: Resources
     app: FastAPI
+    environment: Mapping[str, str]
 
     def browser(
         self, *roles: str, app: FastAPI | None = None, address: str | None = None
@@ -153,13 +161,15 @@ class JobStack:
 async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> JobStack:
     """A gateway with workers behind it."""
     environment = {
+        "DATABASE_URL": str(resources.database.engine.url),
+        "DOCFLOW_SCRATCH": str(resources.scratch),
         "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),
         "DOCFLOW_JOBS_WEBHOOK_LOCAL": "true",
         "DOCFLOW_JOBS_SECRET_KEY": Fernet.generate_key().decode(),
     }
     for tier in ("bronze", "silver", "gold"):
         (resources.scratch.parent / "blobs" / tier).mkdir(parents=True, exist_ok=True)
-    types = JobTypes(HelloWorld, Survey)
+    types = job_types()
     own = job_resources(
         JobSettings.read(environment),
         BlobSettings.read(environment),
@@ -180,7 +190,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS),
     )
-    return JobStack(client, resources, app)
+    return JobStack(client, resources, app, environment)
 
 
 async def submit(browser: httpx.AsyncClient, job_type: str, **parameters: Any) -> str:

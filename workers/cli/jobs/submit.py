@@ -73,7 +73,7 @@ def jobs(
             cli_context(context),
             job_type,
             file,
-            parameters_of(param or ()),
+            param or (),
             {"project": project, "rerun": rerun, "limit": limit},
             follow_it=not no_follow,
             as_json=as_json,
@@ -105,7 +105,7 @@ async def _submit(
     cli: CliContext,
     job_type: str,
     file: Path | None,
-    parameters: dict[str, Any],
+    given: Sequence[str],
     options: dict[str, Any],
     *,
     follow_it: bool,
@@ -113,8 +113,8 @@ async def _submit(
 ) -> None:
     from workers.cli.jobs.watch import follow
 
+    request = _request(job_type, parameters_of(given), options)
     async with open_jobs(cli) as (service, who):
-        request = _request(job_type, parameters, options)
         if file is not None:
             request = await service.with_file(who, request, file)
         done = await service.submit(who, request)

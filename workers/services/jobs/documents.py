@@ -47,11 +47,14 @@ class JobDocument(JobRecord):
 
 
 def from_run(record: JobRecord, view: JobView) -> JobDocument:
-    """As its run says: it knows more, and earlier, than the table."""
+    """As its run says: it knows more, and earlier, than the table.
+
+    It has not ended before the table says so too, since the result stands there.
+    """
     return _document(
         record,
         {
-            "status": view.status,
+            "status": record.status if view.status in ENDED else view.status,
             "stage": view.stage,
             "stages": view.stages,
             "questions": view.questions,
