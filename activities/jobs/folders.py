@@ -44,8 +44,8 @@ class StageFolders:
     def __init__(self, blobs: Blobs, scratch: Path) -> None:
         self._blobs = blobs
         self._scratch = scratch
-        self._plans = _Cache[list[PlanLine]]()
-        self._orders = _Cache[StageOrder]()
+        self._plans = ReadOnce[list[PlanLine]]()
+        self._orders = ReadOnce[StageOrder]()
 
     async def put_order(self, order: StageOrder) -> None:
         """Keep the order of a stage, which its tasks read."""
@@ -173,7 +173,7 @@ class StageFolders:
             await self._blobs.upload(path, name)
 
 
-class _Cache(Generic[T]):
+class ReadOnce(Generic[T]):
     """What was read last, read once for all that ask at a time."""
 
     def __init__(self) -> None:
