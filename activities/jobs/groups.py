@@ -138,8 +138,6 @@ class _Group:
             Unavailable: It does not answer, and this is the first task.
         """
         line = self.plan[position]
-        if line.done is not None:
-            return GroupResult(completed=1)
         tries = self.order.tries.get(position, 0)
         if activity.info().attempt - self.cursor.attempt >= LOST_WORKERS:
             text = f"{LOST_WORKERS} workers in a row were lost while they did it"
