@@ -96,6 +96,15 @@ class _Basics:
     stage_results: Mapping[int, JsonObject]
 
 
+@dataclass(frozen=True)
+class _Ended:
+    """What became of one task."""
+
+    result: GroupResult
+    line: str = ""
+    """The task as JSON, of any length."""
+
+
 @dataclass
 class _Group:
     """One run of the activity."""
@@ -114,24 +123,24 @@ class _Group:
         while self.cursor.done < len(positions):
             position = positions[self.cursor.done]
             try:
-                result = await self._ended(position)
+                ended = await self._ended(position)
             except asyncio.CancelledError:
                 if not _is_requested():
                     raise
                 left = len(positions) - self.cursor.done
                 return _plus(self.cursor.result, GroupResult(cancelled=left))
-            if result is None:
+            if ended is None:
                 rest = positions[self.cursor.done :]
                 return self.cursor.result.model_copy(update={"rest": rest})
             self.cursor = GroupCursor(
                 done=self.cursor.done + 1,
                 attempt=activity.info().attempt,
-                result=await self._bounded(result),
+                result=await self._bounded(ended),
             )
             self.heart.beat(self.cursor)
         return self.cursor.result
 
-    async def _ended(self, position: int) -> GroupResult | None:
+    async def _ended(self, position: int) -> _Ended | None:
         """What became of a task; None: what it needs does not answer, and others have ended.
 
         Raises:
@@ -149,18 +158,16 @@ class _Group:
         except NotReady as error:
             seconds = min(max(error.seconds, 0.0), LONGEST_PAUSE)
             again = TaskAgain(position=position, seconds=seconds, tries=tries)
-            return GroupResult(again=(again,))
+            return _Ended(GroupResult(again=(again,)))
         except InputNeeded as needed:
             question = question_of(needed)
             failed = self._failed(line, tries, f"{needed.parameter}: {needed}")
-            return failed.model_copy(update={"questions": (question,)})
+            return _Ended(failed.result.model_copy(update={"questions": (question,)}), failed.line)
         except Exception as error:
             return self._judged(position, line, tries, error)
         return await self._completed(line, tries, done, text)
 
-    def _judged(
-        self, position: int, line: PlanLine, tries: int, error: Exception
-    ) -> GroupResult | None:
+    def _judged(self, position: int, line: PlanLine, tries: int, error: Exception) -> _Ended | None:
         """What becomes of a task that has raised: its class decides whether it is tried again."""
         failure = error if isinstance(error, ApplicationError) else as_application_error(error, 1)
         retries = {TRANSIENT: TRANSIENT_RETRIES, THROTTLING: THROTTLING_RETRIES}
@@ -170,9 +177,8 @@ class _Group:
             if hint is not None:
                 seconds = min(hint.total_seconds(), LONGEST_PAUSE)
             activity.logger.info("%s: %s; again in %.0f s", line.task.index, error, seconds)
-            return GroupResult(
-                again=(TaskAgain(position=position, seconds=seconds, tries=tries + 1),)
-            )
+            again = TaskAgain(position=position, seconds=seconds, tries=tries + 1)
+            return _Ended(GroupResult(again=(again,)))
         if self._is_outage(failure, error):
             if self.cursor.done:
                 return None
@@ -228,9 +234,7 @@ class _Group:
         )
         self.heart.beat(self.cursor)
 
-    async def _completed(
-        self, line: PlanLine, tries: int, done: TaskDone, text: str
-    ) -> GroupResult:
+    async def _completed(self, line: PlanLine, tries: int, done: TaskDone, text: str) -> _Ended:
         result: JsonObject = done.result
         large = None
         if len(text.encode()) > self.ports.result_bytes:
@@ -247,9 +251,9 @@ class _Group:
             large_result=large,
             attempts=tries + 1,
         )
-        return GroupResult(completed=1, lines=_text(finished))
+        return _Ended(GroupResult(completed=1), _text(finished))
 
-    def _failed(self, line: PlanLine, tries: int, reason: str) -> GroupResult:
+    def _failed(self, line: PlanLine, tries: int, reason: str) -> _Ended:
         finished = FinishedTask(
             index=line.task.index,
             ordinal=line.ordinal,
@@ -257,22 +261,21 @@ class _Group:
             error=reason[:1_500],
             attempts=tries + 1,
         )
-        return GroupResult(failed=1, lines=_text(finished))
+        return _Ended(GroupResult(failed=1), _text(finished))
 
-    async def _bounded(self, result: GroupResult) -> GroupResult:
+    async def _bounded(self, ended: _Ended) -> GroupResult:
         """The result so far with one more; lines that are too long to travel go to a blob."""
-        both = _plus(self.cursor.result, result)
+        both = _plus(self.cursor.result, ended.result)
+        lines = both.lines + ended.line
         most = min(LINES_CHARACTERS, LINE_BYTES * len(self.order.positions))
-        if len(both.lines.encode()) <= most:
-            return both
+        if len(lines.encode()) <= most:
+            return both.model_copy(update={"lines": lines})
         order, id = self.order, activity.info().activity_id
         blob = await self.ports.folders.put_lines(
-            order.job_id, order.ref, f"{order.batch}-{id}-{both.blobs}", both.lines
+            order.job_id, order.ref, f"{order.batch}-{id}-{both.blobs}", lines
         )
-        blobs = both.blobs + 1
-        return both.model_copy(
-            update={"lines": "", "blob": both.blob or blob.removesuffix("-0.jsonl"), "blobs": blobs}
-        )
+        first = both.blob or blob.removesuffix("-0.jsonl")
+        return both.model_copy(update={"lines": "", "blob": first, "blobs": both.blobs + 1})
 
 
 def _cursor() -> GroupCursor:
@@ -298,7 +301,7 @@ def _plus(result: GroupResult, more: GroupResult) -> GroupResult:
         completed=result.completed + more.completed,
         failed=result.failed + more.failed,
         cancelled=result.cancelled + more.cancelled,
-        lines=result.lines + more.lines,
+        lines=result.lines,
         blob=result.blob,
         blobs=result.blobs,
         again=(*result.again, *more.again),
