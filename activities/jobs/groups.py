@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from temporalio import activity
@@ -15,6 +15,7 @@ from activities.failures import as_application_error, translate_failures
 from activities.heartbeat import Heartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, TaskContext, TaskDone
 from activities.jobs.contexts import JobPorts, parameters_of
+from activities.jobs.folders import ReadOnce, folder_of
 from activities.jobs.planning import question_of
 from activities.scratch import scratch_folder
 from adapters.ports import Unavailable
@@ -54,6 +55,7 @@ class TaskGroups:
 
     def __init__(self, ports: JobPorts) -> None:
         self._ports = ports
+        self._basics = ReadOnce[_Basics]()
 
     @activity.defn(name="jobs.run_tasks")
     @translate_failures
@@ -66,24 +68,41 @@ class TaskGroups:
         Raises:
             ApplicationError: Something that docflow needs does not answer, at the first task.
         """
-        folders = self._ports.folders
-        stage = await folders.order(order.job_id, order.ref)
-        plan = await folders.plan(order.job_id, order.ref, order.batch)
+        basics = await self._basics.get(
+            folder_of(order.job_id, order.ref), lambda: self._read(order)
+        )
+        plan = await self._ports.folders.plan(order.job_id, order.ref, order.batch)
+        async with Heartbeater() as heart:
+            return await _Group(self._ports, order, basics, plan, heart).run()
+
+    async def _read(self, order: GroupOrder) -> "_Basics":
+        stage = await self._ports.folders.order(order.job_id, order.ref)
         job_type = self._ports.job_type(stage.job)
-        with scratch_folder(self._ports.resources.scratch) as folder:
-            async with Heartbeater() as heart:
-                group = _Group(
-                    self._ports,
-                    order,
-                    stage,
-                    plan,
-                    job_type,
-                    parameters_of(job_type, stage.job),
-                    await self._ports.stage_results(stage),
-                    folder,
-                    heart,
-                )
-                return await group.run()
+        return _Basics(
+            stage,
+            job_type,
+            parameters_of(job_type, stage.job),
+            await self._ports.stage_results(stage),
+        )
+
+
+@dataclass(frozen=True)
+class _Basics:
+    """What all tasks of a stage have in common."""
+
+    stage: StageOrder
+    job_type: JobType[Any]
+    parameters: Contract
+    stage_results: Mapping[int, JsonObject]
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What became of one task."""
+
+    result: GroupResult
+    line: str = ""
+    """The task as JSON, of any length."""
 
 
 @dataclass
@@ -92,12 +111,8 @@ class _Group:
 
     ports: JobPorts
     order: GroupOrder
-    stage: StageOrder
+    basics: _Basics
     plan: list[PlanLine]
-    job_type: JobType[Any]
-    parameters: Contract
-    stage_results: Any
-    folder: Path
     heart: Heartbeater
     cursor: GroupCursor = field(default_factory=GroupCursor)
 
@@ -108,32 +123,30 @@ class _Group:
         while self.cursor.done < len(positions):
             position = positions[self.cursor.done]
             try:
-                result = await self._ended(position)
+                ended = await self._ended(position)
             except asyncio.CancelledError:
                 if not _is_requested():
                     raise
                 left = len(positions) - self.cursor.done
                 return _plus(self.cursor.result, GroupResult(cancelled=left))
-            if result is None:
+            if ended is None:
                 rest = positions[self.cursor.done :]
                 return self.cursor.result.model_copy(update={"rest": rest})
             self.cursor = GroupCursor(
                 done=self.cursor.done + 1,
                 attempt=activity.info().attempt,
-                result=await self._bounded(result),
+                result=await self._bounded(ended),
             )
             self.heart.beat(self.cursor)
         return self.cursor.result
 
-    async def _ended(self, position: int) -> GroupResult | None:
+    async def _ended(self, position: int) -> _Ended | None:
         """What became of a task; None: what it needs does not answer, and others have ended.
 
         Raises:
             Unavailable: It does not answer, and this is the first task.
         """
         line = self.plan[position]
-        if line.done is not None:
-            return GroupResult(completed=1)
         tries = self.order.tries.get(position, 0)
         if activity.info().attempt - self.cursor.attempt >= LOST_WORKERS:
             text = f"{LOST_WORKERS} workers in a row were lost while they did it"
@@ -145,18 +158,16 @@ class _Group:
         except NotReady as error:
             seconds = min(max(error.seconds, 0.0), LONGEST_PAUSE)
             again = TaskAgain(position=position, seconds=seconds, tries=tries)
-            return GroupResult(again=(again,))
+            return _Ended(GroupResult(again=(again,)))
         except InputNeeded as needed:
             question = question_of(needed)
             failed = self._failed(line, tries, f"{needed.parameter}: {needed}")
-            return failed.model_copy(update={"questions": (question,)})
+            return _Ended(failed.result.model_copy(update={"questions": (question,)}), failed.line)
         except Exception as error:
             return self._judged(position, line, tries, error)
         return await self._completed(line, tries, done, text)
 
-    def _judged(
-        self, position: int, line: PlanLine, tries: int, error: Exception
-    ) -> GroupResult | None:
+    def _judged(self, position: int, line: PlanLine, tries: int, error: Exception) -> _Ended | None:
         """What becomes of a task that has raised: its class decides whether it is tried again."""
         failure = error if isinstance(error, ApplicationError) else as_application_error(error, 1)
         retries = {TRANSIENT: TRANSIENT_RETRIES, THROTTLING: THROTTLING_RETRIES}
@@ -166,9 +177,8 @@ class _Group:
             if hint is not None:
                 seconds = min(hint.total_seconds(), LONGEST_PAUSE)
             activity.logger.info("%s: %s; again in %.0f s", line.task.index, error, seconds)
-            return GroupResult(
-                again=(TaskAgain(position=position, seconds=seconds, tries=tries + 1),)
-            )
+            again = TaskAgain(position=position, seconds=seconds, tries=tries + 1)
+            return _Ended(GroupResult(again=(again,)))
         if self._is_outage(failure, error):
             if self.cursor.done:
                 return None
@@ -184,40 +194,37 @@ class _Group:
         return failure.type == UNAVAILABLE or is_dependency
 
     async def _do(self, line: PlanLine) -> TaskDone:
-        folder = self.folder / "task"
-        folder.mkdir()
         seconds = self.order.timeout_seconds
         limit = asyncio.timeout(seconds)
+        job_type = self.basics.job_type
+        name = job_type.task_functions[self.basics.stage.definition.task_type]
         try:
-            async with limit:
-                context = await self._context(line, folder)
-                task_type = self.stage.definition.task_type
-                function = getattr(self.job_type, self.job_type.task_functions[task_type])
-                return await function(context)
+            with ExitStack() as stack:
+                async with limit:
+                    context = await self._context(line, stack)
+                    return await getattr(job_type, name)(context)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise Unavailable(f"it did not end within {timedelta(seconds=seconds)}") from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
-    async def _context(self, line: PlanLine, folder: Path) -> TaskContext[Any]:
+    async def _context(self, line: PlanLine, stack: ExitStack) -> TaskContext[Any]:
         predecessor = line.predecessor
         if line.predecessor_at is not None:
             predecessor = await self.ports.folders.result_at(self.order.job_id, line.predecessor_at)
-        job = self.stage.job
+        job = self.basics.stage.job
         return TaskContext(
             job_id=job.job_id,
             attempt=job.attempt,
-            stage=self.stage.stage,
+            stage=self.basics.stage.stage,
             index=line.task.index,
-            parameters=self.parameters,
+            parameters=self.basics.parameters,
             task=line.task.parameters,
             inputs=job.inputs,
             predecessor=predecessor,
-            stage_results=self.stage_results,
+            stage_results=self.basics.stage_results,
             resources=self.ports.resources,
-            folder=folder,
+            make_folder=lambda: stack.enter_context(scratch_folder(self.ports.resources.scratch)),
             progress=self._progress,
         )
 
@@ -227,9 +234,7 @@ class _Group:
         )
         self.heart.beat(self.cursor)
 
-    async def _completed(
-        self, line: PlanLine, tries: int, done: TaskDone, text: str
-    ) -> GroupResult:
+    async def _completed(self, line: PlanLine, tries: int, done: TaskDone, text: str) -> _Ended:
         result: JsonObject = done.result
         large = None
         if len(text.encode()) > self.ports.result_bytes:
@@ -246,9 +251,9 @@ class _Group:
             large_result=large,
             attempts=tries + 1,
         )
-        return GroupResult(completed=1, lines=_text(finished))
+        return _Ended(GroupResult(completed=1), _text(finished))
 
-    def _failed(self, line: PlanLine, tries: int, reason: str) -> GroupResult:
+    def _failed(self, line: PlanLine, tries: int, reason: str) -> _Ended:
         finished = FinishedTask(
             index=line.task.index,
             ordinal=line.ordinal,
@@ -256,22 +261,21 @@ class _Group:
             error=reason[:1_500],
             attempts=tries + 1,
         )
-        return GroupResult(failed=1, lines=_text(finished))
+        return _Ended(GroupResult(failed=1), _text(finished))
 
-    async def _bounded(self, result: GroupResult) -> GroupResult:
+    async def _bounded(self, ended: _Ended) -> GroupResult:
         """The result so far with one more; lines that are too long to travel go to a blob."""
-        both = _plus(self.cursor.result, result)
+        both = _plus(self.cursor.result, ended.result)
+        lines = both.lines + ended.line
         most = min(LINES_CHARACTERS, LINE_BYTES * len(self.order.positions))
-        if len(both.lines.encode()) <= most:
-            return both
+        if len(lines.encode()) <= most:
+            return both.model_copy(update={"lines": lines})
         order, id = self.order, activity.info().activity_id
         blob = await self.ports.folders.put_lines(
-            order.job_id, order.ref, f"{order.batch}-{id}-{both.blobs}", both.lines
+            order.job_id, order.ref, f"{order.batch}-{id}-{both.blobs}", lines
         )
-        blobs = both.blobs + 1
-        return both.model_copy(
-            update={"lines": "", "blob": both.blob or blob.removesuffix("-0.jsonl"), "blobs": blobs}
-        )
+        first = both.blob or blob.removesuffix("-0.jsonl")
+        return both.model_copy(update={"lines": "", "blob": first, "blobs": both.blobs + 1})
 
 
 def _cursor() -> GroupCursor:
@@ -297,7 +301,7 @@ def _plus(result: GroupResult, more: GroupResult) -> GroupResult:
         completed=result.completed + more.completed,
         failed=result.failed + more.failed,
         cancelled=result.cancelled + more.cancelled,
-        lines=result.lines + more.lines,
+        lines=result.lines,
         blob=result.blob,
         blobs=result.blobs,
         again=(*result.again, *more.again),

@@ -133,8 +133,9 @@ class StagePlan(Contract):
     """Result of `jobs.plan_stage`; the tasks lie in a blob for each batch."""
 
     tasks: int = 0
+    """To be done."""
     kept: int = 0
-    """Tasks that need not be done again."""
+    """More that need not be done again."""
     question: Question | None = None
 
 
@@ -367,8 +368,6 @@ class PlanLine(Contract):
     """Of the same index in the stage that this one depends on, where it is short."""
     predecessor_at: TaskPlace | None = None
     """Where it is, when it is long."""
-    done: FinishedTask | None = None
-    """Its result, kept of an earlier run of the stage."""
 
 
 def job_workflow_id(job_id: str) -> str:

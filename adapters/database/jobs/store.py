@@ -194,9 +194,10 @@ def _row(record: JobRecord | TaskRecord, table: Table) -> dict[str, Any]:
 def _cleaned(value: Any) -> Any:
     match value:
         case str():
-            return clean(value)
+            # Most texts need no look at each character.
+            return value if value.isascii() and "\0" not in value else clean(value)
         case dict():
-            return {clean(str(key)): _cleaned(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return {_cleaned(key): _cleaned(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case list():
             return [_cleaned(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
