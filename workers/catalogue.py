@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from workers.pipelines.base import Pipeline, RunGroup
 from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
+from workers.pipelines.jobs import JOBS
 from workers.pipelines.outages import OUTAGE_RUNS
 from workers.pipelines.spreadsheets import SPREADSHEETS
 
 __all__ = ["OUTAGE_RUNS", "PIPELINES", "run_groups"]
 
-PIPELINES: tuple[Pipeline, ...] = (IMPORTS, SPREADSHEETS, BATCHES)
+PIPELINES: tuple[Pipeline, ...] = (IMPORTS, SPREADSHEETS, BATCHES, JOBS)
 """Read at the moment of use, as `catalogue.PIPELINES`, so that a program may add its own."""
 
 

@@ -12,16 +12,19 @@ _SNAPSHOT = """
 CREATE SCHEMA pristine;
 CREATE TABLE pristine.sequences AS
   SELECT format('%I.%I', schemaname, sequencename)::regclass AS name, start_value, last_value
-  FROM pg_sequences WHERE schemaname = 'public';
+  FROM pg_sequences WHERE schemaname IN ('public', 'app');
 DO $$
 DECLARE
   known record;
   has_rows boolean;
 BEGIN
-  FOR known IN SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' LOOP
-    EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', known.name) INTO has_rows;
+  FOR known IN
+    SELECT format('%I.%I', schemaname, tablename) AS name, schemaname || '.' || tablename AS copy
+    FROM pg_tables WHERE schemaname IN ('public', 'app')
+  LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', known.name) INTO has_rows;
     IF has_rows THEN
-      EXECUTE format('CREATE TABLE pristine.%I AS TABLE public.%I', known.name, known.name);
+      EXECUTE format('CREATE TABLE pristine.%I AS TABLE %s', known.copy, known.name);
     END IF;
   END LOOP;
 END $$;
@@ -32,15 +35,18 @@ DECLARE
 BEGIN
   -- Neither foreign keys nor triggers are asked.
   SET LOCAL session_replication_role = replica;
-  FOR known IN SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' LOOP
-    EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', known.name) INTO has_rows;
+  FOR known IN
+    SELECT format('%I.%I', schemaname, tablename) AS name, schemaname || '.' || tablename AS copy
+    FROM pg_tables WHERE schemaname IN ('public', 'app')
+  LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', known.name) INTO has_rows;
     IF has_rows THEN
-      EXECUTE format('DELETE FROM public.%I', known.name);
+      EXECUTE format('DELETE FROM %s', known.name);
     END IF;
-    IF to_regclass(format('pristine.%I', known.name)) IS NOT NULL THEN
+    IF to_regclass(format('pristine.%I', known.copy)) IS NOT NULL THEN
       EXECUTE format(
-        'INSERT INTO public.%I OVERRIDING SYSTEM VALUE SELECT * FROM pristine.%I',
-        known.name, known.name
+        'INSERT INTO %s OVERRIDING SYSTEM VALUE SELECT * FROM pristine.%I',
+        known.name, known.copy
       );
     END IF;
   END LOOP;
@@ -51,11 +57,11 @@ END $$;
 _STRUCTURE = """
 SELECT md5(string_agg(part, ' ' ORDER BY part)) FROM (
   SELECT format('%s %s %s', c.relname, c.relkind, c.relpersistence) FROM pg_class c
-  WHERE c.relnamespace = 'public'::regnamespace
+  WHERE c.relnamespace::regnamespace::text IN ('public', 'app')
   UNION ALL
   SELECT format('%s %s %s %s', a.attrelid, a.attname, a.atttypid, a.attnotnull)
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-  WHERE c.relnamespace = 'public'::regnamespace AND a.attnum > 0
+  WHERE c.relnamespace::regnamespace::text IN ('public', 'app') AND a.attnum > 0
   UNION ALL
   SELECT format('%s %s', tgrelid, tgname) FROM pg_trigger WHERE NOT tgisinternal
   UNION ALL

@@ -163,6 +163,19 @@ class Bridge:
     """None: it records no rejected messages."""
 
 
+@dataclass(frozen=True)
+class Lane:
+    """A task queue beside that of a pipeline, for activities that must not hold others up."""
+
+    name: str
+    """As in `docflow worker PIPELINE --lane NAME`."""
+    task_queue: str
+    slots: Callable[[Any], int]
+    """Activities at once, from the pipeline's own resources."""
+    activities: Callable[["Resources", Any], Sequence[object]]
+    """Objects whose methods are served there, over common and own resources."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunGroup:
     """Runs that people list, show and answer under one name."""
@@ -220,6 +233,8 @@ class Pipeline(RunGroup):
     """Objects whose methods are its activities, over common and own resources."""
     worker_help: str
     """Of `docflow worker NAME`: one sentence."""
+    lanes: Sequence[Lane] = ()
+    """Task queues beside its own; its workers serve all of them, or one that is named."""
     probes: Callable[[Any], Mapping[Dependency, "Probe"]] = lambda own: {}
     """Checks of what its own resources depend on, beside what all pipelines share."""
     open_rows: Callable[[Any], "OpenRows"] | None = None
@@ -240,6 +255,8 @@ class Pipeline(RunGroup):
     """Schedule id to what its workers keep Temporal in line with."""
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
+    submit: str | None = None
+    """Entry point of the typer app with its command in `docflow submit`; None: it has none."""
     requirements: str | None = None
     """Entry point of a function that opens what its workers need (`Requirement`), from the
     environment, as an asynchronous context; None: nothing beyond what all pipelines need."""

@@ -1,0 +1,257 @@
+"""How a job type is written: one class with its stages, its plan and its task functions.
+
+    @job_type(
+        WorkflowDefinition(job_type="count_words", description="...", total_stages=1, stages=(
+            StageDefinition(stage_number=1, stage_name="count", task_type="count_words",
+                            max_parallel_tasks=10),
+        ))
+    )
+    class CountWords(JobType[CountParameters]):
+        parameters = CountParameters
+
+        async def plan(self, stage, context):
+            for number, name in enumerate(context.parameters.files):
+                yield PlannedTask(index=str(number), parameters={"file": name})
+
+        @task("count_words")
+        async def count(self, context: TaskContext[CountParameters]) -> TaskDone:
+            ...
+
+The entry point group `docflow.jobs` names the class; nothing else has to know it.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import entry_points
+from inspect import getmembers, isfunction
+from pathlib import Path
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from pydantic import Field
+
+from adapters.ports import Blobs
+from adapters.ports.catalogue import Catalogue
+from contracts.base import Contract
+from contracts.jobs import (
+    FinishedTask,
+    InputIdentity,
+    JsonObject,
+    PlannedTask,
+    StageDefinition,
+    WorkflowDefinition,
+)
+from domain.jobs.definitions import InvalidDefinition, check_definition
+
+ENTRY_POINTS: Final = "docflow.jobs"
+_TASK: Final = "__docflow_task__"
+
+P = TypeVar("P", bound=Contract)
+J = TypeVar("J", bound="JobType[Any]")
+
+
+@dataclass(frozen=True)
+class JobResources:
+    """What tasks work with; blob names are relative to the container of their tier."""
+
+    bronze: Blobs
+    """As it came in; never written by a task."""
+    silver: Blobs
+    """Ready for analysis."""
+    gold: Blobs
+    """Published exports."""
+    catalogue: Catalogue
+    scratch: Path
+    """Folder for files while they are worked on; a task has one of its own in its context."""
+    more: Mapping[type, Any] = field(default_factory=dict[type, Any])
+    """Further ports by their protocol, so that a job type may need what others do not."""
+
+    def port(self, protocol: type[Any]) -> Any:
+        """A further port.
+
+        Raises:
+            KeyError: The worker has opened none.
+        """
+        return self.more[protocol]
+
+
+@dataclass(frozen=True)
+class StageContext(Generic[P]):
+    """What a plan or an aggregation may use."""
+
+    job_id: str
+    attempt: int
+    parameters: P
+    """Of the job."""
+    inputs: Sequence[InputIdentity]
+    """Resolved when the job was submitted."""
+    previous: Callable[[], AsyncIterator[FinishedTask]]
+    """Tasks of the stage that this one depends on, by ordinal; for an aggregation, its own."""
+    stage_results: Mapping[int, JsonObject]
+    """Aggregated results of the stages before."""
+    resources: JobResources
+
+
+@dataclass(frozen=True)
+class TaskContext(Generic[P]):
+    """What a task function is given."""
+
+    job_id: str
+    attempt: int
+    stage: int
+    index: str
+    parameters: P
+    """Of the job."""
+    task: JsonObject
+    """Parameters of the task, as planned."""
+    inputs: Sequence[InputIdentity]
+    predecessor: FinishedTask | None
+    """The task of the same index in the stage that this one depends on; None: there is none."""
+    stage_results: Mapping[int, JsonObject]
+    resources: JobResources
+    make_folder: Callable[[], Path]
+    progress: Callable[[float, str], None]
+    """Say how far the work is: a share from 0 to 1, and in words. Cheap."""
+
+    @cached_property
+    def folder(self) -> Path:
+        """A folder of the task's own: made when it is first asked for, and removed afterwards."""
+        return self.make_folder()
+
+    @property
+    def key(self) -> str:
+        """Names the task in the storage: another attempt of the job overwrites nothing."""
+        return f"{self.job_id}/{self.attempt}/{self.stage}/{self.index}"
+
+
+class TaskDone(Contract):
+    """Result of a task that succeeded."""
+
+    result: JsonObject = Field(default_factory=dict)
+    next_stage_params: JsonObject = Field(default_factory=dict)
+    """Handed to the task of the same index in the next stage, and to its plan."""
+
+
+class NotReady(Exception):
+    """What the task needs is not there yet: it is asked again.
+
+    Attributes:
+        seconds: Until then.
+    """
+
+    def __init__(self, reason: str, seconds: float) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+
+class InputNeeded(Exception):
+    """A parameter has to be given by a person: the job parks and asks.
+
+    Attributes:
+        parameter: Of the job; its name.
+    """
+
+    def __init__(self, parameter: str, question: str) -> None:
+        super().__init__(question)
+        self.parameter = parameter
+
+
+TaskFunction = Callable[[Any, TaskContext[Any]], Awaitable[TaskDone]]
+
+
+def task(task_type: str) -> Callable[[TaskFunction], TaskFunction]:
+    """Decorate the method that does the tasks of a type.
+
+    It may run twice, so what it writes is written under the task's key. It raises what ports
+    raise: `UnreadableDocument`, `InvalidDocument`, `RuleViolation` fail the task for good;
+    `Throttled` and other passing failures are retried; `NotReady` asks again; `InputNeeded` parks.
+    """
+
+    def mark(function: TaskFunction) -> TaskFunction:
+        setattr(function, _TASK, task_type)
+        return function
+
+    return mark
+
+
+class JobType(Generic[P]):
+    """Base of job types."""
+
+    definition: ClassVar[WorkflowDefinition]
+    task_functions: ClassVar[Mapping[str, str]]
+    """Task type to the name of its method."""
+    file_parameter: ClassVar[str | None] = None
+    """Names the file that a request brings along; None: the type takes none."""
+    parameters: type[P]
+    """Refuses what it does not know (`extra="forbid"`), so that a misspelt one is not ignored."""
+
+    def inputs(self, parameters: P) -> Sequence[str]:
+        """Names of the blobs in the bronze container that the job reads.
+
+        `name/` is all of a folder, `@name` all that a blob lists, one a line.
+        """
+        return ()
+
+    def plan(self, stage: StageDefinition, context: StageContext[P]) -> AsyncIterator[PlannedTask]:
+        """The tasks of a stage; none: the stage is skipped."""
+        raise NotImplementedError
+
+    async def aggregate(self, stage: StageDefinition, context: StageContext[P]) -> JsonObject:
+        """What the stage as a whole has found; at most 100 KB of JSON."""
+        return {}
+
+    async def result(self, context: StageContext[P]) -> JsonObject:
+        """The result of the job: that of its last stage, unless a job type says otherwise."""
+        return dict(context.stage_results.get(self.definition.total_stages, {}))
+
+
+def job_type(definition: WorkflowDefinition) -> Callable[[type[J]], type[J]]:
+    """Give a class its definition.
+
+    Raises:
+        InvalidDefinition: The stages cannot run, or a task type has no function.
+    """
+
+    def register(cls: type[J]) -> type[J]:
+        functions: dict[str, str] = {}
+        for name, function in getmembers(cls, isfunction):
+            if (task_type := getattr(function, _TASK, None)) is None:
+                continue
+            if task_type in functions:
+                raise InvalidDefinition(
+                    definition.job_type, [f"two functions do tasks of the type {task_type!r}"]
+                )
+            functions[task_type] = name
+        check_definition(definition, functions)
+        cls.definition = definition
+        cls.task_functions = functions
+        return cls
+
+    return register
+
+
+class JobTypes(Mapping[str, JobType[Any]]):
+    """The job types of a process, by name."""
+
+    def __init__(self, *types: type[JobType[Any]]) -> None:
+        self._types: dict[str, JobType[Any]] = {}
+        for each in types:
+            name = each.definition.job_type
+            if name in self._types:
+                raise InvalidDefinition(name, ["it is registered twice"])
+            self._types[name] = each()
+
+    @classmethod
+    def installed(cls) -> "JobTypes":
+        """Those that installed packages name as entry points, docflow's own among them."""
+        found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
+        return cls(*(entry.load() for entry in found))
+
+    def __getitem__(self, name: str) -> JobType[Any]:
+        return self._types[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)

@@ -1,0 +1,1 @@
+"""Job types that come with docflow, one file each."""

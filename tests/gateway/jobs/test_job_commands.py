@@ -1,0 +1,130 @@
+"""`docflow submit jobs` and `docflow jobs` over real workers."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tests.support.cli import run_docflow, run_docflow_in_thread
+from tests.support.jobs.gateway import JobStack, job_types
+from tests.support.jobs.receivers import receiver, with_status
+from tests.support.waiting import eventually
+from workers.services.identity import OPERATOR, Identity
+from workers.services.jobs import opening
+from workers.services.jobs.service import JobService
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SECRET = "planted-secret-of-a-client"
+
+
+@pytest.fixture
+def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use what the workers of the tests use."""
+
+    @asynccontextmanager
+    async def open_service(
+        environment: Mapping[str, str],
+    ) -> AsyncIterator[tuple[JobService, Identity]]:
+        from workers.connect import connect
+        from workers.resources.common import open_resources
+
+        target = jobs.client.service_client.config.target_host
+        client = await connect(target)
+        async with open_resources(jobs.environment) as resources:
+            service = opening.job_service(jobs.environment, client, resources, job_types())
+            yield service, Identity("operator", (), frozenset({OPERATOR}))
+
+    monkeypatch.setattr(opening, "open_service", open_service)
+
+
+async def docflow(*arguments: str) -> Result:
+    return await run_docflow_in_thread(*arguments)
+
+
+@pytest.mark.usefixtures("commands")
+async def test_a_job_is_submitted_followed_and_shown(tmp_path: Path) -> None:
+    file = tmp_path / "heights.txt"
+    file.write_text("1 2 3")
+    done = await docflow("submit", "jobs", "survey", str(file), "--param", "bad=1", "--json")
+    assert done.exit_code == 0, done.output
+    job = json.loads(done.stdout)
+    again = await docflow("submit", "jobs", "survey", str(file), "--param", "bad=1", "--no-follow")
+    listed = await docflow("jobs", "list", "--type", "survey", "--json")
+    shown = await docflow("jobs", "show", job["job_id"][:12])
+    failed = await docflow("jobs", "tasks", job["job_id"], "--status", "FAILED")
+    watched = await docflow("jobs", "watch", job["job_id"][:12])
+    assert job["status"] == "COMPLETED" and job["failed_count"] == 1
+    assert job["parameters"]["files"].endswith("/heights.txt")
+    assert "stage 1 (measure): completed" in done.stderr
+    assert f"asked for before: job {job['job_id']}" in again.stdout
+    assert job["job_id"] in {each["job_id"] for each in json.loads(listed.stdout)}
+    assert "holds no data" in shown.stdout and "measure" in shown.stdout
+    assert "tile-x0" in failed.stdout and "tile-x1" not in failed.stdout
+    assert watched.exit_code == 0 and "COMPLETED" in watched.stdout
+
+
+@pytest.mark.usefixtures("commands")
+async def test_webhooks_are_listed_and_sent_again() -> None:
+    async with receiver(with_status("200 OK")) as site:
+        url = f"http://127.0.0.1:{site.port}/done"
+        given = ("--param", f"webhook_url={url}", "--param", f"webhook_secret={SECRET}")
+        done = await docflow(
+            "submit", "jobs", "hello_world", "--param", "n=1", "--param", "message=cli", *given
+        )
+        assert done.exit_code == 0, done.output
+        listed = await docflow("jobs", "list", "--type", "hello_world", "--limit", "1", "--json")
+        job = json.loads(listed.stdout)[0]["job_id"]
+
+        async def told(times: int) -> bool:
+            return len(site.requests) == times
+
+        await eventually(lambda: told(1))
+
+        async def logged() -> bool:
+            return "delivered" in (await docflow("jobs", "webhooks", job)).stdout
+
+        await eventually(logged)
+        again = await docflow("jobs", "webhooks", job, "--send", "0")
+        assert again.exit_code == 0, again.output
+        await eventually(lambda: told(2))
+    for output in (done.output, listed.output, again.output):
+        assert SECRET not in output
+
+
+@pytest.mark.usefixtures("commands")
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        (("submit", "jobs", "hello_world", "--param", "n"), 2, "write NAME=VALUE"),
+        (("submit", "jobs", "hello_world", "--param", "n=1", "--param", "n=2"), 2, "given twice"),
+        (("submit", "jobs", "Hello!"), 2, "job_type"),
+        (("submit", "jobs", "other"), 1, "'other' is not installed"),
+        (("submit", "jobs", "hello_world", "--param", "n=-1"), 1, "parameters.n"),
+        (("submit", "jobs", "hello_world", __file__), 1, "hello_world takes no file"),
+        (
+            ("submit", "jobs", "survey", __file__, "--param", 'files=["a"]'),
+            1,
+            "give it or a file, not both",
+        ),
+        (("jobs", "show", "nothing"), 1, "there is no job 'nothing'"),
+        (("jobs", "restart", "nothing"), 1, "there is no job 'nothing'"),
+        (("jobs", "webhooks", "nothing", "--send", "0"), 1, "there is no job 'nothing'"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: tuple[str, ...], exit_code: int, message: str
+) -> None:
+    done = await docflow(*arguments)
+    assert done.exit_code == exit_code, done.output
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+async def test_every_pipeline_with_a_submit_command_has_it_in_the_group() -> None:
+    help: Any = run_docflow("submit", "--help").stdout
+    assert "imports" in help and "jobs" in help
+    assert run_docflow("submit", "jobs", "--help").exit_code == 0

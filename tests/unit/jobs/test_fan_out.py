@@ -1,0 +1,47 @@
+"""How stages are divided, and how their progress reads."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from contracts.jobs import StageState, StageView, TaskCounts
+from domain.jobs.fan_out import FanOut, fan_out, groups, tasks_of
+from domain.jobs.progress import line, with_progress
+
+BEGAN = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "most", "expected"),
+    [
+        (1, 1, FanOut(1, 1, 1)),
+        (10_000, 1, FanOut(20, 1, 1)),
+        (10_000, 1_000, FanOut(20, 20, 50)),
+        (10_000, 60, FanOut(20, 2, 30)),
+        (501, 1_000, FanOut(2, 2, 500)),
+        (100_000, 2_000, FanOut(200, 40, 50)),
+    ],
+)
+def test_a_stage_never_does_more_at_once_than_it_may(
+    tasks: int, most: int, expected: FanOut
+) -> None:
+    found = fan_out(tasks, most)
+    assert found == expected
+    assert found.abreast * found.window <= most
+    assert sum(tasks_of(batch, tasks) for batch in range(found.batches)) == tasks
+
+
+def test_groups_hold_every_position_once() -> None:
+    assert list(groups(range(5), 2)) == [(0, 1), (2, 3), (4,)]
+
+
+def test_progress_has_a_rate_and_an_estimated_end() -> None:
+    view = StageView(stage=1, name="tiles", state=StageState.RUNNING, began_at=BEGAN)
+    now = BEGAN + timedelta(seconds=10)
+    shown = with_progress(view, TaskCounts(total=100, completed=19, failed=1), now)
+    assert (shown.rate, shown.estimated_end) == (2.0, now + timedelta(seconds=40))
+    said = line(shown)
+    assert said == (
+        "1. tiles: running, 20 of 100, 1 failed, 2.0/s, ends about 2026-01-02 00:00:50 UTC"
+    )
+    assert with_progress(view, TaskCounts(total=100), now).estimated_end is None

@@ -1,0 +1,58 @@
+"""Each lane has a task queue and slots of its own."""
+
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import workers.process as process
+from contracts.jobs import Lane
+from tests.unit.test_catalogue import OWN
+from workers.cli.app import build_app
+from workers.pipelines.jobs import JOBS
+from workers.settings.jobs import JobSettings
+
+
+class Built:
+    """Stands for the SDK's worker: what it was built with."""
+
+    def __init__(self, client: Any, **options: Any) -> None:
+        self.queue, self.slots = options["task_queue"], options["max_concurrent_activities"]
+        self.activities = [each.__name__ for each in options["activities"]]
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(process, "Worker", Built)
+
+    class Own:
+        light_slots, heavy_slots, ports = 7, 2, OWN[JOBS].ports
+
+    return lambda only=None: process.build_lanes(None, JOBS, None, Own(), only)  # type: ignore[arg-type]
+
+
+def test_every_lane_of_a_stage_is_served(built: Any) -> None:
+    served = {JOBS.task_queue, *(worker.queue for worker in built())}
+    assert served == {lane.value for lane in Lane}
+
+
+def test_lanes_do_tasks_alone_in_slots_of_their_own(built: Any) -> None:
+    light, heavy = built()
+    assert (light.slots, heavy.slots) == (7, 2)
+    assert light.activities == heavy.activities == ["run_tasks"]
+
+
+def test_one_lane_may_be_served_alone(built: Any) -> None:
+    [heavy] = built("heavy")
+    assert heavy.queue == Lane.HEAVY.value
+
+
+def test_a_lane_that_does_not_exist_is_refused() -> None:
+    done = CliRunner().invoke(build_app(), ["worker", "jobs", "--lane", "fast"])
+    assert done.exit_code == 2
+    assert "'fast' is none of light, heavy" in done.output
+
+
+def test_heavy_slots_follow_the_processors_unless_they_are_set() -> None:
+    assert JobSettings.read({}).heavy >= 1
+    assert JobSettings.read({"DOCFLOW_JOBS_HEAVY_SLOTS": "3"}).heavy == 3

@@ -1,0 +1,62 @@
+"""More tasks than one batch holds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowFailureError
+
+from activities.jobs.api import TaskContext
+from contracts.jobs import JobStatus, StageRef, TaskStatus, job_workflow_id, stage_workflow_id
+from domain.errors import RuleViolation
+from tests.support.jobs.installation import job_installation, order_of
+from tests.support.jobs.types import pieces
+
+MANY = 1_100
+ALONE = pytest.mark.cached(alone=True)
+
+
+@ALONE
+async def test_batches_run_side_by_side_and_history_stays_short(
+    server: Any, run_worker: Any, tmp_path: Path
+) -> None:
+    kind = pieces(name="many", max_parallel_tasks=1_000, tasks_per_activity=50)
+    kind.act = staticmethod(lambda context, begun: None)
+    order = order_of(kind, {"pieces": MANY})
+    async with job_installation(server.client, tmp_path, run_worker, kind) as jobs:
+        result = await jobs.run(order)
+        tasks = await jobs.tasks(order, stage=1)
+        lengths = [
+            (await jobs.client.get_workflow_handle(id).describe()).history_length
+            for id in (
+                job_workflow_id(order.job_id),
+                stage_workflow_id(order.job_id, StageRef(stage=1, attempt=1)),
+            )
+        ]
+    assert result.stages[0].counts.completed == MANY
+    assert [task.ordinal for task in tasks] == list(range(MANY))
+    assert len(kind.done) == MANY
+    assert max(lengths) < 200
+
+
+@ALONE
+async def test_a_failure_in_one_batch_stops_the_others(
+    server: Any, run_worker: Any, tmp_path: Path
+) -> None:
+    def act(context: TaskContext[Any], begun: int) -> None:
+        if context.index == "piece-0":
+            raise RuleViolation("crooked")
+
+    kind = pieces(name="stopped", max_parallel_tasks=1, tasks_per_activity=10)
+    kind.act = staticmethod(act)
+    order = order_of(kind, {"pieces": MANY})
+    async with job_installation(server.client, tmp_path, run_worker, kind) as jobs:
+        with pytest.raises(WorkflowFailureError):
+            await jobs.run(order)
+        record = await jobs.record(order)
+        tasks = await jobs.tasks(order, stage=1)
+    states = [task.status for task in tasks]
+    assert record.status is JobStatus.FAILED
+    assert states[0] is TaskStatus.FAILED
+    assert states[1:10] == [TaskStatus.COMPLETED] * 9
+    assert states[10:] == [TaskStatus.CANCELLED] * (MANY - 10)
