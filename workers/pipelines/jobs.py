@@ -193,6 +193,7 @@ JOBS = Pipeline(
     activity_slots=16,
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.services.jobs.setup:worker_requirements",
+    verbs="workers.services.jobs.verbs:VERBS",
     gateway="workers.gateway.jobs.part:open_part",
     submit="workers.cli.jobs.submit:app",
     commands={NAME: "workers.cli.jobs:app"},
