@@ -34,6 +34,17 @@ from contracts.jobs.records import (
     TaskStatus,
     task_id,
 )
+from contracts.jobs.stac import (
+    AssetFacts,
+    BandFacts,
+    BandStatistics,
+    CollectionFacts,
+    ColumnFacts,
+    GridFacts,
+    ItemFacts,
+    LinkFacts,
+    TableFacts,
+)
 from contracts.jobs.tasks import FinishedTask, PlannedTask
 
 __all__ = [
@@ -45,9 +56,16 @@ __all__ = [
     "TASKS_PER_STAGE",
     "TASK_QUEUE",
     "WEBHOOK_URLS",
+    "AssetFacts",
+    "BandFacts",
+    "BandStatistics",
+    "CollectionFacts",
+    "ColumnFacts",
     "FailedTask",
     "FinishedTask",
+    "GridFacts",
     "InputIdentity",
+    "ItemFacts",
     "JobId",
     "JobQueueMessage",
     "JobRecord",
@@ -56,10 +74,12 @@ __all__ = [
     "JobTypeName",
     "JsonObject",
     "Lane",
+    "LinkFacts",
     "OnFailure",
     "PlannedTask",
     "StageDefinition",
     "StageName",
+    "TableFacts",
     "TaskIndex",
     "TaskRecord",
     "TaskStatus",
