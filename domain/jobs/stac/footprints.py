@@ -34,14 +34,16 @@ def footprint(grid: GridFacts) -> JsonObject:
         InvalidDocument: The reference system is unknown, or the raster is outside of it.
     """
     ring = _outline(grid)
-    if not all(map(_is_finite, ring)):
+    beyond = max((abs(latitude) for _, latitude in ring), default=0) - 90
+    if not all(map(_is_finite, ring)) or beyond > _overlap(grid):
         raise InvalidDocument(
             f"the raster is not within the area of its reference system {_name(grid)}"
         )
     shape = _fixed(shapely.Polygon(ring), _poles_within(grid))
     if shape.is_empty or not shape.is_valid:
         raise InvalidDocument("the raster has no footprint: its outline crosses itself")
-    rounded = shapely.set_precision(shape, 10**-_DIGITS)
+    # Edges keep no more points than their curve needs, to a tenth of a pixel.
+    rounded = shapely.set_precision(shape.simplify(_pixel(shape, grid) / 10), 10**-_DIGITS)
     return _json(shapely.geometry.mapping(rounded if not rounded.is_empty else shape))
 
 
@@ -62,7 +64,7 @@ def check_footprint(geometry: Mapping[str, Any], grid: GridFacts) -> None:
     """See that a footprint is that of a raster, by the header of its file.
 
     It may be smaller, where it leaves out pixels without data; it may not reach beyond the raster
-    by more than two of its pixels, and both have the same bounds but for pixels without data.
+    by more than two of its pixels.
 
     Raises:
         InvalidDocument: It is not.
@@ -98,6 +100,12 @@ def read(geometry: Mapping[str, Any]) -> Any:
     return shape
 
 
+def _overlap(grid: GridFacts) -> float:
+    """Degrees by which pixels whose centres lie on a pole reach beyond it."""
+    _, _, _, d, e, _ = grid.transform
+    return max(abs(d), abs(e)) if CRS.from_user_input(grid.system).is_geographic else 0.0
+
+
 def _outline(grid: GridFacts) -> list[tuple[float, float]]:
     """Points of the raster's edge in degrees, counter-clockwise as the pixels lie."""
     rows, columns = grid.shape
@@ -110,8 +118,10 @@ def _outline(grid: GridFacts) -> list[tuple[float, float]]:
         for part in share
     ]
     a, b, c, d, e, f = grid.transform
-    transformer = _to_degrees(grid)
-    points = [transformer.transform(a * x + b * y + c, d * x + e * y + f) for x, y in pixels]
+    eastings = [a * x + b * y + c for x, y in pixels]
+    northings = [d * x + e * y + f for x, y in pixels]
+    longitudes, latitudes = _to_degrees(grid).transform(eastings, northings)
+    points = list(zip(longitudes, latitudes, strict=True))
     return points if shapely.LinearRing(pixels).is_ccw == (a * e - b * d < 0) else points[::-1]
 
 
@@ -158,9 +168,9 @@ def _fixed(polygon: Any, poles: tuple[bool, bool]) -> Any:
 
 
 def _wrapped(polygon: Any) -> Any:
-    """A polygon whose longitudes may exceed 180 degrees, in those from -180 to 180."""
-    west, _, east, _ = polygon.bounds
-    if west >= -180 and east <= 180:
+    """A polygon whose degrees may exceed those of the Earth, within them."""
+    west, south, east, north = polygon.bounds
+    if west >= -180 and east <= 180 and south >= -90 and north <= 90:
         return polygon
     turns = range(math.floor((west + 180) / 360), math.ceil((east - 180) / 360) + 1)
     parts = [

@@ -54,7 +54,7 @@ def build_item(facts: ItemFacts) -> JsonObject:
         "geometry": facts.geometry,
         "bbox": list(facts.bbox or bounds(facts.geometry)),
         "properties": properties,
-        "links": [_present(link.model_dump()) for link in facts.links],
+        "links": [_collection_link(facts), *(_present(link.model_dump()) for link in facts.links)],
         "assets": assets,
     }
 
@@ -79,6 +79,15 @@ def build_collection(facts: CollectionFacts) -> JsonObject:
             "links": [],
         }
     )
+
+
+def _collection_link(facts: ItemFacts) -> JsonObject:
+    """STAC demands it; relative to the item's place in the API, which gives the whole of it."""
+    return {
+        "rel": "collection",
+        "href": f"../../{facts.collection}",
+        "type": "application/json",
+    }
 
 
 def moment(value: datetime) -> str:
