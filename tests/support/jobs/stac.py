@@ -1,9 +1,11 @@
 """Items and collections for tests: boxes in degrees at a moment."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from adapters.ports.catalogue import Catalogue, CatalogueQuery
 from contracts.jobs import AssetFacts, CollectionFacts, ItemFacts
 from contracts.jobs.stac import COG
 from domain.jobs.stac import build_collection, build_item
@@ -65,3 +67,27 @@ def altered(value: Mapping[str, Any], path: str, to: Any) -> dict[str, Any]:
     """A copy with another value at a path of keys, as `properties datetime`."""
     name, _, rest = path.partition(" ")
     return {**value, name: altered(value[name], rest, to) if rest else to}
+
+
+EVERYWHERE: Final = CatalogueQuery(limit=100)
+PARIS: Final = (2.0, 48.0, 3.0, 49.0)
+
+
+async def put_scenes(catalogue: Catalogue) -> Catalogue:
+    """Four scenes: Paris, two later ones east of it, and one across the antimeridian."""
+    await catalogue.put_collection(collection())
+    await catalogue.put_items(
+        "scenes",
+        [
+            item("paris", box=PARIS, more={"eo:cloud_cover": 12.5, "platform": "kestrel"}),
+            item("east", days=1, box=(20, 40, 21, 41), more={"eo:cloud_cover": 80}),
+            ranged("season", 2, 90, box=(20, 45, 22, 46), more={"platform": "Merlin"}),
+            item("fiji", days=3, box=(177, -20, -178, -15)),
+        ],
+    )
+    return catalogue
+
+
+async def found(catalogue: Catalogue, **query: Any) -> list[str]:
+    """Ids of the items that a search finds, in their order."""
+    return ids((await catalogue.search(replace(EVERYWHERE, **query))).items)
