@@ -150,10 +150,21 @@ def _arguments(found: JsonObject, depth: int) -> list[Any]:
         raise RuleViolation(f"filter: {operator!r} is not supported; supported are: {known}")
     if not isinstance(arguments, list):
         raise RuleViolation(f"filter: {operator!r} needs a list of arguments")
+    if operator == "between":
+        arguments = _flat(cast(list[Any], arguments))
     checked: list[Any] = _checked(arguments, depth)
     if operator.startswith("s_"):
         _check_spatial(operator, checked)
     return checked
+
+
+def _flat(arguments: list[Any]) -> list[Any]:
+    """The bounds of `between` beside its value, also where they come as a list, as in drafts."""
+    match arguments:
+        case [value, [lower, upper]]:
+            return [value, lower, upper]
+        case _:
+            return arguments
 
 
 def _check_spatial(operator: str, arguments: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 
 from adapters.ports.catalogue import Catalogue, JsonObject
@@ -16,6 +16,7 @@ from workers.gateway.jobs.stac_documents import (
     CONFORMANCE,
     GEOJSON,
     JSON,
+    OPENAPI,
     ROOT,
     SCHEMA,
     StacDocuments,
@@ -48,6 +49,7 @@ def stac_router(
     add = router.add_api_route
     add("", api.landing_page)
     add("/", api.landing_page, include_in_schema=False)
+    add("/openapi.json", api.description, include_in_schema=False)
     add("/conformance", api.conformance)
     add("/queryables", api.queryables)
     add("/collections", api.collections)
@@ -78,6 +80,11 @@ class _Api:
     async def landing_page(self, request: Request, who: Who) -> JSONResponse:
         """Where clients begin: what is here, and where."""
         return JSONResponse(self._documents(request).landing(await self._catalogue.collections()))
+
+    async def description(self, request: Request) -> JSONResponse:
+        """The OpenAPI document of the gateway, in the type that clients of STAC ask for."""
+        app: FastAPI = request.app
+        return JSONResponse(app.openapi(), media_type=OPENAPI)
 
     async def conformance(self, who: Who) -> JSONResponse:
         """What of the standards is implemented."""

@@ -15,7 +15,7 @@ ROOT: Final = "/api/stac"
 JSON: Final = "application/json"
 GEOJSON: Final = "application/geo+json"
 SCHEMA: Final = "application/schema+json"
-_OPENAPI: Final = "application/vnd.oai.openapi+json;version=3.1"
+OPENAPI: Final = "application/vnd.oai.openapi+json;version=3.1"
 _QUERYABLES: Final = "http://www.opengis.net/def/rel/ogc/1.0/queryables"
 _STAC: Final = "https://api.stacspec.org/v1.0.0"
 _OGC: Final = "http://www.opengis.net/spec"
@@ -66,7 +66,6 @@ class StacDocuments:
     """
 
     def __init__(self, base: str, address_of: Callable[[str], str]) -> None:
-        self._site = base
         self._root = f"{base}{ROOT}"
         self._address_of = address_of
 
@@ -88,7 +87,7 @@ class StacDocuments:
                 _link("search", search, GEOJSON, method="GET"),
                 _link("search", search, GEOJSON, method="POST"),
                 _link(_QUERYABLES, self._at("queryables"), SCHEMA),
-                _link("service-desc", f"{self._site}/openapi.json", _OPENAPI),
+                _link("service-desc", self._at("openapi.json"), OPENAPI),
                 *(_link("child", self._of_collection(each), JSON) for each in collections),
             ],
         }

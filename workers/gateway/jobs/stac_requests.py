@@ -29,7 +29,7 @@ class SearchBody(Contract):
     filter_crs: Literal["http://www.opengis.net/def/crs/OGC/1.3/CRS84"] | None = Field(
         None, alias="filter-crs"
     )
-    limit: int = Field(default=10, ge=1, le=10_000)
+    limit: int = Field(default=10, ge=1)
     token: str | None = Field(default=None, max_length=1_000)
 
     @field_validator("bbox")
