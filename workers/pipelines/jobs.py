@@ -151,5 +151,6 @@ JOBS = Pipeline(
     activity_slots=16,
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.services.jobs.setup:worker_requirements",
+    commands={"stac": "workers.cli.jobs.stac:app"},
     passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
 )
