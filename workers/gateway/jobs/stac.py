@@ -1,6 +1,6 @@
 """The STAC API: the catalogue as clients of STAC open it."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
@@ -173,7 +173,7 @@ def _items(content: dict[str, Any]) -> JSONResponse:
     return JSONResponse(content, media_type=GEOJSON)
 
 
-def _parameters(more: Sequence[str] = ()) -> Mapping[str, Any]:
+def _parameters(more: Sequence[str] = ()) -> dict[str, Any]:
     """The parameters of a search, for the OpenAPI document: texts, read by `parameters_of`."""
     names = ("bbox", "datetime", "filter", "filter-lang", "filter-crs", "limit", "token", *more)
     return {
@@ -184,6 +184,6 @@ def _parameters(more: Sequence[str] = ()) -> Mapping[str, Any]:
     }
 
 
-def _search_body() -> Mapping[str, Any]:
+def _search_body() -> dict[str, Any]:
     schema = SearchBody.model_json_schema(by_alias=True)
     return {"requestBody": {"content": {JSON: {"schema": schema}}}}
