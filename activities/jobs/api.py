@@ -180,11 +180,16 @@ class JobType(Generic[P]):
     definition: ClassVar[WorkflowDefinition]
     task_functions: ClassVar[Mapping[str, str]]
     """Task type to the name of its method."""
+    file_parameter: ClassVar[str | None] = None
+    """Names the file that a request brings along; None: the type takes none."""
     parameters: type[P]
     """Refuses what it does not know (`extra="forbid"`), so that a misspelt one is not ignored."""
 
     def inputs(self, parameters: P) -> Sequence[str]:
-        """Names of the blobs in the bronze container that the job reads; `name/` is a prefix."""
+        """Names of the blobs in the bronze container that the job reads.
+
+        `name/` is all of a folder, `@name` all that a blob lists, one a line.
+        """
         return ()
 
     def plan(self, stage: StageDefinition, context: StageContext[P]) -> AsyncIterator[PlannedTask]:

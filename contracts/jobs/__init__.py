@@ -21,6 +21,7 @@ from contracts.jobs.messages import (
     JobRequest,
     WebhookParameters,
 )
+from contracts.jobs.outputs import OUTPUTS, JobOutputs, OutputFile
 from contracts.jobs.records import (
     FAILED_TASKS_LISTED,
     RESULT_BYTES,
@@ -105,6 +106,7 @@ __all__ = [
     "LINE_BYTES",
     "MESSAGE_BYTES",
     "NAMED",
+    "OUTPUTS",
     "PARK_SECONDS",
     "RESULT_BYTES",
     "STAGE",
@@ -137,6 +139,7 @@ __all__ = [
     "ItemFacts",
     "JobId",
     "JobOrder",
+    "JobOutputs",
     "JobQueueMessage",
     "JobRecord",
     "JobRecording",
@@ -150,6 +153,7 @@ __all__ = [
     "Lane",
     "LinkFacts",
     "OnFailure",
+    "OutputFile",
     "PlanLine",
     "PlannedTask",
     "Question",

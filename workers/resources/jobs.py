@@ -8,13 +8,18 @@ from typing import Any
 from activities.jobs.api import JobResources, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
+from activities.jobs.webhooks import ReceiverRules, WebhookPorts
 from adapters.database import Database
 from adapters.database.jobs.catalogue import open_catalogue
+from adapters.database.jobs.secrets import SqlWebhookSecrets
 from adapters.database.jobs.store import SqlJobStore
+from adapters.database.jobs.webhooks import SqlWebhookLog
+from adapters.http.webhooks import HttpWebhooks
 from adapters.ports import Blobs
 from workers.resources.blobs import open_blobs
 from workers.settings.common import BlobSettings
 from workers.settings.jobs import JobSettings
+from workers.settings.webhooks import WebhookSettings
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class JobsOpened:
     ports: JobPorts
     light_slots: int
     heavy_slots: int
+    webhooks: WebhookPorts
 
 
 def job_resources(
@@ -35,6 +41,7 @@ def job_resources(
     scratch: Path,
     types: JobTypes | None = None,
     more: Mapping[type, Any] | None = None,
+    webhooks: WebhookSettings | None = None,
 ) -> JobsOpened:
     """Wire the adapters of jobs.
 
@@ -46,6 +53,7 @@ def job_resources(
         scratch: Folder for temporary files.
         types: Job types; None: those that are installed.
         more: Further ports of tasks, by protocol.
+        webhooks: Which receivers are accepted; None: as without settings.
     """
     bronze, silver, gold = map(open_blobs, settings.of(blob_settings))
     store = SqlJobStore(database)
@@ -68,4 +76,20 @@ def job_resources(
         ),
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
+        webhooks=webhook_ports(webhooks or WebhookSettings.read({}), database),
     )
+
+
+def webhook_ports(settings: WebhookSettings, database: Database) -> WebhookPorts:
+    """Wire the adapters of webhooks."""
+    return WebhookPorts(
+        HttpWebhooks(local=settings.local),
+        webhook_secrets(settings, database),
+        SqlWebhookLog(database),
+        ReceiverRules(settings.hosts, settings.local),
+    )
+
+
+def webhook_secrets(settings: WebhookSettings, database: Database) -> SqlWebhookSecrets:
+    """The secrets of webhooks, under the keys of the settings."""
+    return SqlWebhookSecrets(database, settings.secret_keys, settings.named_secrets)

@@ -24,7 +24,8 @@ from domain.jobs.ids import job_id
 from tests.support.scripted import ScriptedActivities, scripted
 from workers.pipelines.base import activities_of
 from workers.pipelines.jobs import JOBS
-from workers.resources.jobs import JobsOpened
+from workers.resources.jobs import JobsOpened, webhook_ports
+from workers.settings.webhooks import WebhookSettings
 from workflows import attributes
 from workflows.jobs.job import Job
 
@@ -129,7 +130,8 @@ async def job_installation(
         database = await stack.enter_async_context(open_database(url))
         blobs = MemoryBlobs()
         ports = ports_of(folder, blobs, database, types)
-        opened = JobsOpened(SqlJobStore(database), ports, 100, 4)
+        local = webhook_ports(WebhookSettings(local=True), database)
+        opened = JobsOpened(SqlJobStore(database), ports, 100, 4, local)
         waits = scripted(Dependencies)
         every: Any = activities_of(*JOBS.activities(None, opened))  # type: ignore[arg-type]
         every = [*every, *waits.activities()]

@@ -1,14 +1,15 @@
-"""What workers of jobs need: the containers of the tiers, and what spatial data need."""
+"""What jobs need: containers of the tiers, what spatial data need, the queue of its bridge."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from adapters.database import open_database
 from workers.services.jobs.spatial_setup import spatial_requirements
+from workers.services.service_bus import open_queue, queue_requirement
 from workers.services.setup.requirements import Requirement
 from workers.services.setup.storage import container_of
 from workers.settings.common import BlobSettings, DatabaseSettings
-from workers.settings.jobs import TierSettings
+from workers.settings.jobs import JobQueueSettings, TierSettings
 
 
 @asynccontextmanager
@@ -25,3 +26,17 @@ async def worker_requirements(
     containers = [container_of(tier, name) for tier, name in zip(tiers, names, strict=True)]
     async with open_database(DatabaseSettings.read(environment).url) as database:
         yield [*containers, *spatial_requirements(database)]
+
+
+@asynccontextmanager
+async def queue_requirements(
+    environment: Mapping[str, str],
+) -> AsyncGenerator[Sequence[Requirement]]:
+    """What the bridge of jobs needs.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+    """
+    settings = JobQueueSettings.read(environment)
+    async with open_queue(settings) as queue:
+        yield [queue_requirement(queue, settings, "job queue")]
