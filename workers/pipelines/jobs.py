@@ -196,7 +196,7 @@ JOBS = Pipeline(
     verbs="workers.services.jobs.verbs:VERBS",
     gateway="workers.gateway.jobs.part:open_part",
     submit="workers.cli.jobs.submit:app",
-    commands={NAME: "workers.cli.jobs:app"},
+    commands={NAME: "workers.cli.jobs:app", "stac": "workers.cli.jobs.stac:app"},
     bridges=(
         Bridge(
             name="job-queue",

@@ -16,6 +16,7 @@ from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import Database, open_database, upgrade
+from adapters.database.jobs.catalogue import open_catalogue
 from adapters.database.jobs.store import SqlJobStore
 from adapters.memory.blobs import MemoryBlobs
 from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job_workflow_id
@@ -23,7 +24,7 @@ from domain.jobs.ids import job_id
 from tests.support.scripted import ScriptedActivities, scripted
 from workers.pipelines.base import activities_of
 from workers.pipelines.jobs import JOBS
-from workers.resources.jobs import JobsOpened, NoCatalogue, webhook_ports
+from workers.resources.jobs import JobsOpened, webhook_ports
 from workers.settings.webhooks import WebhookSettings
 from workflows import attributes
 from workflows.jobs.job import Job
@@ -94,7 +95,7 @@ def ports_of(
         bronze=MemoryBlobs(),
         silver=MemoryBlobs(),
         gold=MemoryBlobs(),
-        catalogue=NoCatalogue(),
+        catalogue=open_catalogue(database),
         scratch=folder / "scratch",
     )
     return JobPorts(

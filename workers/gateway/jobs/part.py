@@ -4,17 +4,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from fastapi import APIRouter
+
+from adapters.database.jobs.catalogue import open_catalogue
 from workers.gateway.jobs import api
 from workers.gateway.jobs.dependencies import invalid_job
 from workers.gateway.jobs.pages import labels
 from workers.gateway.jobs.pages.job_list import JobListPage
 from workers.gateway.jobs.pages.job_page import JobPage
+from workers.gateway.jobs.stac import stac_router
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
 from workers.pipelines.base import Context
 from workers.services.jobs.errors import InvalidJob
 from workers.services.jobs.opening import job_service
 from workers.services.jobs.service import JobService
+from workers.settings.common import AddressSettings
 
 TEMPLATES: Final = Path(__file__).parent / "pages" / "templates"
 _DESCRIPTION: Final = (
@@ -31,15 +36,19 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         settings: None.
     """
     resources = context.resources
-    return part_of(job_service(context.environment, context.client, resources), resources.scratch)
+    service = job_service(context.environment, context.client, resources)
+    public_url = AddressSettings.read(context.environment).public_url
+    stac = stac_router(open_catalogue(resources.database), public_url)
+    return part_of(service, resources.scratch, stac)
 
 
-def part_of(service: JobService, scratch: Path) -> GatewayPart:
+def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayPart:
     """The part over a service.
 
     Args:
         service: Of jobs.
         scratch: Folder for files on their way to a person.
+        further: Further parts of its API.
     """
 
     def routes(site: Site) -> Sequence[PageRoute]:
@@ -48,7 +57,7 @@ def part_of(service: JobService, scratch: Path) -> GatewayPart:
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
-        routers=(api.router,),
+        routers=(api.router, *further),
         problems={InvalidJob: invalid_job},
         pages=PipelinePages(
             routes=routes,
