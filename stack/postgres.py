@@ -34,7 +34,11 @@ class PostgresMissing(RuntimeError):
 
 @contextmanager
 def postgres_server(
-    folder: Path | None = None, *, port: int | None = None, durable: bool = False
+    folder: Path | None = None,
+    *,
+    port: int | None = None,
+    durable: bool = False,
+    programs: Path | None = None,
 ) -> Generator[str]:
     """Run a server until the block ends.
 
@@ -45,6 +49,7 @@ def postgres_server(
             absent. As root it must be one that the server's user can enter.
         port: TCP port on 127.0.0.1; a free one when absent.
         durable: Write through to the disk as in production; faster without.
+        programs: Folder of the server's programs; searched for when absent.
 
     Yields:
         URL of the `postgres` database, for example
@@ -56,7 +61,7 @@ def postgres_server(
     """
     own = Path(tempfile.mkdtemp(prefix="docflow-postgres-"))
     try:
-        binaries = _find_binaries(own)
+        binaries = programs or _find_binaries(own)
         data = _prepare(folder or own, binaries)
         port = port or free_port()
         settings = _SETTINGS if durable else _SETTINGS | _VOLATILE
@@ -64,6 +69,15 @@ def postgres_server(
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
         shutil.rmtree(own)
+
+
+def postgis_programs() -> Path | None:
+    """Folder of the programs of this machine's server that has PostGIS; None: there is none."""
+    for place in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
+        extensions = Path("/usr/share/postgresql", place.parent.name, "extension")
+        if (extensions / "postgis.control").exists() and (place / "postgres").exists():
+            return place
+    return None
 
 
 def _find_binaries(own: Path) -> Path:

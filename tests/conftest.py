@@ -2,13 +2,22 @@
 
 import os
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 import pytest
 
+from stack.postgres import postgis_programs
 from tests.support.chaos import load_profile
+
+if TYPE_CHECKING:
+    from tests.support.jobs.postgis import PostgisServer
 
 load_profile()
 
+WITHOUT_POSTGIS = (
+    "PostGIS is not installed (Debian: apt-get install postgresql-15-postgis-3): "
+    "tests with the marker `postgis` are left out"
+)
 LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
 """Folders whose files take longest: begun last, one would be waited for alone."""
 
@@ -21,6 +30,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.chaos)
     if hasattr(config, "workerinput"):
         items.sort(key=_turn)
+    if postgis_programs() is None:
+        _leave_out_postgis(config, items)
+
+
+def _leave_out_postgis(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skipped they would fail in CI, where the machine cannot always be given PostGIS."""
+    left_out = [item for item in items if item.get_closest_marker("postgis")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once what this machine cannot test."""
+    if postgis_programs() is None:
+        terminalreporter.write_line(WITHOUT_POSTGIS)
+
+
+@pytest.fixture(scope="session")
+def postgis() -> "Generator[PostgisServer]":
+    """A server with PostGIS and pgstac; only for tests with the marker `postgis`."""
+    from tests.support.jobs.postgis import postgis_server
+
+    with postgis_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgis_url(postgis: "PostgisServer") -> Generator[str]:
+    """URL of an empty database with docflow's schema, PostGIS, `geo` and pgstac."""
+    with postgis.database() as url:
+        yield url
 
 
 def _turn(item: pytest.Item) -> int:
@@ -51,3 +91,10 @@ def _fill_hole(report: pytest.TestReport | pytest.CollectReport) -> None:
     if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"{report.longrepr}: a test that is skipped fails in CI"
+
+
+@pytest.fixture
+def bare_postgis_url(postgis: "PostgisServer") -> Generator[str]:
+    """URL of a database with nothing in it, on a server that has PostGIS."""
+    with postgis.bare_database() as url:
+        yield url

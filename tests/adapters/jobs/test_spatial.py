@@ -1,0 +1,71 @@
+"""PostGIS, the schema `geo` and pgstac are made where they are missing."""
+
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from adapters.database import open_database
+from adapters.database.jobs.catalogue import open_catalogue
+from adapters.database.jobs.spatial import (
+    PgstacMissing,
+    bundled,
+    is_supported,
+    make_spatial,
+    migration_path,
+    spatial,
+)
+from adapters.ports import Denied
+from tests.support.fresh_database import administer
+
+SCRIPTS = ["pgstac.0.9.9.sql", "pgstac.0.9.8-0.9.9.sql", "pgstac.0.9.9-0.9.10.sql"]
+
+
+@pytest.mark.postgis
+async def test_what_is_missing_is_made_once(bare_postgis_url: str) -> None:
+    async with open_database(bare_postgis_url) as database:
+        before = await spatial(database)
+        assert not before.is_ready and before.available == {"postgis", "btree_gist"}
+        made = await make_spatial(database)
+        assert made.is_ready and made.pgstac == bundled()
+        assert await make_spatial(database) == made
+
+
+@pytest.mark.postgis
+async def test_an_older_pgstac_is_brought_up(bare_postgis_url: str) -> None:
+    folder = Path(str(distribution("pypgstac").locate_file("pypgstac/migrations")))
+    await administer(bare_postgis_url, (folder / "pgstac.0.9.7.sql").read_text())
+    async with open_database(bare_postgis_url) as database:
+        before = await spatial(database)
+        assert before.pgstac == "0.9.7" and not before.is_ready
+        assert (await make_spatial(database)).pgstac == bundled()
+
+
+@pytest.mark.postgis
+async def test_a_user_without_rights_is_refused_and_nothing_is_made(bare_postgis_url: str) -> None:
+    await administer(bare_postgis_url, "CREATE ROLE plain LOGIN")
+    try:
+        async with open_database(bare_postgis_url.replace("postgres@", "plain@")) as database:
+            with pytest.raises(Denied, match="make the extension postgis"):
+                await make_spatial(database)
+            assert (await spatial(database)).extensions == {}
+    finally:
+        await administer(bare_postgis_url, "DROP ROLE plain")
+
+
+@pytest.mark.postgis
+async def test_a_database_without_pgstac_says_what_to_do(bare_postgis_url: str) -> None:
+    async with open_database(bare_postgis_url) as database:
+        with pytest.raises(Denied, match="run `docflow setup`"):
+            await open_catalogue(database).collections()
+
+
+def test_migrations_are_chained_to_the_release_that_is_wanted() -> None:
+    assert migration_path(SCRIPTS, None, "0.9.9") == ["pgstac.0.9.9.sql"]
+    assert migration_path(SCRIPTS, "0.9.8", "0.9.10") == SCRIPTS[1:]
+    with pytest.raises(PgstacMissing, match=r"from pgstac 0\.8\.1 to 0\.9\.10"):
+        migration_path(SCRIPTS, "0.8.1", "0.9.10")
+
+
+def test_releases_are_compared_as_numbers() -> None:
+    assert is_supported("0.9.10") and is_supported("0.10.0") and not is_supported("0.9.7")

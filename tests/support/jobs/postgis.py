@@ -1,0 +1,61 @@
+"""Databases with PostGIS and pgstac, where the machine has them.
+
+Tests that need one carry the marker `postgis`: they are left out where PostGIS is not installed,
+and the end of the run says so.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.database import open_database, upgrade
+from adapters.database.jobs.spatial import make_spatial
+from stack.postgres import postgis_programs, postgres_server
+from tests.support.fresh_database import administer, sibling
+
+_TEMPLATE: Final = "spatial"
+
+
+@dataclass(frozen=True)
+class PostgisServer:
+    """A server with a template of docflow's schema, PostGIS, `geo` and pgstac."""
+
+    url: str
+    """Of its `postgres` database."""
+
+    def database(self) -> AbstractContextManager[str]:
+        """URL of an empty copy of the template, 50 ms; dropped when the block ends."""
+        return self._made(f" TEMPLATE {_TEMPLATE} STRATEGY file_copy")
+
+    def bare_database(self) -> AbstractContextManager[str]:
+        """URL of a database with nothing in it."""
+        return self._made("")
+
+    @contextmanager
+    def _made(self, how: str) -> Generator[str]:
+        name = f"spatial_{uuid.uuid4().hex}"
+        asyncio.run(administer(self.url, f"CREATE DATABASE {name}{how}"))
+        try:
+            yield sibling(self.url, name)
+        finally:
+            asyncio.run(administer(self.url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@contextmanager
+def postgis_server() -> Generator[PostgisServer]:
+    """Run a server with PostGIS until the block ends."""
+    programs = postgis_programs()
+    assert programs is not None, "the test needs the marker `postgis`"
+    with postgres_server(programs=programs) as url:
+        asyncio.run(_make_template(url))
+        yield PostgisServer(url)
+
+
+async def _make_template(url: str) -> None:
+    await administer(url, f"CREATE DATABASE {_TEMPLATE}")
+    await upgrade(sibling(url, _TEMPLATE))
+    async with open_database(sibling(url, _TEMPLATE)) as database:
+        await make_spatial(database)
