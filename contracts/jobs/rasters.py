@@ -1,8 +1,15 @@
 """Rasters: what is known of one, the grid that it is put on, and the files made of it."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, FiniteFloat, StringConstraints, model_validator
+from pydantic import (
+    AwareDatetime,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StringConstraints,
+    model_validator,
+)
 
 from contracts.base import Contract
 
@@ -205,13 +212,59 @@ class CogFacts(TileFacts):
     crs: str
     code: str | None = None
     """`EPSG:32633`."""
-    footprint: dict[str, object] | None
-    """GeoJSON in degrees, cut at the antimeridian; None: no pixel is valid."""
-    bbox: tuple[float, float, float, float] | None
-    """West above east: it crosses the antimeridian."""
+    wkt2: str | None = Field(default=None, max_length=20_000)
+    """Where it has no code."""
+    gsd: float | None = None
+    """Metres between pixels, roughly where the system is geographic."""
+    footprint: dict[str, Any] | None
+    """Of the valid pixels: GeoJSON in degrees, cut at the antimeridian; None: the whole raster."""
     preview_sha256: str = ""
     preview_size: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
+
+
+class DatasetPlan(Contract):
+    """How one raster becomes a dataset; lies in a blob, where its tiles find it."""
+
+    number: int
+    """Of the source in the job, from 0."""
+    name: str
+    """Of the source in the bronze container."""
+    etag: str | None = None
+    size: int
+    sha256: str
+    item: str
+    """Id in the catalogue."""
+    facts: RasterFacts
+    grid: TargetGrid
+    rules: PixelRules
+    is_single: bool
+    """Tiles are put together into one file; else each is a file and an item of its own."""
+    prepared: str | None = None
+    """Blob of the silver container with the source, rewritten."""
+    start: AwareDatetime
+    end: AwareDatetime
+    time_source: str
+    notes: tuple[Note, ...] = ()
+
+
+class PlacedAsset(Contract):
+    """A tile that lies in the silver container."""
+
+    index: str
+    asset: str
+    """Name of the blob."""
+    window: TileWindow
+    tile: TileFacts
+    cog: CogFacts | None = None
+    """Where the tile is published as it is."""
+    preview: str | None = None
+
+
+class TileList(Contract):
+    """The tiles of one dataset; lies in a blob."""
+
+    tiles: tuple[PlacedAsset, ...]
 
 
 class RasterParameters(Contract):
@@ -241,6 +294,10 @@ class RasterParameters(Contract):
     allow_ballpark: bool = False
     single_file_bytes: int = Field(default=4 << 30, ge=1)
     """Uncompressed; a larger dataset stays in tiles, an item each."""
+    item: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,149}$")
+    """Id of a single source in the catalogue; None: after the name of its file."""
+    keep_old_hours: float = Field(default=168.0, ge=0)
+    """Files that a newer dataset has replaced stay for so long."""
     only_changed: bool = True
     """Of several sources, leave out those that are catalogued from the same bytes already."""
 
@@ -248,6 +305,8 @@ class RasterParameters(Contract):
     def _has_a_source(self) -> Self:
         if not self.source and self.manifest is None:
             raise ValueError("source or manifest is needed")
+        if self.item is not None and (self.manifest or not isinstance(self.source, str)):
+            raise ValueError("item names a single source")
         return self
 
     @property

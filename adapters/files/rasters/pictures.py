@@ -10,6 +10,7 @@ import rasterio
 import rasterio.features
 import shapely
 import shapely.geometry
+from affine import Affine
 from pyproj import CRS, Transformer
 from rasterio.enums import ColorInterp, Resampling
 
@@ -18,20 +19,21 @@ _PREVIEW_PIXELS: Final = 512
 _PARTS: Final = 20
 """A footprint of more polygons is their convex hull."""
 _DIGITS: Final = 7
+_SEGMENTS: Final = 64
+_DEGREE_METRES: Final = 111_319.49
+"""Of longitude at the equator."""
 
 
-def footprint(
-    dataset: Any,
-) -> tuple[dict[str, object] | None, tuple[float, float, float, float] | None]:
-    """Where valid pixels are: a geometry of GeoJSON in degrees, cut at the antimeridian, and its
-    bounding box, whose west is above its east when it crosses; None: no pixel is valid."""
+def footprint(dataset: Any) -> dict[str, Any] | None:
+    """Where valid pixels are: a geometry of GeoJSON in degrees, cut at the antimeridian.
+
+    None: all of them are valid, or none, or they surround a pole: the outline of the file says it.
+    """
     height, width = _shrunk(dataset, _FOOTPRINT_PIXELS)
     valid = _valid(dataset, height, width)
-    if not valid.any():
-        return None, None
-    scale = dataset.transform @ rasterio.Affine.scale(
-        dataset.width / width, dataset.height / height
-    )
+    if valid.all() or not valid.any():
+        return None
+    scale = dataset.transform @ Affine.scale(dataset.width / width, dataset.height / height)
     polygons = [
         shapely.Polygon(shapely.geometry.shape(shape).exterior)
         for shape, _ in rasterio.features.shapes(
@@ -39,18 +41,16 @@ def footprint(
         )
     ]
     merged = shapely.union_all(polygons)
-    pixel = max(abs(scale.a), abs(scale.b), abs(scale.d), abs(scale.e))
     if shapely.get_num_geometries(merged) > _PARTS:
         merged = shapely.convex_hull(merged)
-    merged = shapely.simplify(merged, pixel)
+    merged = shapely.simplify(merged, max(map(abs, (scale.a, scale.b, scale.d, scale.e))))
     left, bottom, right, top = merged.bounds
-    merged = shapely.segmentize(merged, max(right - left, top - bottom) / 20)
+    merged = shapely.segmentize(merged, max(right - left, top - bottom) / _SEGMENTS)
     return _in_degrees(merged, dataset.crs.to_wkt())
 
 
-def _in_degrees(shape: Any, wkt: str) -> tuple[Any, Any]:
-    crs = CRS.from_wkt(wkt)
-    transformer = Transformer.from_crs(crs, "OGC:CRS84", always_xy=True)
+def _in_degrees(shape: Any, wkt: str) -> dict[str, Any] | None:
+    transformer = Transformer.from_crs(CRS.from_wkt(wkt), "OGC:CRS84", always_xy=True)
 
     def placed(xy: Any) -> Any:
         xs, ys = transformer.transform(xy[:, 0], xy[:, 1])
@@ -58,25 +58,38 @@ def _in_degrees(shape: Any, wkt: str) -> tuple[Any, Any]:
         return np.round(np.column_stack([xs, ys]), _DIGITS)
 
     parts = shapely.get_parts(shapely.transform(shape, placed))
-    fixed = [part for each in parts for part in _fixed(each)]
-    whole = shapely.make_valid(shapely.MultiPolygon(fixed), method="structure")
-    if shapely.get_num_geometries(whole) == 1:
-        whole = shapely.get_geometry(whole, 0)
-    box = antimeridian.bbox(shapely.geometry.mapping(whole))
-    west, south, east, north = (float(value) for value in box)
-    return dict(shapely.geometry.mapping(whole)), (west, south, east, north)
+    jumps = [_jumps(part) for part in parts]
+    if any(count % 2 for count in jumps):
+        return None
+    fixed = [
+        piece
+        for part, count in zip(parts, jumps, strict=True)
+        for piece in (_cut(part) if count else [part])
+    ]
+    union = shapely.union_all(fixed)
+    west, south, east, north = union.bounds
+    straight = max(east - west, north - south) / (10 * _FOOTPRINT_PIXELS)
+    whole = shapely.make_valid(shapely.simplify(union, straight), method="structure")
+    return dict(shapely.geometry.mapping(whole))
 
 
-def _fixed(polygon: Any) -> list[Any]:
-    if _no_jump(polygon):
-        return [polygon]
+def _jumps(polygon: Any) -> int:
+    """How often a ring crosses the antimeridian; an odd number surrounds a pole."""
+    xs = shapely.get_coordinates(polygon.exterior)[:, 0]
+    return int((np.abs(np.diff(xs)) > 180).sum())
+
+
+def _cut(polygon: Any) -> list[Any]:
     found = antimeridian.fix_polygon(polygon)
     return list(getattr(found, "geoms", [found]))
 
 
-def _no_jump(polygon: Any) -> bool:
-    xs = shapely.get_coordinates(polygon.exterior)[:, 0]
-    return bool(np.abs(np.diff(xs)).max() <= 180)
+def metres(dataset: Any) -> float | None:
+    """Between two pixels; None: not known."""
+    side = float(np.hypot(dataset.transform.a, dataset.transform.d))
+    if dataset.crs.is_geographic:
+        return side * _DEGREE_METRES
+    return side * float(dataset.crs.linear_units_factor[1]) if dataset.crs.is_projected else None
 
 
 def preview(dataset: Any, target: Path) -> None:

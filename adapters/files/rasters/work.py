@@ -180,7 +180,7 @@ def _published(
     order: Publish, parts: Sequence[TileFacts], counted: tuple[BandSums, ...]
 ) -> CogFacts:
     with rasterio.open(order.target, driver="GTiff") as dataset:
-        footprint, bbox = pictures.footprint(dataset)
+        footprint = pictures.footprint(dataset)
         pictures.preview(dataset, order.preview)
         code = dataset.crs.to_authority(confidence_threshold=100)
         return CogFacts(
@@ -193,8 +193,9 @@ def _published(
             transform=tuple(dataset.transform)[:6],
             crs=order.grid.crs,
             code=":".join(code) if code else None,
+            wkt2=None if code else dataset.crs.to_wkt(version="WKT2_2019"),
+            gsd=pictures.metres(dataset),
             footprint=footprint,
-            bbox=bbox,
             preview_sha256=cog.digest(order.preview),
             preview_size=order.preview.stat().st_size,
             versions=pictures.versions(),
