@@ -123,7 +123,7 @@ def _placed(
     residual = max(
         abs(column - point.col) + abs(row - point.row)
         for point in gcps
-        for column, row in [inverse * (point.x, point.y)]
+        for column, row in [inverse @ (point.x, point.y)]
     )
     notes.append(
         f"placed by {len(points)} ground control points, which miss the transform fitted to them"

@@ -1,7 +1,7 @@
 """Pixels of one window of a target grid.
 
 Whatever the window, a pixel comes out the same: the scale of the resampling, the margin of the
-source and the whole grid are fixed, coordinates are exact to a millionth of a pixel, and columns
+source and the whole grid are fixed, coordinates are exact to a billionth of a pixel, and columns
 are warped in blocks that begin at multiples of `_BLOCK`.
 """
 
@@ -21,7 +21,7 @@ from contracts.jobs.rasters import PixelRules, TargetGrid, TileWindow
 from domain.errors import RuleViolation
 
 _BLOCK: Final = 512
-_TOLERANCE: Final = 1e-6
+_TOLERANCE: Final = 1e-9
 """Pixels of the source by which coordinates may be approximated; GDAL's default is 0.125."""
 _MARGIN: Final = 8
 """Pixels of the source around what a window seems to need, at full scale."""

@@ -23,8 +23,7 @@ from contracts.jobs import (
     TaskStatus,
 )
 from domain.errors import InvalidDocument, RuleViolation
-
-JOB = "ab" * 32
+from domain.jobs.ids import job_id
 
 
 @dataclass
@@ -36,6 +35,7 @@ class RasterJobs:
     kind: ProcessRaster = field(default_factory=ProcessRaster)
     finished: dict[int, list[FinishedTask]] = field(default_factory=dict)
     results: dict[int, JsonObject] = field(default_factory=dict)
+    job_id: str = ""
 
     async def put(self, path: Path, name: str | None = None) -> str:
         """Place a file in the bronze container."""
@@ -53,10 +53,11 @@ class RasterJobs:
         )
         inputs = [await self._identity(name) for name in names]
         self.finished, self.results = {}, {}
+        self.job_id = job_id(self.kind.definition, given.model_dump(mode="json"), inputs)
         for stage in self.kind.definition.stages:
             number = stage.stage_number
             context = StageContext(
-                JOB,
+                self.job_id,
                 attempt,
                 given,
                 inputs,
@@ -71,7 +72,13 @@ class RasterJobs:
                 for at, each in enumerate(planned)
             ]
             own = StageContext(
-                JOB, attempt, given, inputs, self._previous(number), self.results, self.resources
+                self.job_id,
+                attempt,
+                given,
+                inputs,
+                self._previous(number),
+                self.results,
+                self.resources,
             )
             self.results[number] = await self.kind.aggregate(stage, own)
         return self.results[4]
@@ -109,7 +116,7 @@ class RasterJobs:
         folder = self.folder / f"{attempt}-{stage.stage_number}-{planned.index}"
         folder.mkdir(parents=True, exist_ok=True)
         context = TaskContext(
-            job_id=JOB,
+            job_id=self.job_id,
             attempt=attempt,
             stage=stage.stage_number,
             index=planned.index,

@@ -67,6 +67,6 @@ def points(width: int, height: int, bend: float = 0.0) -> list[GroundControlPoin
     """Ground control points of a grid of `UTM`; `bend` pixels off a plane in the middle."""
     places = [(0, 0), (0, width), (height, 0), (height, width), (height / 2, width / 2)]
     return [
-        GroundControlPoint(row, column, *(UTM * (column + (bend if at == 4 else 0), row)))
+        GroundControlPoint(row, column, *(UTM @ (column + (bend if at == 4 else 0), row)))
         for at, (row, column) in enumerate(places)
     ]
