@@ -94,11 +94,21 @@ async def test_palettes_are_kept_and_classes_are_never_interpolated(
 
 
 async def test_names_of_classes_are_in_the_item(jobs: RasterJobs, tmp_path: Path) -> None:
-    path = tmp_path / "classes.img"
-    with rasterio.Env(GDAL_PAM_ENABLED="NO"):
-        made.write(path, (made.values(1, 60, 80) % 3).astype("uint8"), driver="HFA")
-    item, _ = await processed(jobs, path)
-    assert item["assets"]["data"]["type"].endswith("profile=cloud-optimized")
+    pixels = (made.values(1, 60, 80) % 3).astype("uint8")
+    rows = "".join(
+        f'<Row index="{value}"><F>{name}</F></Row>'
+        for value, name in enumerate(("none", "water", "forest"))
+    )
+    table = (
+        '<GDALRasterAttributeTable tableType="thematic"><FieldDefn index="0"><Name>Class_Names'
+        f"</Name><Type>2</Type><Usage>2</Usage></FieldDefn>{rows}</GDALRasterAttributeTable>"
+    )
+    path = made.imagine(tmp_path / "classes.img", pixels, [table])
+    item, out = await processed(jobs, path, target_crs="EPSG:4326")
+    classes = item["assets"]["data"]["bands"][0]["classification:classes"]
+    assert classes[1:] == [{"value": 1, "name": "water"}, {"value": 2, "name": "forest"}]
+    with rasterio.open(out) as file:
+        assert set(np.unique(file.read())) <= {0, 1, 2}
 
 
 async def test_an_alpha_band_stays_an_alpha_band(jobs: RasterJobs, tmp_path: Path) -> None:
@@ -160,15 +170,19 @@ async def test_several_nodata_values_become_one_that_no_band_holds(
     jobs: RasterJobs, tmp_path: Path
 ) -> None:
     pixels = made.values(2, 60, 80)
-    pixels[0, :5], pixels[1, :5] = 0, 255
-    pixels[1, 5:10] = 0
-    path = tmp_path / "two.img"
-    made.write(path, pixels, driver="HFA")
-    with rasterio.open(path, "r+") as file:
-        file.nodata = 255
+    pixels[0, :5], pixels[1, :6], pixels[1, 6:10] = 0, 255, 0
+    kinds = [f"<NoDataValue>{value}</NoDataValue>" for value in (0, 255)]
+    path = made.imagine(tmp_path / "two.img", pixels, kinds)
     item, out = await processed(jobs, path)
-    assert out.exists()
-    assert item["id"] == "two"
+    first, second = item["assets"]["data"]["bands"]
+    assert first["nodata"] == second["nodata"] == 255
+    assert (first["statistics"]["count"], second["statistics"]["count"]) == (55 * 80, 54 * 80)
+    with rasterio.open(out) as file:
+        values = file.read()
+    assert (values[0, :5] == 255).all()
+    np.testing.assert_array_equal(values[0, 5:], pixels[0, 5:])
+    np.testing.assert_array_equal(values[1], pixels[1])
+    assert any("different nodata" in note for note in item["properties"]["docflow:notes"])
 
 
 async def test_ground_control_points_place_a_raster_and_are_named(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import rasterio
+import rasterio.shutil
 from affine import Affine
 from rasterio.control import GroundControlPoint
 from rasterio.enums import ColorInterp
@@ -70,3 +71,23 @@ def points(width: int, height: int, bend: float = 0.0) -> list[GroundControlPoin
         GroundControlPoint(row, column, *(UTM @ (column + (bend if at == 4 else 0), row)))
         for at, (row, column) in enumerate(places)
     ]
+
+
+def imagine(path: Path, pixels: Any, bands: list[str]) -> Path:
+    """Write an Erdas Imagine file, with more about each band than rasterio can say (as XML)."""
+    plain = write(path.with_suffix(".tif"), pixels)
+    _, height, width = pixels.shape
+    parts = "".join(
+        f'<VRTRasterBand dataType="Byte" band="{number}">{more}<SimpleSource>'
+        f"<SourceFilename>{plain}</SourceFilename><SourceBand>{number}</SourceBand></SimpleSource></VRTRasterBand>"
+        for number, more in enumerate(bands, 1)
+    )
+    place = ", ".join(map(str, UTM.to_gdal()))
+    virtual = path.with_suffix(".vrt")
+    virtual.write_text(
+        f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}"><SRS>EPSG:32618</SRS>'
+        f"<GeoTransform>{place}</GeoTransform>{parts}</VRTDataset>"
+    )
+    with rasterio.Env(GDAL_PAM_ENABLED="NO"), rasterio.open(virtual) as file:
+        rasterio.shutil.copy(file, path, driver="HFA")
+    return path
