@@ -30,6 +30,9 @@ Resampling = Literal[
     "nearest", "bilinear", "cubic", "cubic_spline", "lanczos", "average", "mode", "min", "max"
 ]
 
+Validity = Literal["none", "nodata", "alpha", "mask"]
+"""What says which pixels are valid."""
+
 
 class RasterBand(Contract):
     """One band as its file describes it."""
@@ -68,8 +71,7 @@ class RasterFacts(Contract):
     width: int = Field(ge=1)
     height: int = Field(ge=1)
     bands: tuple[RasterBand, ...] = Field(min_length=1, max_length=BANDS)
-    mask: Literal["none", "nodata", "alpha", "mask"] = "none"
-    """What says which pixels are valid."""
+    mask: Validity = "none"
     crs: str | None = Field(default=None, max_length=20_000)
     """`EPSG:32633`, or WKT 2 where it has no code."""
     transform: Affine | None = None
@@ -175,7 +177,7 @@ class PixelRules(Contract):
     """Of the source, also where the file does not say it."""
     transform: Affine
     resampling: Resampling
-    validity: Literal["none", "nodata", "alpha", "mask"]
+    validity: Validity
     """What says in the target which pixels are valid."""
     nodata: Nodata | None = None
     classes: bool = False

@@ -6,7 +6,7 @@ badly; process writes a COG for each tile; catalogue puts the tiles together and
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -256,7 +256,7 @@ class ProcessRaster(JobType[RasterParameters]):
         return {"tasks": done}
 
     @asynccontextmanager
-    async def _source(self, context: TaskContext[RasterParameters]) -> AsyncIterator[Path]:
+    async def _source(self, context: TaskContext[RasterParameters]) -> AsyncGenerator[Path]:
         resources, etag = context.resources, context.task.get("etag")
         name = _text(context, "name")
         async with self._files.file(resources.bronze, name, etag, resources.scratch) as path:
@@ -265,7 +265,7 @@ class ProcessRaster(JobType[RasterParameters]):
     @asynccontextmanager
     async def _planned(
         self, context: TaskContext[RasterParameters], plan: DatasetPlan
-    ) -> AsyncIterator[Path]:
+    ) -> AsyncGenerator[Path]:
         resources = context.resources
         blobs, name, etag = resources.bronze, plan.name, plan.etag
         if plan.prepared is not None:

@@ -1,7 +1,7 @@
 """Cloud-optimised GeoTIFFs: written under a temporary name, read again, renamed."""
 
 import hashlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -11,12 +11,12 @@ import rasterio
 import rasterio.shutil
 from affine import Affine
 from rasterio.enums import ColorInterp
-from rasterio.windows import Window
 
-from adapters.files.rasters.source import number_of
+from adapters.files.rasters.source import Window, number_of, open_raster
 from adapters.files.rasters.warp import Pixels
 from adapters.ports import Unavailable
 from contracts.jobs.rasters import BandSums, PixelRules, RasterBand, TileWindow
+from domain.jobs.rasters.tiles import added
 
 BLOCK: Final = 512
 _ZSTD: Final = {"COMPRESS": "ZSTD", "BIGTIFF": "IF_SAFER", "NUM_THREADS": "1"}
@@ -60,7 +60,7 @@ def new_tiff(
         profile |= {"COMPRESS": "ZSTD", "ZSTD_LEVEL": 1, "PREDICTOR": _predictor(bands[0])}
     with (
         rasterio.Env(GDAL_TIFF_INTERNAL_MASK="YES"),
-        rasterio.open(path, "w", **profile) as file,
+        open_raster(path, "w", **profile) as file,
     ):
         describe(file, bands, tags)
         yield file
@@ -98,7 +98,7 @@ def put(file: Any, pixels: Pixels, at: TileWindow) -> None:
 
 def as_cog(source: Path, target: Path, *, classes: bool, overviews: bool) -> None:
     """Copy a TIFF into a COG, beside its later name."""
-    with rasterio.open(source, driver="GTiff") as dataset:
+    with open_raster(source, driver="GTiff") as dataset:
         rasterio.shutil.copy(
             dataset,
             target,
@@ -112,21 +112,50 @@ def as_cog(source: Path, target: Path, *, classes: bool, overviews: bool) -> Non
         )
 
 
+def strips(height: int) -> Iterator[slice]:
+    """Rows that are worked on together: what is made of them stays small."""
+    for first in range(0, height, BLOCK):
+        yield slice(first, min(first + BLOCK, height))
+
+
 def check_same(path: Path, at: TileWindow, pixels: Pixels) -> None:
     """Read a part of a file that was written, and compare.
 
     Raises:
         Unavailable: It holds something else: the disk or the memory is broken.
     """
-    window = Window(at.column, at.row, at.width, at.height)
-    with rasterio.open(path, driver="GTiff") as dataset:
-        same = np.array_equal(
-            dataset.read(window=window), pixels.bands, equal_nan=pixels.bands.dtype.kind == "f"
+    with open_raster(path, driver="GTiff") as dataset:
+        if not all(_is_same(dataset, at, pixels, rows) for rows in strips(at.height)):
+            raise Unavailable("a file holds other pixels than were written to it; try again")
+
+
+def _is_same(dataset: Any, at: TileWindow, pixels: Pixels, rows: slice) -> bool:
+    window = Window(at.column, at.row + rows.start, at.width, rows.stop - rows.start)
+    expected = pixels.bands[:, rows]
+    is_float = expected.dtype.kind == "f"
+    if not np.array_equal(dataset.read(window=window), expected, equal_nan=is_float):
+        return False
+    if pixels.mask is None:
+        return True
+    return np.array_equal(dataset.read_masks(1, window=window), pixels.mask[rows])
+
+
+def counted(
+    pixels: Pixels, bands: tuple[RasterBand, ...], rules: PixelRules
+) -> tuple[tuple[BandSums, ...], int]:
+    """Statistics of each band, and how many pixels have a valid value in any."""
+    found = (BandSums(),) * len(bands)
+    total = 0
+    for rows in strips(pixels.bands.shape[1]):
+        mask = None if pixels.mask is None else pixels.mask[rows]
+        part = Pixels(pixels.bands[:, rows], mask)
+        valid = valid_pixels(part, bands, rules)
+        found = tuple(
+            added(before, sums(values, counts))
+            for before, values, counts in zip(found, part.bands, valid, strict=True)
         )
-        if same and pixels.mask is not None:
-            same = np.array_equal(dataset.read_masks(1, window=window), pixels.mask)
-    if not same:
-        raise Unavailable("a file holds other pixels than were written to it; try again")
+        total += int(valid.any(axis=0).sum())
+    return found, total
 
 
 def valid_pixels(pixels: Pixels, bands: tuple[RasterBand, ...], rules: PixelRules) -> Any:

@@ -16,6 +16,7 @@ from pyproj.transformer import TransformerGroup
 from contracts.jobs.rasters import TILE, GridOrder, Operation, TargetGrid
 from domain.errors import RuleViolation
 
+_group: Any = TransformerGroup
 _SAMPLES: Final = 33
 _BITS: Final = 24
 _GROWTH: Final = 8
@@ -155,12 +156,12 @@ def _unwrapped(xs: Any, notes: list[str]) -> Any:
     """Longitudes without a jump: beyond 180 where the raster crosses the antimeridian."""
     if xs.max() - xs.min() <= 180:
         return xs
-    ordered = np.sort(np.unique(xs))
+    ordered: Any = np.sort(np.unique(xs))
     gap = int(np.argmax(np.diff(ordered)))
     if ordered[gap + 1] - ordered[gap] < 180:
         return xs
     notes.append("it crosses the antimeridian: longitudes continue beyond 180 degrees")
-    return np.where(xs <= ordered[gap], xs + 360, xs)
+    return xs + 360 * (xs <= ordered[gap])
 
 
 def _native_resolution(order: GridOrder, transformer: Transformer) -> float:
@@ -200,9 +201,7 @@ def _operation(source: CRS, target: CRS, order: GridOrder) -> Operation:
         RuleViolation: The datum would not be shifted, and that is not allowed.
     """
     area = _area(order, source)
-    group = TransformerGroup(
-        source, target, always_xy=True, area_of_interest=area, allow_ballpark=False
-    )
+    group: Any = _group(source, target, always_xy=True, area_of_interest=area, allow_ballpark=False)
     lacking = tuple(
         f"{each.name} ({each.accuracy:g} m) lacks "
         + ", ".join(grid.short_name for grid in each.grids if not grid.available)

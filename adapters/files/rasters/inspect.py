@@ -1,14 +1,15 @@
 """What a raster says of itself."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import rasterio
 import rasterio.shutil
+import rasterio.transform
 from affine import Affine
 from rasterio.enums import MaskFlags
-from rasterio.transform import from_gcps
+from rasterio.errors import RasterioError
 
 from adapters.files.rasters.source import check_size, chunks, nodata_of, opened, plain
 from adapters.ports import UnreadableDocument
@@ -19,9 +20,11 @@ from contracts.jobs.rasters import (
     GroundPoint,
     RasterBand,
     RasterFacts,
+    Validity,
 )
 from domain.errors import RuleViolation
 
+_from_gcps: Any = cast("Any", rasterio.transform).from_gcps
 _CATEGORIES_DRIVERS = frozenset({"HFA", "NITF", "GRIB"})
 """Formats that may hold names of classes in the file."""
 
@@ -102,9 +105,7 @@ def _facts(
     )
 
 
-def _placed(
-    dataset: Any, notes: list[str]
-) -> tuple[tuple[float, ...] | None, tuple[GroundPoint, ...], float | None]:
+def _placed(dataset: Any, notes: list[str]) -> tuple[Any, tuple[GroundPoint, ...], float | None]:
     gcps, _ = dataset.gcps
     points = tuple(
         GroundPoint(column=point.col, row=point.row, x=point.x, y=point.y, z=point.z)
@@ -118,7 +119,7 @@ def _placed(
         return tuple(dataset.transform)[:6], points, None
     if len(points) < 3:
         return None, points, None
-    fitted = from_gcps(gcps)
+    fitted = _from_gcps(gcps)
     inverse = ~fitted
     residual = max(
         abs(column - point.col) + abs(row - point.row)
@@ -149,7 +150,7 @@ def _band(dataset: Any, number: int) -> RasterBand:
     )
 
 
-def _mask(dataset: Any, notes: list[str]) -> str:
+def _mask(dataset: Any, notes: list[str]) -> Validity:
     flags = dataset.mask_flag_enums[0]
     has_nodata = any(value is not None for value in dataset.nodatavals)
     if MaskFlags.alpha in flags:
@@ -201,7 +202,7 @@ def _decode(dataset: Any, path: Path) -> None:
                 dataset.read(number, window=window)
             if dataset.mask_flag_enums[0] == [MaskFlags.per_dataset]:
                 dataset.read_masks(1, window=window)
-    except (rasterio.errors.RasterioError, ValueError) as error:
+    except (RasterioError, ValueError) as error:
         raise UnreadableDocument(
             f"the raster is damaged: its pixels cannot all be read ({plain(error, path)});"
             " send the file again"

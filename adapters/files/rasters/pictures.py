@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import antimeridian
 import numpy as np
@@ -14,6 +14,10 @@ from affine import Affine
 from pyproj import CRS, Transformer
 from rasterio.enums import ColorInterp, Resampling
 
+from adapters.files.rasters.source import open_raster
+
+_shapes: Any = cast("Any", rasterio.features).shapes
+_shape: Any = shapely.geometry.shape
 _FOOTPRINT_PIXELS: Final = 512
 _PREVIEW_PIXELS: Final = 512
 _PARTS: Final = 20
@@ -35,10 +39,8 @@ def footprint(dataset: Any) -> dict[str, Any] | None:
         return None
     scale = dataset.transform @ Affine.scale(dataset.width / width, dataset.height / height)
     polygons = [
-        shapely.Polygon(shapely.geometry.shape(shape).exterior)
-        for shape, _ in rasterio.features.shapes(
-            valid.astype("uint8"), mask=valid, connectivity=8, transform=scale
-        )
+        shapely.Polygon(_shape(shape).exterior)
+        for shape, _ in _shapes(valid.astype("uint8"), mask=valid, connectivity=8, transform=scale)
     ]
     merged = shapely.union_all(polygons)
     if shapely.get_num_geometries(merged) > _PARTS:
@@ -53,8 +55,10 @@ def _in_degrees(shape: Any, wkt: str) -> dict[str, Any] | None:
     transformer = Transformer.from_crs(CRS.from_wkt(wkt), "OGC:CRS84", always_xy=True)
 
     def placed(xy: Any) -> Any:
-        xs, ys = transformer.transform(xy[:, 0], xy[:, 1])
-        xs = np.where(xs > 180, xs - 360, np.where(xs < -180, xs + 360, xs))
+        found: Any = transformer.transform(xy[:, 0], xy[:, 1])
+        xs: Any = found[0]
+        ys: Any = found[1]
+        xs = xs - 360 * (xs > 180) + 360 * (xs < -180)
         return np.round(np.column_stack([xs, ys]), _DIGITS)
 
     parts = shapely.get_parts(shapely.transform(shape, placed))
@@ -98,7 +102,7 @@ def preview(dataset: Any, target: Path) -> None:
     valid = _valid(dataset, height, width)
     colours = _colours(dataset, height, width, valid)
     alpha = np.where(valid, 255, 0).astype("uint8")
-    with rasterio.open(
+    with open_raster(
         target, "w", driver="PNG", width=width, height=height, count=4, dtype="uint8"
     ) as picture:
         picture.write(np.concatenate([colours, alpha[np.newaxis]]))

@@ -4,15 +4,20 @@ import math
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import rasterio
-from rasterio.windows import Window
+import rasterio.windows
+from rasterio.errors import RasterioError
 
 from adapters.files.rasters.formats import driver_of
 from adapters.ports import UnreadableDocument
 from contracts.jobs.rasters import BANDS, Nodata
+
+# rasterio is typed in part: what is read through these is of any type.
+open_raster: Any = cast("Any", rasterio).open
+Window: Any = rasterio.windows.Window
 
 MOST_BYTES: Final = 256 << 30
 """Uncompressed."""
@@ -33,8 +38,8 @@ def opened(path: Path, subdataset: str | None = None) -> Generator[Any]:
     """
     driver = driver_of(path)
     try:
-        dataset = rasterio.open(subdataset or path, driver=driver)
-    except rasterio.errors.RasterioError as error:
+        dataset = open_raster(subdataset or path, driver=driver)
+    except RasterioError as error:
         raise UnreadableDocument(f"the raster cannot be opened: {plain(error, path)}") from error
     with dataset:
         yield dataset
@@ -70,7 +75,7 @@ def check_size(dataset: Any, stored: int) -> None:
             )
 
 
-def chunks(dataset: Any) -> Iterator[Window]:
+def chunks(dataset: Any) -> Iterator[Any]:
     """Windows over whole blocks that together cover a raster, of a bounded size."""
     block_height, block_width = dataset.block_shapes[0]
     across = max(1, min(dataset.width, CHUNK_PIXELS // max(1, block_height)) // block_width)

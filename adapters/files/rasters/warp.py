@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import rasterio.vrt
 from affine import Affine
 from rasterio.enums import ColorInterp, Resampling
-from rasterio.vrt import WarpedVRT
-from rasterio.windows import Window
 
-from adapters.files.rasters.source import number_of
+from adapters.files.rasters.source import Window, number_of
 from contracts.jobs.rasters import PixelRules, TargetGrid, TileWindow
 from domain.errors import RuleViolation
 
+_WarpedVRT: Any = rasterio.vrt.WarpedVRT
 _BLOCK: Final = 512
 _TOLERANCE: Final = 1e-9
 """Pixels of the source by which coordinates may be approximated; GDAL's default is 0.125."""
 _MARGIN: Final = 8
 """Pixels of the source around what a window seems to need, at full scale."""
-_MEMORY_MB: Final = 64
+_MEMORY_MB: Final = 24
 _EXACT_INTEGERS: Final = 1 << 53
 """GDAL resamples in double precision."""
 
@@ -54,7 +54,7 @@ def window_of(
     """
     if grid.method == "copy":
         return _copied(dataset, rules, window)
-    with WarpedVRT(dataset, **_options(dataset, grid, rules)) as warped:
+    with _WarpedVRT(dataset, **_options(dataset, grid, rules)) as warped:
         found = np.empty((warped.count, window.height, window.width), warped.dtypes[0])
         for first in range(0, window.width, _BLOCK):
             columns = min(_BLOCK, window.width - first)

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rasterio
 from affine import Affine
-from rasterio.windows import Window
 
 from adapters.files.rasters import cog, pictures
 from adapters.files.rasters.inspect import inspect
 from adapters.files.rasters.orders import Placed, Prepare, Publish, Tile
-from adapters.files.rasters.source import chunks, number_of, opened
+from adapters.files.rasters.source import Window, chunks, number_of, open_raster, opened
 from adapters.files.rasters.warp import Pixels, window_of
 from contracts.jobs.rasters import (
     BandSums,
@@ -102,8 +100,8 @@ def _common_nodata(path: Path, facts: RasterFacts) -> Any:
     if len({band.nodata for band in facts.bands}) <= 1:
         return values[0] if values else None
     kind = np.dtype(facts.bands[0].data_type)
-    more = ["nan"] if kind.kind == "f" else [np.iinfo(kind).max, np.iinfo(kind).min]
-    free = [*values, *(value for value in more if value not in values)]
+    more: list[Any] = ["nan"] if kind.kind == "f" else [np.iinfo(kind).max, np.iinfo(kind).min]
+    free: list[Any] = [*values, *(value for value in more if value not in values)]
     with opened(path, _name(path, facts)) as source:
         for window in chunks(source):
             for number, band in enumerate(facts.bands, 1):
@@ -138,7 +136,7 @@ def tile(order: Tile, progress: Progress) -> TileFacts:
     cog.as_cog(raw, order.target, classes=order.rules.classes, overviews=order.overviews)
     raw.unlink()
     cog.check_same(order.target, at, pixels)
-    counted, valid = _counted(pixels, order.facts, order.rules)
+    counted, valid = cog.counted(pixels, order.facts.bands, order.rules)
     return TileFacts(
         sha256=cog.digest(order.target),
         size=order.target.stat().st_size,
@@ -165,7 +163,7 @@ def publish(order: Publish, progress: Progress) -> CogFacts:
         for number, placed in enumerate(order.tiles, 1):
             pixels = _pixels(placed, order.rules)
             cog.put(file, pixels, _within(placed.window, whole))
-            counted, valid = _counted(pixels, facts, order.rules)
+            counted, valid = cog.counted(pixels, facts.bands, order.rules)
             parts.append(TileFacts(sha256="", size=0, bands=counted, valid=valid))
             progress(0.5 * number / len(order.tiles))
     cog.as_cog(raw, order.target, classes=order.rules.classes, overviews=True)
@@ -179,7 +177,7 @@ def publish(order: Publish, progress: Progress) -> CogFacts:
 def _published(
     order: Publish, parts: Sequence[TileFacts], counted: tuple[BandSums, ...]
 ) -> CogFacts:
-    with rasterio.open(order.target, driver="GTiff") as dataset:
+    with open_raster(order.target, driver="GTiff") as dataset:
         footprint = pictures.footprint(dataset)
         pictures.preview(dataset, order.preview)
         code = dataset.crs.to_authority(confidence_threshold=100)
@@ -224,7 +222,7 @@ def _new_part(
 
 
 def _pixels(placed: Placed, rules: PixelRules) -> Pixels:
-    with rasterio.open(placed.path, driver="GTiff") as dataset:
+    with open_raster(placed.path, driver="GTiff") as dataset:
         whole = Window(0, 0, placed.window.width, placed.window.height)
         mask = dataset.read_masks(1, window=whole) if rules.validity == "mask" else None
         return Pixels(dataset.read(window=whole), mask)
@@ -234,13 +232,3 @@ def _within(window: TileWindow, whole: TileWindow) -> TileWindow:
     return window.model_copy(
         update={"column": window.column - whole.column, "row": window.row - whole.row}
     )
-
-
-def _counted(
-    pixels: Pixels, facts: RasterFacts, rules: PixelRules
-) -> tuple[tuple[BandSums, ...], int]:
-    valid = cog.valid_pixels(pixels, facts.bands, rules)
-    counted = tuple(
-        cog.sums(values, counts) for values, counts in zip(pixels.bands, valid, strict=True)
-    )
-    return counted, int(valid.any(axis=0).sum())

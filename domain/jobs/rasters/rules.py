@@ -8,7 +8,9 @@ from contracts.jobs.rasters import (
     PixelRules,
     RasterFacts,
     RasterParameters,
+    Resampling,
     TargetGrid,
+    Validity,
 )
 from domain.errors import RuleViolation
 
@@ -102,7 +104,7 @@ def pixel_bytes(facts: RasterFacts) -> int:
     return total
 
 
-def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGrid) -> str:
+def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGrid) -> Resampling:
     wide = any(band.data_type in ("int64", "uint64") for band in facts.bands)
     wished = parameters.resampling
     if grid.method == "copy":
@@ -119,7 +121,7 @@ def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGr
     return wished or ("nearest" if facts.is_classes or wide else "bilinear")
 
 
-def _validity(facts: RasterFacts, grid: TargetGrid, has_nodata: bool) -> str:
+def _validity(facts: RasterFacts, grid: TargetGrid, has_nodata: bool) -> Validity:
     if facts.mask == "alpha":
         return "alpha"
     if facts.mask == "mask":

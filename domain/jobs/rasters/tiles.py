@@ -58,14 +58,15 @@ def total(parts: Iterable[TileFacts]) -> tuple[BandSums, ...]:
     sums: tuple[BandSums, ...] = ()
     for part in parts:
         sums = (
-            tuple(_added(one, other) for one, other in zip(sums, part.bands, strict=True))
+            tuple(added(one, other) for one, other in zip(sums, part.bands, strict=True))
             if sums
             else part.bands
         )
     return sums
 
 
-def _added(one: BandSums, other: BandSums) -> BandSums:
+def added(one: BandSums, other: BandSums) -> BandSums:
+    """Statistics of two parts together."""
     if not one.count or not other.count:
         return one if one.count else other
     assert one.mean is not None and other.mean is not None

@@ -17,7 +17,7 @@ from adapters.files.forks import Bounds
 from adapters.files.rasters.pool import FileRasters
 from adapters.ports import UnreadableDocument
 from domain.errors import RuleViolation
-from tests.support.chaos import examples
+from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
 
 BOUNDS = Bounds(memory_bytes=1024 * limits.MB, cpu_seconds=20, seconds=60, file_bytes=1 << 30)
@@ -187,7 +187,7 @@ async def test_what_is_no_raster_is_refused(
 
 
 @settings(
-    max_examples=examples(12),
+    max_examples=kills(12, 1_000),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -1,18 +1,19 @@
 """`process_raster` from stage to stage, without Temporal: real files, blobs in memory."""
 
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from activities.jobs.api import JobResources, StageContext, TaskContext
+from activities.jobs.api import JobResources, StageContext, TaskContext, TaskDone
 from activities.jobs.types.process_raster import ProcessRaster
 from adapters.database import open_database
 from adapters.database.jobs.catalogue import open_catalogue
 from adapters.files.rasters.pool import FileRasters
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import PortError
+from adapters.ports import PortError, Unavailable
 from adapters.ports.rasters import Rasters
 from contracts.jobs import (
     FinishedTask,
@@ -36,6 +37,8 @@ class RasterJobs:
     finished: dict[int, list[FinishedTask]] = field(default_factory=dict)
     results: dict[int, JsonObject] = field(default_factory=dict)
     job_id: str = ""
+    retries: int = 0
+    """Of a task whose process was lost."""
 
     async def put(self, path: Path, name: str | None = None) -> str:
         """Place a file in the bronze container."""
@@ -132,7 +135,7 @@ class RasterJobs:
         function = getattr(self.kind, self.kind.task_functions[stage.task_type])
         known = {"index": planned.index, "ordinal": ordinal, "parameters": planned.parameters}
         try:
-            done = await function(context)
+            done = await self._retried(function, context)
         except (PortError, RuleViolation, InvalidDocument) as error:
             return FinishedTask(**known, status=TaskStatus.FAILED, error=str(error)[:1_500])
         return FinishedTask(
@@ -141,6 +144,16 @@ class RasterJobs:
             result=done.result,
             next_stage_params=done.next_stage_params,
         )
+
+    async def _retried(self, function: Any, context: TaskContext[Any]) -> TaskDone:
+        """As often as a stage does it, and more: a lost process is not the task's doing."""
+        for _ in range(self.retries):
+            try:
+                return await function(context)
+            except Unavailable:
+                shutil.rmtree(context.folder)
+                context.folder.mkdir()
+        return await function(context)
 
     async def file(self, uri: str) -> Path:
         """A published file."""
