@@ -55,20 +55,23 @@ def _settings(environment: Mapping[str, str]) -> "JobSettings":
 
 @asynccontextmanager
 async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["JobsOpened"]:
+    from adapters.files.rasters.pool import FileRasters
+    from adapters.ports.rasters import Rasters
     from workers.resources.jobs import job_resources
     from workers.settings.common import BlobSettings
     from workers.settings.webhooks import WebhookSettings
 
     common = context.resources
-    blob_settings = BlobSettings.read(context.environment)
-    yield job_resources(
-        settings,
-        blob_settings,
-        common.blobs,
-        common.database,
-        common.scratch,
-        webhooks=WebhookSettings.read(context.environment),
-    )
+    async with FileRasters(settings.heavy) as rasters:
+        yield job_resources(
+            settings,
+            BlobSettings.read(context.environment),
+            common.blobs,
+            common.database,
+            common.scratch,
+            more={Rasters: rasters},
+            webhooks=WebhookSettings.read(context.environment),
+        )
 
 
 def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:

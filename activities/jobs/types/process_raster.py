@@ -1,0 +1,353 @@
+"""`process_raster`: rasters of the bronze container become COGs in silver, and STAC items.
+
+Stages: validate reads all of a source; chunk fixes the target grid and rewrites what is laid out
+badly; process writes a COG for each tile; catalogue puts the tiles together and publishes.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from activities.jobs.api import (
+    InputNeeded,
+    JobType,
+    StageContext,
+    TaskContext,
+    TaskDone,
+    job_type,
+    task,
+)
+from activities.jobs.sources import SourceFiles
+from activities.jobs.types.raster_files import Publication, put, read_json
+from activities.jobs.types.raster_plans import datasets, good, sources, tiles
+from adapters.ports import BlobNotFound, Blobs
+from adapters.ports.rasters import PlacedTile, Rasters
+from contracts.jobs import (
+    JsonObject,
+    Lane,
+    OnFailure,
+    PlannedTask,
+    StageDefinition,
+    TaskStatus,
+    WorkflowDefinition,
+)
+from contracts.jobs.rasters import (
+    CogFacts,
+    DatasetPlan,
+    PlacedAsset,
+    RasterFacts,
+    RasterParameters,
+    TileList,
+    TileWindow,
+)
+from domain.errors import RuleViolation
+from domain.jobs.rasters import rules
+from domain.jobs.rasters.datasets import sidecars_of
+from domain.jobs.rasters.tiles import needs_rewriting
+from domain.jobs.rasters.times import PATTERNS, acquired
+
+VALIDATE, CHUNK, PROCESS, CATALOGUE = range(1, 5)
+_TILE_BYTES: Final = 192 << 20
+"""Of one tile with all its bands, in memory."""
+_MOST_TILES: Final = 100_000
+
+
+def _stage(number: int, name: str, task_type: str, **more: Any) -> StageDefinition:
+    return StageDefinition(
+        stage_number=number,
+        stage_name=name,
+        task_type=task_type,
+        on_failure=OnFailure.CONTINUE,
+        lane=Lane.HEAVY,
+        **more,
+    )
+
+
+@job_type(
+    WorkflowDefinition(
+        job_type="process_raster",
+        description="Makes cloud-optimised GeoTIFFs of rasters, and catalogues them.",
+        total_stages=4,
+        stages=(
+            _stage(VALIDATE, "validate", "validate_raster", max_parallel_tasks=100),
+            _stage(CHUNK, "chunk", "calculate_tiles", max_parallel_tasks=100),
+            _stage(PROCESS, "process", "create_cog_tile", max_parallel_tasks=100),
+            _stage(
+                CATALOGUE,
+                "catalogue",
+                "create_stac_record",
+                max_parallel_tasks=100,
+                timeout_minutes=120,
+            ),
+        ),
+    )
+)
+class ProcessRaster(JobType[RasterParameters]):
+    """Validate, chunk, process, catalogue."""
+
+    parameters = RasterParameters
+
+    def __init__(self) -> None:
+        self._files = SourceFiles()
+
+    def inputs(self, parameters: RasterParameters) -> Sequence[str]:
+        """Sources, and the manifest, whose lines are read when the job begins."""
+        manifest = () if parameters.manifest is None else (parameters.manifest,)
+        return (*parameters.sources, *manifest)
+
+    async def plan(
+        self, stage: StageDefinition, context: StageContext[RasterParameters]
+    ) -> AsyncIterator[PlannedTask]:
+        """A task for each source, then for each tile, then for each dataset."""
+        match stage.stage_number:
+            case 1:
+                async for planned in sources(context, self.definition.version):
+                    yield planned
+            case 2:
+                async for each in good(context):
+                    yield PlannedTask(index=each.index, parameters=each.parameters)
+            case 3:
+                async for planned in tiles(context):
+                    yield planned
+            case _:
+                async for planned in datasets(context):
+                    yield planned
+
+    @task("validate_raster")
+    async def validate(self, context: TaskContext[RasterParameters]) -> TaskDone:
+        """Decode a source and read what it says."""
+        bronze, name = context.resources.bronze, _text(context, "name")
+        async with self._source(context) as path:
+            chosen = context.parameters.subdataset
+            facts = await _rasters(context).inspect(path, context.folder, chosen)
+            digest = await _sha256(path)
+        if facts.subdatasets and facts.subdataset is None:
+            listed = "; ".join(f"{at}: {each}" for at, each in enumerate(facts.subdatasets[:8], 1))
+            raise InputNeeded(
+                "subdataset",
+                f"{name} holds {len(facts.subdatasets)} rasters ({listed}); which one is meant?",
+            )
+        rules.georeferenced(facts, context.parameters)
+        notes = [*facts.notes, *await _beside(bronze, name)]
+        if facts.subdatasets:
+            notes.append(f"of its {len(facts.subdatasets)} rasters, number {facts.subdataset}")
+        facts = facts.model_copy(update={"notes": tuple(notes)})
+        return TaskDone(
+            result=_summary(facts),
+            next_stage_params={"facts": facts.model_dump(mode="json"), "sha256": digest},
+        )
+
+    @task("calculate_tiles")
+    async def chunk(self, context: TaskContext[RasterParameters]) -> TaskDone:
+        """Fix the target grid, and rewrite a source of which windows are read slowly."""
+        given = context.predecessor
+        assert given is not None
+        facts = RasterFacts.model_validate(given.next_stage_params["facts"])
+        parameters, name = context.parameters, _text(context, "name")
+        time = acquired(parameters, facts, name)
+        if time is None:
+            raise InputNeeded(
+                "datetime",
+                f"when was {name} acquired? Give datetime (an instant, a day or start/end),"
+                f" datetime_tag, or datetime_pattern ({', '.join(PATTERNS)})",
+            )
+        grid = await _rasters(context).grid(rules.grid_order(facts, parameters))
+        pixels = rules.pixel_rules(facts, parameters, grid)
+        _refuse_too_much(facts, grid.tile, grid.columns * grid.rows)
+        notes = [*facts.notes, *grid.notes]
+        prepared = None
+        if (reason := needs_rewriting(facts, grid)) is not None:
+            facts, prepared = await self._rewritten(context, facts)
+            pixels = rules.pixel_rules(facts, parameters, grid)
+            notes.append(f"rewritten before it was divided: {reason}")
+        plan = DatasetPlan(
+            number=context.task["number"],
+            name=name,
+            etag=context.task.get("etag"),
+            size=context.task["size"],
+            sha256=given.next_stage_params["sha256"],
+            item=_text(context, "item"),
+            facts=facts,
+            grid=grid,
+            rules=pixels,
+            is_single=grid.width * grid.height * rules.pixel_bytes(facts)
+            <= parameters.single_file_bytes,
+            prepared=prepared,
+            start=time.start,
+            end=time.end,
+            time_source=time.source,
+            notes=tuple(notes),
+        )
+        return TaskDone(
+            result={
+                "item": plan.item,
+                "tiles": grid.columns * grid.rows,
+                "tile": grid.tile,
+                "grid": grid.model_dump(mode="json"),
+                "notes": notes,
+            },
+            next_stage_params={"plan": plan.model_dump(mode="json")},
+        )
+
+    @task("create_cog_tile")
+    async def process(self, context: TaskContext[RasterParameters]) -> TaskDone:
+        """Write one tile as a COG."""
+        silver, rasters = context.resources.silver, _rasters(context)
+        plan = await read_json(silver, _text(context, "plan"), context.folder, DatasetPlan)
+        window = TileWindow.model_validate(context.task["window"])
+        path = context.folder / "tile.tif"
+        async with self._planned(context, plan) as source:
+            made = await rasters.tile(
+                source,
+                plan.facts,
+                plan.grid,
+                plan.rules,
+                window,
+                path,
+                overviews=False,
+                progress=context.progress,
+            )
+        asset, preview, cog = f"{context.key}/tile.tif", None, None
+        if plan.is_single:
+            await put(silver, path, asset)
+        else:
+            asset, preview = f"{context.key}/{plan.item}.tif", f"{context.key}/{plan.item}.png"
+            cog = await _published(context, plan, [PlacedTile(path, window)], asset, preview)
+        placed = PlacedAsset(
+            index=context.index, asset=asset, window=window, tile=made, cog=cog, preview=preview
+        )
+        return TaskDone(result=placed.model_dump(mode="json"))
+
+    @task("create_stac_record")
+    async def catalogue(self, context: TaskContext[RasterParameters]) -> TaskDone:
+        """Publish a dataset: its files, then, in one transaction, its items."""
+        silver = context.resources.silver
+        plan = await read_json(silver, _text(context, "plan"), context.folder, DatasetPlan)
+        listed = await read_json(silver, _text(context, "tiles"), context.folder, TileList)
+        publication = Publication(context, plan, self.definition.version)
+        if not plan.is_single:
+            return await publication.tiled(listed.tiles)
+        found = [
+            PlacedTile(context.folder / f"{number}.tif", each.window)
+            for number, each in enumerate(listed.tiles)
+        ]
+        for tile, each in zip(found, listed.tiles, strict=True):
+            await silver.download(each.asset, tile.path)
+        asset = f"{context.key}/{plan.item}.tif"
+        preview = f"{context.key}/{plan.item}.png"
+        cog = await _published(context, plan, found, asset, preview)
+        return await publication.single(cog, asset, preview, listed.tiles)
+
+    async def aggregate(
+        self, stage: StageDefinition, context: StageContext[RasterParameters]
+    ) -> JsonObject:
+        """How many have ended well, and of the last stage what was published."""
+        done, results = 0, list[JsonObject]()
+        async for each in context.previous():
+            if each.status is TaskStatus.COMPLETED:
+                done += 1
+                if stage.stage_number == CATALOGUE and len(results) < 100:
+                    results.append(each.result)
+        if stage.stage_number == CATALOGUE:
+            return {"datasets": done, "items": results}
+        return {"tasks": done}
+
+    @asynccontextmanager
+    async def _source(self, context: TaskContext[RasterParameters]) -> AsyncGenerator[Path]:
+        resources, etag = context.resources, context.task.get("etag")
+        name = _text(context, "name")
+        async with self._files.file(resources.bronze, name, etag, resources.scratch) as path:
+            yield path
+
+    @asynccontextmanager
+    async def _planned(
+        self, context: TaskContext[RasterParameters], plan: DatasetPlan
+    ) -> AsyncGenerator[Path]:
+        resources = context.resources
+        blobs, name, etag = resources.bronze, plan.name, plan.etag
+        if plan.prepared is not None:
+            blobs, name, etag = resources.silver, plan.prepared, None
+        async with self._files.file(blobs, name, etag, resources.scratch) as path:
+            yield path
+
+    async def _rewritten(
+        self, context: TaskContext[RasterParameters], facts: RasterFacts
+    ) -> tuple[RasterFacts, str]:
+        target = context.folder / "source.tif"
+        async with self._source(context) as path:
+            changed = await _rasters(context).prepare(path, facts, target)
+        name = f"{context.key}/source.tif"
+        await put(context.resources.silver, target, name)
+        return changed, name
+
+
+async def _published(
+    context: TaskContext[RasterParameters],
+    plan: DatasetPlan,
+    found: Sequence[PlacedTile],
+    asset: str,
+    preview: str,
+) -> CogFacts:
+    path, picture = context.folder / "whole.tif", context.folder / "preview.png"
+    cog = await _rasters(context).publish(
+        found, plan.grid, plan.rules, path, picture, context.progress
+    )
+    await put(context.resources.silver, path, asset)
+    await put(context.resources.silver, picture, preview)
+    return cog
+
+
+async def _beside(blobs: Blobs, name: str) -> list[str]:
+    """A note for each file that GDAL would have looked at beside a raster."""
+    notes: list[str] = []
+    for each in sidecars_of(name):
+        try:
+            await blobs.stat(each)
+        except BlobNotFound:
+            continue
+        notes.append(f"{each} lies beside it and was not read")
+    return notes
+
+
+def _refuse_too_much(facts: RasterFacts, tile: int, count: int) -> None:
+    if tile * tile * rules.pixel_bytes(facts) > _TILE_BYTES:
+        raise RuleViolation(
+            f"{len(facts.bands)} bands make tiles of more than {_TILE_BYTES >> 20} MB;"
+            " divide the bands into several files"
+        )
+    if count > _MOST_TILES:
+        raise RuleViolation(
+            f"the target has {count:,} tiles, and a stage at most {_MOST_TILES:,}; choose a"
+            " coarser resolution, or split the raster"
+        )
+
+
+def _summary(facts: RasterFacts) -> JsonObject:
+    return {
+        "driver": facts.driver,
+        "width": facts.width,
+        "height": facts.height,
+        "bands": len(facts.bands),
+        "crs": (facts.crs or "")[:200],
+        "notes": list(facts.notes),
+    }
+
+
+def _rasters(context: TaskContext[RasterParameters]) -> Rasters:
+    found: Rasters = context.resources.port(Rasters)
+    return found
+
+
+def _text(context: TaskContext[RasterParameters], name: str) -> str:
+    return str(context.task[name])
+
+
+async def _sha256(path: Path) -> str:
+    def digest() -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    return await asyncio.to_thread(digest)

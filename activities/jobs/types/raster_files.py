@@ -1,0 +1,252 @@
+"""Files and items of rasters: written once, under names of their own, items last."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from activities.jobs.api import StageContext, TaskContext, TaskDone
+from activities.scratch import scratch_folder
+from adapters.ports import BlobNotFound, Blobs
+from contracts.base import Contract
+from contracts.jobs import CollectionFacts, InputIdentity, ItemFacts
+from contracts.jobs.rasters import CogFacts, DatasetPlan, PlacedAsset, RasterParameters
+from domain.errors import RuleViolation
+from domain.jobs.rasters.datasets import recipe
+from domain.jobs.rasters.items import (
+    ETAG,
+    RECIPE,
+    SILVER,
+    SOURCE,
+    dataset_item,
+    index_item,
+    tile_item,
+)
+from domain.jobs.rasters.tiles import total
+from domain.jobs.stac.items import build_collection, build_item
+
+C = TypeVar("C", bound=Contract)
+
+_LEDGERS: Final = "superseded"
+
+
+async def put(blobs: Blobs, path: Path, name: str) -> None:
+    """Upload a file under a name that has never been used; the same bytes again are no error.
+
+    Raises:
+        RuleViolation: Other bytes lie there.
+    """
+    try:
+        await blobs.upload(path, name, overwrite=False)
+    except FileExistsError:
+        there = path.with_name("there")
+        found = await blobs.download(name, there)
+        there.unlink()
+        with path.open("rb") as file:
+            mine = hashlib.file_digest(file, "sha256").hexdigest()
+        if found.sha256 != mine:
+            raise RuleViolation(
+                f"{name} exists with other content, and is never overwritten;"
+                " submit the job with --rerun"
+            ) from None
+
+
+async def put_json(context: StageContext[Any], kind: str, value: Contract) -> str:
+    """Keep a contract in a blob named after its content; its name."""
+    body = value.model_dump_json().encode()
+    name = f"{context.job_id}/{kind}/{_digest(body)[:32]}.json"
+    with scratch_folder(context.resources.scratch) as folder:
+        path = folder / "value"
+        path.write_bytes(body)
+        await context.resources.silver.upload(path, name)
+    return name
+
+
+async def read_json(blobs: Blobs, name: str, folder: Path, kind: type[C]) -> C:
+    """Read a contract out of a blob.
+
+    Raises:
+        BlobNotFound: It was removed.
+    """
+    path = folder / "value.json"
+    await blobs.download(name, path)
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    finally:
+        path.unlink()
+
+
+async def changed_only(
+    context: StageContext[RasterParameters],
+    sources: Mapping[str, InputIdentity],
+    ids: Sequence[str],
+    version: int,
+) -> Collection[str]:
+    """Those of some sources that are not catalogued from the same bytes in the same way."""
+    wanted = recipe(context.parameters, version)
+    changed: set[str] = set()
+    for (name, identity), item in zip(sources.items(), ids, strict=True):
+        found = await context.resources.catalogue.item(context.parameters.collection, item)
+        properties = (found or {}).get("properties", {})
+        same = (properties.get(SOURCE), properties.get(ETAG), properties.get(RECIPE))
+        if same != (identity.uri, version_of(identity.etag, identity.size), wanted):
+            changed.add(name)
+    return changed
+
+
+def version_of(etag: str | None, size: int) -> str:
+    """Tells the versions of a blob apart."""
+    return etag or f"{size} bytes"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The last step of a dataset."""
+
+    context: TaskContext[RasterParameters]
+    plan: DatasetPlan
+    version: int
+    """Of the job type."""
+
+    async def single(
+        self, cog: CogFacts, asset: str, preview: str, tiles: Sequence[PlacedAsset]
+    ) -> TaskDone:
+        """Publish one COG."""
+        name, size, sha256 = await self._metadata()
+        item = dataset_item(
+            self.plan,
+            cog,
+            {"data": asset, "thumbnail": preview, "metadata": name},
+            collection=self.context.parameters.collection,
+            metadata=(size, sha256),
+            now=datetime.now(UTC),
+            more=self._more(),
+        )
+        leftovers = [each.asset for each in tiles]
+        await self._publish([item], leftovers)
+        return self._done(1, asset=asset, preview=preview, footprint=item.geometry)
+
+    async def tiled(self, tiles: Sequence[PlacedAsset]) -> TaskDone:
+        """Publish an item for each tile, and one for the dataset."""
+        collection, now = self.context.parameters.collection, datetime.now(UTC)
+        full = [each for each in tiles if each.tile.valid]
+        items = [
+            tile_item(self.plan, each, collection=collection, now=now, more=self._more())
+            for each in full
+        ]
+        whole = index_item(
+            self.plan,
+            full or tiles,
+            total(each.tile for each in tiles),
+            collection=collection,
+            metadata=await self._metadata(),
+            now=now,
+            more=self._more(),
+        )
+        await self._publish([*items, whole], [])
+        return self._done(len(items) + 1, empty=len(tiles) - len(full), footprint=whole.geometry)
+
+    def _done(self, items: int, **more: Any) -> TaskDone:
+        plan = self.plan
+        return TaskDone(
+            result={
+                "item": plan.item,
+                "collection": self.context.parameters.collection,
+                "items": items,
+                "source": plan.name,
+                "notes": list(plan.notes),
+                "resampling": "none" if plan.grid.method == "copy" else plan.rules.resampling,
+                **more,
+            }
+        )
+
+    def _more(self) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            SOURCE: f"bronze://{plan.name}",
+            ETAG: version_of(plan.etag, plan.size),
+            RECIPE: recipe(self.context.parameters, self.version),
+            "docflow:job_id": self.context.job_id,
+            "docflow:notes": list(plan.notes),
+        }
+
+    async def _metadata(self) -> tuple[str, int, str]:
+        """Keep all that is known; name, size and SHA-256 of the blob."""
+        body = self.plan.model_dump_json(indent=1, exclude={"prepared", "number"}).encode()
+        name = f"{self.context.key}/{self.plan.item}.json"
+        path = self.context.folder / "metadata.json"
+        path.write_bytes(body)
+        await put(self.context.resources.silver, path, name)
+        return name, len(body), _digest(body)
+
+    async def _publish(self, facts: Sequence[ItemFacts], leftovers: Sequence[str]) -> None:
+        catalogue, parameters = self.context.resources.catalogue, self.context.parameters
+        if await catalogue.collection(parameters.collection) is None:
+            await catalogue.put_collection(
+                build_collection(
+                    CollectionFacts(
+                        id=parameters.collection,
+                        description=f"Rasters of the collection {parameters.collection}.",
+                    )
+                )
+            )
+        before = await self._catalogued(facts)
+        await catalogue.put_items(parameters.collection, [build_item(each) for each in facts])
+        written = {each.id for each in facts}
+        for id in before.keys() - written:
+            await catalogue.delete_item(parameters.collection, id)
+        if self.plan.prepared is not None:
+            leftovers = [*leftovers, self.plan.prepared]
+        assets = [name for item in before.values() for name in self._assets(item)]
+        await self._supersede([*leftovers, *assets])
+
+    async def _catalogued(self, facts: Sequence[ItemFacts]) -> dict[str, Mapping[str, Any]]:
+        """Items of the dataset as it is catalogued now, those of its tiles as well, by id."""
+        catalogue, collection = self.context.resources.catalogue, self.context.parameters.collection
+        whole = await catalogue.item(collection, self.plan.item)
+        if whole is None:
+            return {}
+        linked = {
+            link["href"].removeprefix("./") for link in whole["links"] if link["rel"] == "item"
+        }
+        found: dict[str, Mapping[str, Any]] = {self.plan.item: whole}
+        for id in linked | {each.id for each in facts}:
+            if id not in found and (item := await catalogue.item(collection, id)) is not None:
+                found[id] = item
+        return found
+
+    def _assets(self, item: Mapping[str, Any]) -> list[str]:
+        """Files of an item in the silver container, but for those of this attempt."""
+        hrefs = [each["href"] for each in item["assets"].values()]
+        names = [href.removeprefix(SILVER) for href in hrefs if href.startswith(SILVER)]
+        mine = f"{self.context.job_id}/{self.context.attempt}/"
+        return [name for name in names if not name.startswith(mine)]
+
+    async def _supersede(self, names: Sequence[str]) -> None:
+        """Note which files are no longer of use, and delete those noted long enough ago."""
+        silver, folder = self.context.resources.silver, self.context.folder
+        ledger = f"{_LEDGERS}/{self.context.parameters.collection}/{self.plan.item}.json"
+        path = folder / "ledger.json"
+        noted: dict[str, str] = {}
+        try:
+            await silver.download(ledger, path)
+            noted = json.loads(path.read_bytes())
+        except BlobNotFound:
+            pass
+        now = datetime.now(UTC)
+        for name in names:
+            noted.setdefault(name, now.isoformat())
+        grace = timedelta(hours=self.context.parameters.keep_old_hours)
+        for name, since in list(noted.items()):
+            if datetime.fromisoformat(since) + grace <= now:
+                await silver.delete(name)
+                del noted[name]
+        path.write_text(json.dumps(noted), encoding="utf-8")
+        await silver.upload(path, ledger)
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()

@@ -1,0 +1,124 @@
+"""Plans of the stages of `process_raster`: sources, tiles, datasets."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from activities.jobs.api import StageContext
+from activities.jobs.types.raster_files import changed_only, put_json
+from activities.scratch import scratch_folder
+from contracts.jobs import FinishedTask, InputIdentity, PlannedTask, TaskStatus
+from contracts.jobs.rasters import DatasetPlan, PlacedAsset, RasterParameters, TileList
+from domain.errors import InvalidDocument
+from domain.jobs.rasters.datasets import is_sidecar, item_ids
+from domain.jobs.rasters.items import BRONZE
+from domain.jobs.rasters.tiles import tiles as tiles_of
+
+_REASONS: Final = 3
+"""Failures that a job names which failed as a whole."""
+
+
+async def sources(
+    context: StageContext[RasterParameters], version: int
+) -> AsyncIterator[PlannedTask]:
+    """A task for each source, those left out that are catalogued from the same bytes."""
+    parameters = context.parameters
+    found = [each for each in context.inputs if _name(each) != parameters.manifest]
+    if parameters.manifest is not None:
+        found.extend(await _listed(context, parameters.manifest))
+    named = set(parameters.sources)
+    chosen = {
+        _name(each): each for each in found if _name(each) in named or not is_sidecar(_name(each))
+    }
+    ids = item_ids(list(chosen), parameters.item)
+    is_many = len(chosen) > 1 or parameters.sources != tuple(chosen)
+    if is_many and parameters.only_changed:
+        left = await changed_only(context, chosen, ids, version)
+    else:
+        left = set(chosen)
+    for number, ((name, identity), item) in enumerate(zip(chosen.items(), ids, strict=True)):
+        if name in left:
+            yield PlannedTask(
+                index=f"d{number}" if is_many else "0",
+                parameters={
+                    "number": number,
+                    "name": name,
+                    "etag": identity.etag,
+                    "size": identity.size,
+                    "item": item,
+                },
+            )
+
+
+async def _listed(context: StageContext[RasterParameters], manifest: str) -> list[InputIdentity]:
+    """The sources that a manifest names, one a line; `#` begins a comment."""
+    bronze = context.resources.bronze
+    with scratch_folder(context.resources.scratch) as folder:
+        await bronze.download(manifest, folder / "manifest")
+        lines = (folder / "manifest").read_text(encoding="utf-8-sig").splitlines()
+    names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    found: list[InputIdentity] = []
+    for name in dict.fromkeys(each.removeprefix(BRONZE) for each in names):
+        blob = await bronze.stat(name)
+        found.append(InputIdentity(uri=BRONZE + name, size=blob.size, etag=blob.etag))
+    if not found:
+        raise InvalidDocument(f"the manifest {manifest} names no raster")
+    return found
+
+
+async def good(context: StageContext[RasterParameters]) -> AsyncIterator[FinishedTask]:
+    """Tasks that succeeded; when none did, the job has failed.
+
+    Raises:
+        InvalidDocument: None succeeded.
+    """
+    failed: list[str] = []
+    done = 0
+    async for each in context.previous():
+        if each.status is TaskStatus.COMPLETED:
+            done += 1
+            yield each
+        elif len(failed) < _REASONS:
+            failed.append(each.error or each.status.value)
+    if failed and not done:
+        raise InvalidDocument("; ".join(failed))
+
+
+async def tiles(context: StageContext[RasterParameters]) -> AsyncIterator[PlannedTask]:
+    """A task for each tile of each dataset, whose plan goes into a blob."""
+    async for each in good(context):
+        plan = DatasetPlan.model_validate(each.next_stage_params["plan"])
+        name = await put_json(context, "plans", plan)
+        before = "" if each.index == "0" else f"{each.index}-"
+        for index, window in tiles_of(plan.grid):
+            yield PlannedTask(
+                index=f"{before}{index}",
+                parameters={
+                    "dataset": each.index,
+                    "plan": name,
+                    "window": window.model_dump(mode="json"),
+                },
+            )
+
+
+async def datasets(context: StageContext[RasterParameters]) -> AsyncIterator[PlannedTask]:
+    """A task for each dataset of which every tile is there."""
+    found: dict[str, list[PlacedAsset]] = {}
+    plans: dict[str, str] = {}
+    broken: dict[str, str] = {}
+    async for each in context.previous():
+        dataset = each.parameters["dataset"]
+        plans[dataset] = each.parameters["plan"]
+        if each.status is not TaskStatus.COMPLETED:
+            broken.setdefault(dataset, f"{each.index}: {each.error or each.status.value}")
+            continue
+        found.setdefault(dataset, []).append(PlacedAsset.model_validate(each.result))
+    if plans and not plans.keys() - broken.keys():
+        raise InvalidDocument("; ".join(list(broken.values())[:_REASONS]))
+    for dataset, plan in plans.items():
+        if dataset not in broken:
+            name = await put_json(context, "tiles", TileList(tiles=tuple(found[dataset])))
+            yield PlannedTask(index=dataset, parameters={"plan": plan, "tiles": name})
+
+
+def _name(identity: InputIdentity) -> str:
+    return identity.uri.removeprefix(BRONZE)

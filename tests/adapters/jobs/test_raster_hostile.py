@@ -1,0 +1,251 @@
+"""Damaged and hostile rasters: clear errors, nothing touched outside, bounded time and memory."""
+
+import asyncio
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adapters.files import limits
+from adapters.files.forks import Bounds
+from adapters.files.rasters.pool import FileRasters
+from adapters.ports import UnreadableDocument
+from domain.errors import RuleViolation
+from tests.support.chaos import kills
+from tests.support.jobs import rasters as made
+
+BOUNDS = Bounds(memory_bytes=1024 * limits.MB, cpu_seconds=20, seconds=60, file_bytes=1 << 30)
+
+
+@pytest.fixture(scope="module")
+def rasters() -> Iterator[FileRasters]:
+    found = FileRasters(1, BOUNDS)
+    yield found
+    asyncio.run(found.aclose())
+
+
+async def refused(rasters: FileRasters, path: Path) -> str:
+    folder = path.parent / "work"
+    folder.mkdir(exist_ok=True)
+    with pytest.raises(UnreadableDocument) as error:
+        await rasters.inspect(path, folder)
+    said = str(error.value)
+    assert str(path.parent) not in said
+    return said
+
+
+@pytest.mark.skipif(not made.SHARED.is_dir(), reason=f"no real rasters at {made.SHARED}")
+async def test_a_file_that_validators_call_valid_is_damaged(rasters: FileRasters) -> None:
+    with pytest.raises(UnreadableDocument, match="its pixels cannot all be read"):
+        await rasters.inspect(made.SHARED / "corrupt.tif", Path("/tmp"))
+
+
+async def test_a_truncated_file_is_damaged(rasters: FileRasters, tmp_path: Path) -> None:
+    path = made.write(
+        tmp_path / "scene.tif", made.values(1, 600, 600), tiled=True, compress="deflate"
+    )
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert "damaged" in await refused(rasters, path)
+
+
+async def test_a_virtual_dataset_named_tif_reads_nothing(
+    rasters: FileRasters, tmp_path: Path
+) -> None:
+    secret = made.write(tmp_path / "secret.tif", made.values(1, 10, 10))
+    path = tmp_path / "scene.tif"
+    path.write_text(
+        '<VRTDataset rasterXSize="10" rasterYSize="10"><VRTRasterBand dataType="Byte" band="1">'
+        f"<SimpleSource><SourceFilename>{secret}</SourceFilename><SourceBand>1</SourceBand>"
+        "</SimpleSource></VRTRasterBand></VRTDataset>"
+    )
+    assert "no raster of a format that is read" in await refused(rasters, path)
+
+
+async def test_overviews_beside_a_file_are_not_opened(rasters: FileRasters, tmp_path: Path) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_text("keep me")
+    path = made.write(tmp_path / "scene.tif", made.values(1, 600, 600))
+    beside = tmp_path / "scene.tif.ovr"
+    beside.write_text(
+        '<VRTDataset rasterXSize="300" rasterYSize="300"><OverviewList>2</OverviewList>'
+        f"<SourceFilename>{victim}</SourceFilename></VRTDataset>"
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    facts = await rasters.inspect(path, work)
+    assert facts.overviews == ()
+    assert victim.read_text() == "keep me"
+    assert beside.exists()
+    assert list(work.iterdir()) == []
+
+
+async def test_a_small_file_that_claims_terabytes_is_refused_before_it_is_read(
+    rasters: FileRasters, tmp_path: Path
+) -> None:
+    path = tmp_path / "huge.tif"
+    profile = {"width": 1_400_000, "height": 1_400_000, "count": 1, "dtype": "uint8"}
+    with rasterio.open(
+        path,
+        "w",
+        driver="GTiff",
+        SPARSE_OK="TRUE",
+        tiled=True,
+        blockxsize=16384,
+        blockysize=16384,
+        BIGTIFF="YES",
+        crs="EPSG:3857",
+        transform=made.UTM,
+        **profile,
+    ):
+        pass
+    assert path.stat().st_size < 200_000
+    said = await refused(rasters, path)
+    assert "claims 1,400,000 x 1,400,000 pixels" in said
+
+
+async def test_a_raster_that_is_almost_empty_is_refused(
+    rasters: FileRasters, tmp_path: Path
+) -> None:
+    path = tmp_path / "sparse.tif"
+    with rasterio.open(
+        path,
+        "w",
+        driver="GTiff",
+        SPARSE_OK="TRUE",
+        tiled=True,
+        blockxsize=4096,
+        blockysize=4096,
+        width=100_000,
+        height=100_000,
+        count=1,
+        dtype="uint8",
+        crs="EPSG:3857",
+        transform=made.UTM,
+    ):
+        pass
+    assert "almost empty; crop it" in await refused(rasters, path)
+
+
+async def test_a_block_that_fills_the_memory_is_refused(
+    rasters: FileRasters, tmp_path: Path
+) -> None:
+    path = tmp_path / "block.tif"
+    with rasterio.open(
+        path,
+        "w",
+        driver="GTiff",
+        SPARSE_OK="TRUE",
+        tiled=True,
+        blockxsize=20_000,
+        blockysize=20_000,
+        width=20_000,
+        height=20_000,
+        count=1,
+        dtype="uint8",
+        crs="EPSG:3857",
+        transform=made.UTM,
+        compress="deflate",
+    ):
+        pass
+    assert "at most 201,326,592 are read at once" in await refused(rasters, path)
+
+
+def picture_bomb(side: int) -> bytes:
+    """A PNG of one colour that packs a thousandfold."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">L", len(body)) + kind + body + struct.pack(">L", zlib.crc32(kind + body))
+        )
+
+    rows = zlib.compress(bytes(side * (side // 8 + 1)), 9)
+    head = struct.pack(">LLBBBBB", side, side, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+async def test_a_bomb_of_a_picture_costs_no_more_than_its_bounds(
+    rasters: FileRasters, tmp_path: Path
+) -> None:
+    path = tmp_path / "bomb.tif"
+    path.write_bytes(picture_bomb(60_000))
+    assert "almost empty" in await refused(rasters, path)
+
+
+@pytest.mark.parametrize("content", [b"", b"II*\0", b"PK\3\4rest", b"\0" * 5000, b"II*\0" * 999])
+async def test_what_is_no_raster_is_refused(
+    rasters: FileRasters, tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "scene.tif"
+    path.write_bytes(content)
+    await refused(rasters, path)
+
+
+@settings(
+    max_examples=kills(12, 1_000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    changes=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=12
+    ),
+    cut=st.sampled_from([1.0, 1.0, 0.97, 0.5]),
+    kind=st.sampled_from(["tiled", "strips", "png"]),
+    head=st.booleans(),
+)
+async def test_a_mutation_is_refused_or_read_and_never_more(
+    rasters: FileRasters,
+    tmp_path_factory: pytest.TempPathFactory,
+    changes: list[tuple[float, int]],
+    cut: float,
+    kind: str,
+    head: bool,
+) -> None:
+    folder = tmp_path_factory.mktemp("mutation")
+    pixels = made.values(1, 64, 64)
+    if kind == "png":
+        with pytest.warns(rasterio.errors.NotGeoreferencedWarning):
+            path = made.write(folder / "s.png", pixels, driver="PNG", crs=None, transform=None)
+    else:
+        path = made.write(
+            folder / "s.tif",
+            pixels,
+            nodata=0,
+            compress="deflate",
+            tiled=kind == "tiled",
+            blockxsize=64,
+            blockysize=16 if kind == "strips" else 64,
+        )
+    body = bytearray(path.read_bytes())
+    reach = min(600, len(body)) if head else len(body)
+    for place, value in changes:
+        body[int(place * reach)] = value
+    path.write_bytes(bytes(body[: int(cut * len(body))]))
+    work = folder / "work"
+    work.mkdir()
+    try:
+        facts = await rasters.inspect(path, work)
+    except (UnreadableDocument, RuleViolation):
+        return
+    with rasterio.Env(GDAL_PAM_ENABLED="NO"):
+        assert facts.pixels <= 64 * 64 * 4096
+    assert len(facts.model_dump_json()) < 1_000_000
+
+
+async def test_values_are_read_again_after_they_were_written(
+    rasters: FileRasters, tmp_path: Path
+) -> None:
+    path = made.write(tmp_path / "scene.tif", made.values(1, 64, 64))
+    facts = await rasters.inspect(path, tmp_path)
+    target = tmp_path / "out" / "prepared.tif"
+    target.parent.mkdir()
+    await rasters.prepare(path, facts, target)
+    with rasterio.open(target) as file:
+        np.testing.assert_array_equal(file.read(), made.values(1, 64, 64))
+        assert file.profile["tiled"]

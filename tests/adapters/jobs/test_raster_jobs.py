@@ -1,0 +1,180 @@
+"""`process_raster` as a whole: one, many, changed ones, tiles, times that nobody knows."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rasterio
+
+from activities.jobs.api import InputNeeded
+from adapters.database import upgrade
+from adapters.files.rasters.pool import FileRasters
+from adapters.ports import BlobNotFound
+from contracts.jobs import TaskStatus
+from domain.errors import InvalidDocument
+from domain.jobs.stac.validation import check_item
+from tests.support.jobs import rasters as made
+from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
+
+DAY = {"datetime": "2024-05-31"}
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def rasters() -> Iterator[FileRasters]:
+    found = FileRasters(1)
+    yield found
+    asyncio.run(found.aclose())
+
+
+@pytest.fixture
+async def jobs(rasters: FileRasters, tmp_path: Path) -> AsyncIterator[RasterJobs]:
+    url = f"sqlite:///{tmp_path / 'docflow.db'}"
+    await upgrade(url)
+    async with raster_jobs(tmp_path, rasters, url) as found:
+        yield found
+
+
+async def item_of(jobs: RasterJobs, id: str) -> Any:
+    return await jobs.resources.catalogue.item("rasters", id)
+
+
+async def test_a_scene_becomes_a_cog_and_an_item(jobs: RasterJobs, tmp_path: Path) -> None:
+    scene = tmp_path / "scene.tif"
+    command = [sys.executable, ROOT / "samples" / "make_scene.py", scene, "--size", "300"]
+    await asyncio.to_thread(subprocess.run, command, check=True)
+    result = await jobs.run(await jobs.put(scene))
+    assert result["datasets"] == 1
+    item = await item_of(jobs, "scene")
+    assert item["properties"]["datetime"] == "2024-06-21T10:20:31Z"
+    assert item["properties"]["proj:code"] == "EPSG:32632"
+    assert [band["name"] for band in item["assets"]["data"]["bands"]][:3] == [
+        "blue",
+        "green",
+        "red",
+    ]
+    assert set(item["assets"]) == {"data", "thumbnail", "metadata"}
+    collection = await jobs.resources.catalogue.collection("rasters")
+    assert collection is not None
+    check_item(dict(item), dict(collection))
+    with (
+        rasterio.open(scene) as source,
+        rasterio.open(await jobs.file(item["assets"]["data"]["href"])) as found,
+    ):
+        np.testing.assert_array_equal(found.read(), source.read())
+
+
+async def test_of_many_the_good_ones_are_made_and_the_bad_ones_reported(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    names = []
+    for seed in range(2):
+        path = made.write(tmp_path / f"s{seed}.tif", made.values(1, 40, 50, seed=seed))
+        names.append(await jobs.put(path))
+    broken = tmp_path / "broken.tif"
+    broken.write_bytes(b"II*\0nothing")
+    names.append(await jobs.put(broken))
+    result = await jobs.run(*names, **DAY)
+    assert result["datasets"] == 2
+    assert [task.index for task in jobs.finished[1] if task.status is TaskStatus.FAILED] == ["d2"]
+    assert (await item_of(jobs, "s0")) is not None
+    assert (await item_of(jobs, "broken")) is None
+
+
+async def test_what_is_catalogued_from_the_same_bytes_is_left_out(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    names = []
+    for seed in range(2):
+        path = made.write(tmp_path / f"s{seed}.tif", made.values(1, 40, 50, seed=seed))
+        names.append(await jobs.put(path))
+    await jobs.run(*names, **DAY)
+    assert (await jobs.run(*names, attempt=2, **DAY))["datasets"] == 0
+    changed = made.write(tmp_path / "s1.tif", made.values(1, 40, 50, seed=9))
+    await jobs.put(changed)
+    assert (await jobs.run(*names, attempt=3, **DAY))["datasets"] == 1
+    assert [task.index for task in jobs.finished[1]] == ["d1"]
+    assert (await jobs.run(*names, attempt=4, only_changed=False, **DAY))["datasets"] == 2
+
+
+async def test_a_manifest_names_sources(jobs: RasterJobs, tmp_path: Path) -> None:
+    path = made.write(tmp_path / "listed.tif", made.values(1, 40, 50))
+    await jobs.put(path)
+    manifest = tmp_path / "all.txt"
+    manifest.write_text("# scenes\nlisted.tif\n\n")
+    result = await jobs.run(await jobs.put(manifest), source=None, manifest="all.txt", **DAY)
+    assert [each["source"] for each in result["items"]] == ["listed.tif"]
+
+
+async def test_a_time_that_nothing_says_is_asked_for(jobs: RasterJobs, tmp_path: Path) -> None:
+    name = await jobs.put(made.write(tmp_path / "x20240531.tif", made.values(1, 40, 50)))
+    with pytest.raises(InputNeeded, match=r"when was x20240531\.tif acquired") as asked:
+        await jobs.run(name)
+    assert asked.value.parameter == "datetime"
+    await jobs.run(name, datetime_pattern="compact")
+    properties = (await item_of(jobs, "x20240531"))["properties"]
+    assert properties["start_datetime"] == "2024-05-31T00:00:00Z"
+
+
+async def test_a_large_dataset_stays_in_tiles_and_shrinks_without_leftovers(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    pixels = made.values(1, 1000, 2100)
+    pixels[:, :, 2048:] = 0
+    path = made.write(tmp_path / "large.tif", pixels, nodata=0, tiled=True)
+    name = await jobs.put(path)
+    result = await jobs.run(name, single_file_bytes=1, **DAY)
+    assert (result["items"][0]["items"], result["items"][0]["empty"]) == (2, 1)
+    tile = await item_of(jobs, "large_x0-y0")
+    whole = await item_of(jobs, "large")
+    assert [link["href"] for link in whole["links"] if link["rel"] == "item"] == ["./large_x0-y0"]
+    with rasterio.open(await jobs.file(tile["assets"]["data"]["href"])) as file:
+        assert (file.width, file.height) == (2048, 1000)
+        assert file.overviews(1) == [2, 4]
+    await jobs.run(name, attempt=2, keep_old_hours=0, **DAY)
+    assert await item_of(jobs, "large_x0-y0") is None
+    with pytest.raises(BlobNotFound):
+        await jobs.file(tile["assets"]["data"]["href"])
+    with rasterio.open(
+        await jobs.file((await item_of(jobs, "large"))["assets"]["data"]["href"])
+    ) as f:
+        np.testing.assert_array_equal(f.read(), pixels)
+
+
+async def test_a_source_in_one_strip_is_rewritten_first(jobs: RasterJobs, tmp_path: Path) -> None:
+    pixels = made.values(1, 300, 2100)
+    path = made.write(tmp_path / "strip.tif", pixels, blockysize=300, compress="deflate")
+    await jobs.run(await jobs.put(path), **DAY)
+    item = await item_of(jobs, "strip")
+    assert any("rewritten" in note for note in item["properties"]["docflow:notes"])
+    with rasterio.open(await jobs.file(item["assets"]["data"]["href"])) as file:
+        np.testing.assert_array_equal(file.read(), pixels)
+
+
+async def test_a_task_that_runs_twice_changes_nothing(jobs: RasterJobs, tmp_path: Path) -> None:
+    name = await jobs.put(made.write(tmp_path / "twice.tif", made.values(1, 40, 50)))
+    await jobs.run(name, **DAY)
+    first = (await item_of(jobs, "twice"))["assets"]
+    await jobs.run(name, **DAY)
+    assert jobs.errors() == []
+    assert (await item_of(jobs, "twice"))["assets"] == first
+
+
+async def test_a_source_that_is_replaced_meanwhile_is_refused(
+    jobs: RasterJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = await jobs.put(made.write(tmp_path / "moving.tif", made.values(1, 40, 50)))
+    before = await jobs._identity(name)
+    await jobs.put(made.write(tmp_path / "moving.tif", made.values(1, 40, 50, seed=5)))
+
+    async def stale(_: str) -> Any:
+        return before
+
+    monkeypatch.setattr(jobs, "_identity", stale)
+    with pytest.raises(InvalidDocument, match="was replaced while its job was running"):
+        await jobs.run(name, **DAY)
