@@ -108,3 +108,6 @@ READER_CPU_SECONDS: Final = 60
 
 READER_SECONDS: Final = 300
 """Time of the process that reads one document, however busy the machine is."""
+
+READER_FILE_BYTES: Final = 2 << 30
+"""The largest file that a process writes while it reads one document."""

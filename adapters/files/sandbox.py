@@ -10,18 +10,24 @@ import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 _LENGTH = struct.Struct("<L")
-_ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 
 
 class FrameTooLong(Exception):
     """A frame is announced that holds more than it may."""
 
 
-def start(module: str, *arguments: str, talks: bool = False) -> subprocess.Popen[bytes]:
+def start(
+    module: str,
+    *arguments: str,
+    talks: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
     """Run one of our modules as a process that sees nothing of this one but its pipes.
 
     Args:
@@ -29,14 +35,15 @@ def start(module: str, *arguments: str, talks: bool = False) -> subprocess.Popen
         arguments: Of its command line.
         talks: It is written to as well, and may have children: it leads a group of its own, so
             that `stop` ends those too.
+        environment: Variables that it gets beyond the search path.
     """
     return subprocess.Popen(  # noqa: S603 - our own module, arguments are not parsed by a shell
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        cwd=_ROOT,
-        env={"PATH": os.defpath, "RUST_BACKTRACE": "0"},
+        cwd=ROOT,
+        env={"PATH": os.defpath, "RUST_BACKTRACE": "0", **(environment or {})},
         start_new_session=talks,
     )
 
@@ -57,12 +64,21 @@ def stop(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def limit(memory: int, seconds: int) -> None:
-    """Bound this process for ever: address space in bytes, processor time, no core dumps."""
+def limit(memory: int, seconds: int, file: int | None = None) -> None:
+    """Bound this process for ever, and leave no core dumps.
+
+    Args:
+        memory: Address space in bytes.
+        seconds: Processor time.
+        file: Bytes of the largest file that it writes; None: any.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     # SIGXCPU comes at the first of these limits, SIGKILL at the second.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if file is not None:
+        # Python ignores SIGXFSZ: writing more is an error of the disk.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file, file))
 
 
 def write_frame(pipe: IO[bytes], body: bytes) -> None:

@@ -1,30 +1,12 @@
 """What goes to a reading process, and what comes back."""
 
 from pathlib import Path
-from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from adapters.files import limits
+from adapters.files.forks import Bounds
 from adapters.ports import Extracted
 from contracts.dependencies import Dependency
-
-ANSWER_BYTES: Final = 3 * limits.TEXT_BYTES
-"""The text in JSON, where every line break takes two bytes, and everything else."""
-ORDER_BYTES: Final = 64 * 1024
-
-
-class Bounds(BaseModel):
-    """What reading one document may cost."""
-
-    model_config = ConfigDict(frozen=True)
-
-    memory_bytes: int = limits.READER_MEMORY_BYTES
-    """Address space."""
-    cpu_seconds: int = limits.READER_CPU_SECONDS
-    """Processor time; after three quarters of it, reading ends with what it has."""
-    seconds: int = limits.READER_SECONDS
-    """Wall-clock time."""
 
 
 class ReadOrder(BaseModel):

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from adapters.files import limits
+from adapters.files.forks import Bounds
 from adapters.files.texts.pool import FileTexts
-from adapters.files.texts.protocol import Bounds
 from adapters.ports import Extracted, UnreadableDocument
 from stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
 from tests.support.files import hostile_documents as hostile

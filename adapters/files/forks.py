@@ -1,0 +1,289 @@
+"""Reading processes: one that loads the libraries, and a fork of it for every order.
+
+A fork bounds its memory, processor time, time and the size of files, and takes from itself all
+files but those of its order and TCP, where the kernel has Landlock; whatever a hostile document
+does to it ends with it. A caller who is cancelled ends its process at once.
+
+To the process go frames of JSON, an `Order` each. Back come frames: a byte `+` and a piece of the
+answer, any number of them, then `.` and the exit code of the fork as 4 bytes, little endian,
+signed.
+"""
+
+import asyncio
+import os
+import signal
+import struct
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from adapters.files import landlock, limits, sandbox
+from adapters.ports import PortError, Unavailable, UnreadableDocument
+
+_PIECE: Final = b"+"
+_END: Final = b"."
+_CODE: Final = struct.Struct("<l")
+_ORDER_BYTES: Final = 8 * limits.MB
+_PIECE_BYTES: Final = 64 * limits.MB
+_MARGIN: Final = 30
+"""Seconds beyond the fork's own limit, after which it is not trusted to keep it."""
+
+Send = Callable[[bytes], None]
+"""Sends a piece of the answer."""
+
+
+class Bounds(BaseModel):
+    """What one order may cost."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_bytes: int = limits.READER_MEMORY_BYTES
+    """Address space."""
+    cpu_seconds: int = limits.READER_CPU_SECONDS
+    """Processor time."""
+    seconds: int = limits.READER_SECONDS
+    """Wall-clock time."""
+    file_bytes: int = limits.READER_FILE_BYTES
+    """The largest file that is written."""
+
+
+class Order(BaseModel):
+    """One piece of work."""
+
+    body: str
+    """What the module of the process understands."""
+    bounds: Bounds
+    readable: tuple[Path, ...] = ()
+    """Files and folders that it reads."""
+    writable: tuple[Path, ...] = ()
+    """Folders that it works in; the first is its current one."""
+
+
+class Wording(BaseModel):
+    """How failures speak of what is read."""
+
+    model_config = ConfigDict(frozen=True)
+
+    noun: str = "document"
+    when_slow: str = "split it"
+    """What to do."""
+    when_damaged: str = "save it again and send the new file"
+
+
+class Forks:
+    """Has orders done by processes that are kept ready for the next one.
+
+    An async context manager: it ends its processes. One that is never closed leaves none behind
+    either, since they end with the process that gives the orders.
+
+    Args:
+        module: Its `main` calls `serve`.
+        at_once: Orders side by side; the others wait.
+        environment: Of the processes, beyond the search path.
+        wording: Of failures.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        at_once: int,
+        environment: Mapping[str, str] | None = None,
+        wording: Wording | None = None,
+    ) -> None:
+        self._module = module
+        self._wording = wording or Wording()
+        self._environment = dict(environment or {})
+        self._room = asyncio.Semaphore(at_once)
+        self._idle: list[_Process] = []
+        # Of its own: who waits for processes must not keep others from the loop's few threads.
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="forks")
+
+    async def answer(self, order: Order) -> AsyncGenerator[bytes]:
+        """Have an order done; close the generator (`contextlib.aclosing`) to end it early.
+
+        Yields:
+            The pieces of the answer, as they come; none is asked for before the one before it
+            has been taken.
+
+        Raises:
+            UnreadableDocument: The document needs more than its bounds, or crashed the process.
+            Unavailable: The process was lost, which is not the document's doing.
+        """
+        async with self._room:
+            process = self._idle.pop() if self._idle else self._start()
+            whole = False
+            try:
+                async with asyncio.timeout(order.bounds.seconds + _MARGIN):
+                    piece = await self._aside(lambda: process.ask(order))
+                    while isinstance(piece, bytes):
+                        yield piece
+                        piece = await self._aside(process.next)
+                whole = True
+            except TimeoutError:
+                raise UnreadableDocument(_too_slow(order.bounds, self._wording)) from None
+            except _Lost as error:
+                raise Unavailable(
+                    f"the process that reads the {self._wording.noun} was lost; try again"
+                ) from error
+            finally:
+                if whole:
+                    self._idle.append(process)
+                else:
+                    process.stop()
+        if (failure := _failure(piece, order.bounds, self._wording)) is not None:
+            raise failure
+
+    async def aclose(self) -> None:
+        """End the processes; no order is being done any more."""
+        while self._idle:
+            self._idle.pop().stop()
+        self._threads.shutdown()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _start(self) -> "_Process":
+        return _Process(self._module, self._environment)
+
+    async def _aside(self, call: "Callable[[], bytes | int]") -> bytes | int:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+class _Lost(Exception):
+    """The process has ended, or does not keep to the protocol."""
+
+
+class _Process:
+    """One process that does orders, one after the other."""
+
+    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+        self._child = sandbox.start(module, talks=True, environment=environment)
+
+    def ask(self, order: Order) -> bytes | int:
+        """Give an order; the first piece of its answer, or the exit code.
+
+        Raises:
+            _Lost: The process has ended.
+        """
+        assert self._child.stdin is not None
+        try:
+            sandbox.write_frame(self._child.stdin, order.model_dump_json().encode())
+        except (OSError, ValueError) as error:
+            raise _Lost from error
+        return self.next()
+
+    def next(self) -> bytes | int:
+        """The next piece of an answer, or the exit code.
+
+        Raises:
+            _Lost: The process has ended.
+        """
+        assert self._child.stdout is not None
+        try:
+            frame = sandbox.read_frame(self._child.stdout, _PIECE_BYTES + 1)
+        except (OSError, ValueError, sandbox.FrameTooLong) as error:
+            raise _Lost from error
+        match frame[:1] if frame else None:
+            case b"+":
+                return frame[1:] if frame else b""
+            case b"." if frame and len(frame) == 1 + _CODE.size:
+                (code,) = _CODE.unpack(frame[1:])
+                return code
+            case _:
+                raise _Lost
+
+    def stop(self) -> None:
+        """End it at once, and whatever it has forked."""
+        sandbox.stop(self._child)
+
+
+def _failure(code: bytes | int, bounds: Bounds, words: Wording) -> PortError | None:
+    if code == os.EX_OK:
+        return None
+    if code in (-signal.SIGXCPU, -signal.SIGALRM):
+        return UnreadableDocument(_too_slow(bounds, words))
+    if code == -signal.SIGKILL:
+        return Unavailable(f"the machine ended the process that read the {words.noun}; try again")
+    return UnreadableDocument(
+        f"reading the {words.noun} failed: it is damaged, or needs more than"
+        f" {bounds.memory_bytes // limits.MB:,} MB of memory; {words.when_damaged}"
+    )
+
+
+def _too_slow(bounds: Bounds, words: Wording) -> str:
+    return (
+        f"reading the {words.noun} takes more than {bounds.cpu_seconds} s of processor time, or"
+        f" {bounds.seconds} s in all; {words.when_slow}"
+    )
+
+
+def serve(handle: Callable[[str, Send], None], libraries: Sequence[Path] = ()) -> None:
+    """Do orders until the pipe is closed; the main function of a reading process.
+
+    Args:
+        handle: Called in a fork with the body of an order; an exception of its own ends the fork
+            with the code of a failure, so it sends what the caller is to know.
+        libraries: Folders, beyond those of Python and the system, that a fork may load from.
+    """
+    readable = (*_system_folders(), *libraries)
+    while body := sandbox.read_frame(sys.stdin.buffer, _ORDER_BYTES):
+        code = _in_a_fork(Order.model_validate_json(body), handle, readable)
+        sandbox.write_frame(sys.stdout.buffer, _END + _CODE.pack(code))
+
+
+def _system_folders() -> tuple[Path, ...]:
+    ours = [sandbox.ROOT / name for name in ("contracts", "domain", "adapters")]
+    others = (each for each in sys.path if each and Path(each) != sandbox.ROOT)
+    found = (*others, sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/dev/urandom")
+    return (*ours, *(Path(each).resolve() for each in found))
+
+
+def _in_a_fork(order: Order, handle: Callable[[str, Send], None], readable: Sequence[Path]) -> int:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _work(order, handle, readable, writing)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        try:
+            while (piece := sandbox.read_frame(pipe, _PIECE_BYTES)) is not None:
+                sandbox.write_frame(sys.stdout.buffer, _PIECE + piece)
+        except sandbox.FrameTooLong:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return os.EX_SOFTWARE
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _work(
+    order: Order, handle: Callable[[str, Send], None], readable: Sequence[Path], writing: int
+) -> None:
+    """Do one order and end the process."""
+    code = os.EX_SOFTWARE
+    try:
+        # What a library prints must not look like an answer.
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nowhere, standard)
+        bounds = order.bounds
+        signal.alarm(bounds.seconds)
+        sandbox.limit(bounds.memory_bytes, bounds.cpu_seconds, bounds.file_bytes)
+        if order.writable:
+            os.chdir(order.writable[0])
+            os.environ["TMPDIR"] = os.environ["CPL_TMPDIR"] = str(order.writable[0])
+        landlock.confine((*readable, *order.readable), order.writable)
+        with open(writing, "wb") as pipe:
+            handle(order.body, lambda piece: sandbox.write_frame(pipe, piece))
+        code = os.EX_OK
+    finally:
+        # Not by an exception: it would continue with the loop of the process that forked.
+        os._exit(code)

@@ -1,0 +1,117 @@
+"""Reading processes: what an order may do and cost, and that it ends with its caller."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from adapters.files import gdal, landlock, limits
+from adapters.files.forks import Bounds, Forks, Order
+from adapters.ports import UnreadableDocument
+from tests.support.waiting import eventually
+
+CHILD = "tests.support.jobs.probing_child"
+BOUNDS = Bounds(memory_bytes=512 * limits.MB, cpu_seconds=1, seconds=20, file_bytes=1000)
+
+
+@pytest.fixture
+async def forks() -> AsyncIterator[Forks]:
+    async with Forks(CHILD, 2, gdal.ENVIRONMENT) as found:
+        yield found
+
+
+async def ask(forks: Forks, body: str, *writable: Path) -> list[str]:
+    order = Order(body=body, bounds=BOUNDS, writable=writable)
+    async with aclosing(forks.answer(order)) as pieces:
+        return [piece.decode() async for piece in pieces]
+
+
+async def test_an_answer_comes_in_pieces_and_the_process_serves_the_next(forks: Forks) -> None:
+    assert await ask(forks, "echo one two") == ["one", "two"]
+    assert await ask(forks, "echo") == []
+    assert await ask(forks, "echo three") == ["three"]
+
+
+async def test_the_environment_hardens_gdal(forks: Forks) -> None:
+    assert await ask(forks, "hardened") == []
+    async with Forks(CHILD, 1) as bare:
+        with pytest.raises(UnreadableDocument):
+            await ask(bare, "hardened")
+
+
+def test_this_process_is_not_hardened() -> None:
+    with pytest.raises(gdal.NotHardened, match="GDAL_SKIP"):
+        gdal.require()
+
+
+async def test_nothing_outside_its_folders_is_read_written_or_deleted(
+    forks: Forks, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert await ask(forks, f"read {secret}", folder) == ["PermissionError"]
+    assert await ask(forks, f"write {tmp_path / 'new'}", folder) == ["PermissionError"]
+    assert await ask(forks, f"delete {secret}", folder) == ["PermissionError"]
+    assert await ask(forks, "read /etc/passwd", folder) == ["PermissionError"]
+    assert await ask(forks, f"write {folder / 'new'}", folder) == ["done 1"]
+    assert await ask(forks, "where", folder) == [str(folder)]
+    assert secret.read_text() == "s3cret"
+
+
+async def test_no_host_is_reached(forks: Forks, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert await ask(forks, f"connect {port}", tmp_path) == ["PermissionError"]
+
+
+async def test_memory_and_files_are_bounded(forks: Forks, tmp_path: Path) -> None:
+    assert await ask(forks, f"swell {1 << 30}", tmp_path) == ["MemoryError"]
+    assert await ask(forks, "fill 1000000", tmp_path) == ["OSError"]
+    assert (tmp_path / "filled").stat().st_size <= BOUNDS.file_bytes
+
+
+async def test_processor_time_is_bounded(forks: Forks) -> None:
+    with pytest.raises(UnreadableDocument, match="more than 1 s of processor time"):
+        await ask(forks, "spin")
+    assert await ask(forks, "echo still") == ["still"]
+
+
+async def test_a_crash_is_the_document_s(forks: Forks) -> None:
+    with pytest.raises(UnreadableDocument, match="damaged, or needs more than 512 MB"):
+        await ask(forks, "abort")
+    assert await ask(forks, "echo still") == ["still"]
+
+
+async def test_a_cancelled_order_ends_at_once(forks: Forks) -> None:
+    order = Order(body="pid", bounds=Bounds())
+    pids: list[int] = []
+
+    async def wait() -> None:
+        async with aclosing(forks.answer(order)) as pieces:
+            async for piece in pieces:
+                pids.append(int(piece))
+
+    waiting = asyncio.create_task(wait())
+
+    async def started() -> bool:
+        return bool(pids)
+
+    await eventually(started)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+    async def gone() -> bool:
+        return not psutil.pid_exists(pids[0])
+
+    await eventually(gone)
+
+
+def test_a_kernel_without_landlock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "_CREATE_RULESET", 100_000)
+    assert landlock.confine([], []) is False
