@@ -89,6 +89,32 @@ def build_worker(
     )
 
 
+def build_lanes(
+    client: Client, pipeline: Pipeline, common: Resources, own: Any, only: str | None = None
+) -> Sequence[Worker]:
+    """A worker for each task queue that a pipeline has beside its own.
+
+    Args:
+        client: Of the namespace whose runs are worked on.
+        pipeline: Its register.
+        common: What all pipelines share.
+        own: What the pipeline opened for itself.
+        only: Name of the one lane that is served; None: all of them are.
+    """
+    return [
+        Worker(
+            client,
+            task_queue=lane.task_queue,
+            activities=activities_of(*lane.activities(common, own)),
+            max_concurrent_activities=lane.slots(own),
+            max_heartbeat_throttle_interval=timedelta(seconds=1),
+            graceful_shutdown_timeout=timedelta(seconds=5),
+        )
+        for lane in pipeline.lanes
+        if only in (None, lane.name)
+    ]
+
+
 def read_settings(
     environment: Mapping[str, str], readers: Iterable[ReadSettings]
 ) -> Mapping[ReadSettings, Any]:
@@ -116,6 +142,7 @@ async def run_worker(
     environment: Mapping[str, str],
     *,
     with_bridge: bool = False,
+    lane: str | None = None,
     health_port: int | None = None,
     metrics_port: int | None = None,
 ) -> None:
@@ -123,6 +150,7 @@ async def run_worker(
 
     Args:
         names: Pipelines of the catalogue; None: every one whose settings are present.
+        lane: Serve this task queue of the pipelines alone; None: all of theirs.
         environment: Where settings are read.
         with_bridge: Receive messages in this process too, so that runs start eagerly.
         health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
@@ -173,10 +201,14 @@ async def run_worker(
         dependencies = open_dependencies(context.client, common, opened)
         notices = open_notices(common, settings[read_addresses], context.client.namespace)
         for pipeline, own in opened:
-            worker = build_worker(context.client, pipeline, common, own, dependencies, notices)
-            await stack.enter_async_context(worker)
+            if lane is None:
+                worker = build_worker(context.client, pipeline, common, own, dependencies, notices)
+                await stack.enter_async_context(worker)
+            for worker in build_lanes(context.client, pipeline, common, own, lane):
+                await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
-        await _reconcile_schedules(context.client, working)
+        if lane is None:
+            await _reconcile_schedules(context.client, working)
         if metrics_port is not None:
             counting = asyncio.create_task(
                 show_runs(TemporalRuns(context.client, environment), pipelines)
@@ -184,7 +216,8 @@ async def run_worker(
             stack.callback(counting.cancel)
         tune_collector()
         health.ready = True
-        logger.info("working on %s", ", ".join(working))
+        suffix = "" if lane is None else f", lane {lane}"
+        logger.info("working on %s%s", ", ".join(working), suffix)
         if names is None:
             _log_left_out(environment)
         receiving = [_receive(each, context, settings[each.settings]) for each in bridges]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from sqlalchemy import URL, Connection, event, make_url
 from sqlalchemy.exc import ArgumentError
@@ -24,6 +24,7 @@ _POSTGRES_OPTIONS = frozenset(
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _SQLITE = ("sqlite", "sqlite+aiosqlite")
 _WRITES = "docflow_writes"
+_NO_SCHEMAS: Final = {"app": None}
 _PROBE = {
     # A temporary table takes room on the disk at once, and a standby refuses it.
     "postgresql": "CREATE TEMP TABLE docflow_probe AS"
@@ -204,7 +205,8 @@ def _postgres_engine(url: URL) -> AsyncEngine:
 
 
 def _sqlite_engine(url: URL) -> AsyncEngine:
-    engine = create_async_engine(url)
+    # It has no schemas: tables of all stand side by side.
+    engine = create_async_engine(url, execution_options={"schema_translate_map": _NO_SCHEMAS})
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine

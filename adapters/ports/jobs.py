@@ -32,6 +32,10 @@ class JobStore(Protocol):
         """Insert or replace records of tasks; key: (job, attempt, stage, ordinal)."""
         ...
 
+    async def cancel_tasks(self, job_id: str, attempt: int, stage: int | None = None) -> None:
+        """Show tasks that have not ended as cancelled; those of a stage, or of all."""
+        ...
+
     async def job(self, job_id: str) -> JobRecord | None:
         """One job; None: there is none."""
         ...

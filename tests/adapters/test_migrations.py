@@ -7,7 +7,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, MetaData, text
 
 from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
 from adapters.database.models.every import metadata
@@ -17,10 +17,31 @@ from tests.support.fresh_database import sibling
 
 
 def differences(connection: Connection) -> list[object]:
+    schemas = {None, *(table.schema for table in metadata.tables.values())}
+
+    def is_ours(name: str | None, kind: str, parents: object) -> bool:
+        return kind != "schema" or name in schemas
+
     context = MigrationContext.configure(
-        connection, opts={"compare_type": True, "compare_server_default": True}
+        connection,
+        opts={
+            "compare_type": True,
+            "compare_server_default": True,
+            "include_schemas": True,
+            "include_name": is_ours,
+        },
     )
-    return list(compare_metadata(context, metadata))
+    return list(compare_metadata(context, as_in(connection)))
+
+
+def as_in(connection: Connection) -> MetaData:
+    """The models as a database has them: one without schemas has all tables side by side."""
+    if connection.dialect.name != "sqlite":
+        return metadata
+    plain = MetaData(naming_convention=metadata.naming_convention)
+    for table in metadata.tables.values():
+        table.to_metadata(plain, schema=None)
+    return plain
 
 
 async def test_an_upgraded_database_matches_the_models(empty_url: str) -> None:

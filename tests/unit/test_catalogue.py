@@ -21,13 +21,16 @@ from workers import catalogue
 from workers.pipelines.base import Pipeline, activities_of, load, recognise
 from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
+from workers.pipelines.jobs import JOBS
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.resources.batches import BatchResources
 from workers.resources.common import Resources
 from workers.resources.imports import ImportResources
+from workers.resources.jobs import JobsOpened
 from workers.resources.spreadsheets import SpreadsheetResources
 from workers.settings.imports import RunSettings
 
+SHA = "5eed" * 16
 UUID = "5eed0000-0000-4000-8000-000000000000"
 
 every_pipeline = pytest.mark.parametrize(
@@ -51,6 +54,7 @@ OWN = {
     IMPORTS: _filled(ImportResources, runs=RunSettings(small_document_bytes=1, park_for_days=1)),
     SPREADSHEETS: _filled(SpreadsheetResources, types=SheetTypes()),
     BATCHES: _filled(BatchResources, plan=PLAN),
+    JOBS: _filled(JobsOpened),
 }
 
 
@@ -182,6 +186,10 @@ def test_updates_that_people_send_are_those_of_the_workflow(pipeline: Pipeline) 
         ("batch/7/1000000000", BATCHES, "BatchLifecycle", "Batch 1000000000 of case 7"),
         ("case/7", BATCHES, "CaseQueue", "Case 7"),
         ("load/7/1/A-1/relations", BATCHES, "DocumentLoad", None),
+        (f"job/{SHA}", JOBS, "Job", f"Job {SHA[:8]}"),
+        (f"job/{SHA}/1/2", JOBS, "Stage", None),
+        (f"job/{SHA}/1/2.1/19", JOBS, "TaskBatch", None),
+        (f"job-webhook/{SHA}/1/0/2", JOBS, "WebhookDelivery", None),
     ],
 )
 def test_a_workflow_id_is_recognised(

@@ -78,6 +78,7 @@ LONGEST = (
     "arn:" + "a" * 600,
     "A" * 40,
     "A" * 64,
+    "a" * 64,
     "5eed0000-0000-4000-8000-000000000000",
 )
 """Longest texts of the patterns that contracts use."""

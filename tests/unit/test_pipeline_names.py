@@ -71,6 +71,7 @@ _EXAMPLE = "an example in the help of commands that all pipelines share"
 
 TEXTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/migrations/versions/0006_batches.py", "batches"): "a table in a release",
+    ("adapters/database/migrations/versions/0009_jobs.py", "jobs"): "a table in a release",
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
     ("stack/commands.py", "docflow submit imports"): "an example in help",
@@ -85,6 +86,7 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/cli/runs.py", "import/"): _EXAMPLE,
     ("workers/gateway/spreadsheets/api.py", "imports"): "a tag of the published HTTP API",
     ("workers/gateway/spreadsheets/pages/import_list.py", "imports.html"): "a template",
+    ("workers/pipelines/batches.py", "jobs"): "the former name of a bridge",
     ("workers/services/verdicts.py", "docflow imports"): "a verb",
     ("workers/settings/common.py", "imports"): _CONTAINER,
     ("workers/settings/common.py", "docflow spreadsheets"): "the reference says who reads what",

@@ -25,6 +25,9 @@ WithBridge = Annotated[
     typer.Option("--with-bridge", help="Receive messages in this process too; runs start faster."),
 ]
 
+OneLane = Annotated[
+    str | None, typer.Option("--lane", help="Serve this task queue alone, of those beside its own.")
+]
 Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays empty.")]
 
 
@@ -35,7 +38,7 @@ def worker_commands() -> typer.Typer:
     )
     for pipeline in catalogue.PIPELINES:
         has_bridge = any(bridge.with_worker for bridge in pipeline.bridges)
-        command = _worker([pipeline.name], has_bridge=has_bridge)
+        command = _worker(pipeline, has_bridge=has_bridge)
         app.command(pipeline.name, help=_worker_help(pipeline, has_bridge=has_bridge))(command)
     app.command("all", help=_all_help())(_worker(None, has_bridge=True))
     return app
@@ -62,20 +65,51 @@ def bridge_commands() -> typer.Typer:
     return app
 
 
-def _worker(names: Sequence[str] | None, *, has_bridge: bool) -> Callable[..., None]:
+def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., None]:
+    """The command of a pipeline's worker, with the options that it has; None: of all."""
+    names = None if pipeline is None else [pipeline.name]
+
     def with_bridge(
         context: typer.Context,
         with_bridge: WithBridge = False,
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
-        _run_worker(context, names, with_bridge, health_port, metrics_port)
+        _run_worker(context, names, with_bridge, None, health_port, metrics_port)
+
+    def with_lanes(
+        context: typer.Context,
+        lane: OneLane = None,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
+    ) -> None:
+        known = [each.name for each in pipeline.lanes] if pipeline is not None else []
+        if lane not in (None, *known):
+            raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint="--lane")
+        _run_worker(context, names, False, lane, health_port, metrics_port)
+
+    def with_both(
+        context: typer.Context,
+        with_bridge: WithBridge = False,
+        lane: OneLane = None,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
+    ) -> None:
+        if with_bridge and lane is not None:
+            raise typer.BadParameter("a lane has no bridge", param_hint="--lane")
+        if with_bridge:
+            _run_worker(context, names, True, None, health_port, metrics_port)
+        else:
+            with_lanes(context, lane, health_port, metrics_port)
 
     def without(
         context: typer.Context, health_port: HealthPort = None, metrics_port: MetricsPort = None
     ) -> None:
-        _run_worker(context, names, False, health_port, metrics_port)
+        _run_worker(context, names, False, None, health_port, metrics_port)
 
+    has_lanes = pipeline is not None and bool(pipeline.lanes)
+    if has_lanes:
+        return with_both if has_bridge else with_lanes
     return with_bridge if has_bridge else without
 
 
@@ -85,6 +119,7 @@ def _worker_help(pipeline: Pipeline, *, has_bridge: bool) -> str:
         pipeline.worker_help,
         f"docflow worker {pipeline.name}{bridge}",
         f"docflow worker {pipeline.name} --health-port 8080 --metrics-port 9090",
+        *(f"docflow worker {pipeline.name} --lane {lane.name}" for lane in pipeline.lanes[-1:]),
     )
 
 
@@ -116,6 +151,7 @@ def _run_worker(
     context: typer.Context,
     names: Sequence[str] | None,
     with_bridge: bool,
+    lane: str | None,
     health_port: int | None,
     metrics_port: int | None,
 ) -> None:
@@ -127,6 +163,7 @@ def _run_worker(
             names,
             cli_context(context).environment,
             with_bridge=with_bridge,
+            lane=lane,
             health_port=health_port,
             metrics_port=metrics_port,
         )

@@ -158,6 +158,19 @@ class Bridge:
     """None: it records no rejected messages."""
 
 
+@dataclass(frozen=True)
+class Lane:
+    """A task queue beside that of a pipeline, for activities that must not hold others up."""
+
+    name: str
+    """As in `docflow worker PIPELINE --lane NAME`."""
+    task_queue: str
+    slots: Callable[[Any], int]
+    """Activities at once, from the pipeline's own resources."""
+    activities: Callable[["Resources", Any], Sequence[object]]
+    """Objects whose methods are served there, over common and own resources."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pipeline:
     """Everything that is known of one pipeline as a whole."""
@@ -181,6 +194,8 @@ class Pipeline:
     """Objects whose methods are its activities, over common and own resources."""
     worker_help: str
     """Of `docflow worker NAME`: one sentence."""
+    lanes: Sequence[Lane] = ()
+    """Task queues beside its own; its workers serve all of them, or one that is named."""
     probes: Callable[[Any], Mapping[Dependency, "Probe"]] = lambda own: {}
     """Checks of what its own resources depend on, beside what all pipelines share."""
     open_rows: Callable[[Any], "OpenRows"] | None = None

@@ -42,7 +42,12 @@ def web_address(value: str | None) -> str | None:
     return value
 
 
-def _container(name: str) -> str:
+def container_name(name: str) -> str:
+    """The name of one container or folder.
+
+    Raises:
+        ValueError: It is none.
+    """
     if name in (".", "..") or any(character in name for character in "/\\\0"):
         raise ValueError(f"must be the name of one container or folder, not {name!r}")
     return name
@@ -66,7 +71,7 @@ class BlobSettings(Settings):
     title: ClassVar[str] = "Documents"
     used_by: ClassVar[str] = "workers, bridges, gateway, commands that read or send documents"
 
-    container: Annotated[str, AfterValidator(_container)] = Field(
+    container: Annotated[str, AfterValidator(container_name)] = Field(
         "imports",
         validation_alias="AZURE_STORAGE_CONTAINER_NAME",
         description="the container, or the folder below `DOCFLOW_BLOB_FOLDER`",

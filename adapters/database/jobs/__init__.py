@@ -1,0 +1,1 @@
+"""Records of jobs and tasks."""

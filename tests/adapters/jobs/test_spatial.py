@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from adapters.database import open_database
+from adapters.database.jobs.catalogue import open_catalogue
 from adapters.database.jobs.spatial import (
     PgstacMissing,
     bundled,
@@ -50,6 +51,13 @@ async def test_a_user_without_rights_is_refused_and_nothing_is_made(bare_postgis
             assert (await spatial(database)).extensions == {}
     finally:
         await administer(bare_postgis_url, "DROP ROLE plain")
+
+
+@pytest.mark.postgis
+async def test_a_database_without_pgstac_says_what_to_do(bare_postgis_url: str) -> None:
+    async with open_database(bare_postgis_url) as database:
+        with pytest.raises(Denied, match="run `docflow setup`"):
+            await open_catalogue(database).collections()
 
 
 def test_migrations_are_chained_to_the_release_that_is_wanted() -> None:

@@ -52,12 +52,17 @@ def schema_of(database: Database, url: str) -> Requirement:
     )
 
 
-def container_of(settings: BlobSettings) -> Requirement:
-    """Where documents are: a container of Azure Storage, or a folder."""
-    return _folder(settings) if settings.folder is not None else _container(settings)
+def container_of(settings: BlobSettings, of: str = "blob") -> Requirement:
+    """Where documents are: a container of Azure Storage, or a folder.
+
+    Args:
+        settings: Where.
+        of: What it holds, as its requirement is called.
+    """
+    return _folder(settings, of) if settings.folder is not None else _container(settings, of)
 
 
-def _folder(settings: BlobSettings) -> Requirement:
+def _folder(settings: BlobSettings, of: str) -> Requirement:
     folder = settings.folder
     assert folder is not None
 
@@ -78,7 +83,7 @@ def _folder(settings: BlobSettings) -> Requirement:
         return Finding(State.MADE, str(folder))
 
     return Requirement(
-        "blob folder",
+        f"{of} folder",
         check,
         consequence="no document can be read or kept",
         cure="run `docflow setup`",
@@ -87,7 +92,7 @@ def _folder(settings: BlobSettings) -> Requirement:
     )
 
 
-def _container(settings: BlobSettings) -> Requirement:
+def _container(settings: BlobSettings, of: str) -> Requirement:
     assert settings.connection_string is not None
     blobs = AzureBlobs(settings.connection_string, settings.container)
 
@@ -102,7 +107,7 @@ def _container(settings: BlobSettings) -> Requirement:
 
     name = shlex.quote(settings.container)
     return Requirement(
-        "blob container",
+        f"{of} container",
         check,
         consequence="no document can be read or kept",
         cure=f"run `docflow setup`, or `az storage container create --name {name}`",

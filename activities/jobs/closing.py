@@ -1,0 +1,175 @@
+"""`jobs.close_stage` and `jobs.record`: what a stage as a whole has found, and the row of a job."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.jobs.contexts import JobPorts
+from contracts.jobs import (
+    FAILED_TASKS_LISTED,
+    NAMED,
+    FailedName,
+    FailedTask,
+    FinishedTask,
+    JobRecord,
+    JobRecording,
+    JobStatus,
+    JsonObject,
+    StageClosed,
+    StageOrder,
+    StageTally,
+    TaskCounts,
+    TaskStatus,
+    task_id,
+)
+from domain.errors import RuleViolation
+
+RESULT_BYTES: Final = 100_000
+"""Of the aggregated result of a stage, as JSON."""
+
+
+class StageClosing:
+    """Aggregates stages and writes the rows of jobs.
+
+    Args:
+        ports: What activities of jobs share.
+    """
+
+    def __init__(self, ports: JobPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="jobs.close_stage")
+    @translate_failures
+    async def close_stage(self, work: StageTally) -> StageClosed:
+        """Count the tasks of a stage, name those that failed, and aggregate its results.
+
+        Tasks that were never begun are cancelled.
+
+        Raises:
+            ApplicationError: The job type refuses, or finds more than a stage may.
+        """
+        order = work.order
+        job_id, ref = order.job.job_id, order.ref
+        tally = _Tally(order)
+
+        async def own() -> AsyncIterator[FinishedTask]:
+            async for each in self._ports.folders.results(job_id, ref):
+                yield each
+
+        async with Heartbeater():
+            async for each in own():
+                tally.add(each)
+            left = work.tasks - tally.counts.total
+            if left:
+                await self._ports.store.cancel_tasks(job_id, order.job.attempt, order.stage)
+            result: JsonObject = {}
+            if work.aggregate:
+                job_type = self._ports.job_type(order.job)
+                context = await self._ports.stage_context(order, own)
+                result = await job_type.aggregate(order.definition, context)
+                _refuse_long(order, result)
+            await self._ports.folders.put_stage_result(job_id, ref, result, tally.failed)
+        names = [_name(each) for each in tally.failed[:NAMED]]
+        counts = tally.counts.plus(TaskCounts(total=left, cancelled=left))
+        return StageClosed(counts=counts, failed=tuple(names))
+
+    @activity.defn(name="jobs.record")
+    @translate_failures
+    async def record(self, recording: JobRecording) -> None:
+        """Write the row of a job; one of an older attempt changes nothing."""
+        job, folders = recording.job, self._ports.folders
+        results = {
+            str(ref.stage): await folders.stage_result(job.job_id, ref) for ref in recording.stages
+        }
+        failed = [
+            each for ref in recording.stages for each in await folders.failed_tasks(job.job_id, ref)
+        ]
+        await self._ports.store.put_job(
+            JobRecord(
+                job_id=job.job_id,
+                job_type=job.definition.job_type,
+                status=recording.status,
+                stage=recording.stage,
+                total_stages=job.definition.total_stages,
+                parameters=job.parameters,
+                stage_results=results,
+                result_data=await self._result(recording),
+                error_details=recording.reason and recording.reason[:1_500],
+                created_at=recording.began_at,
+                updated_at=datetime.now(UTC),
+                attempt=job.attempt,
+                version=job.definition.version,
+                project=job.project,
+                alias=job.alias,
+                failed_tasks=tuple(failed[:FAILED_TASKS_LISTED]),
+                failed_count=recording.failed_count,
+            )
+        )
+
+    async def _result(self, recording: JobRecording) -> JsonObject:
+        if recording.status is not JobStatus.COMPLETED:
+            return {}
+        job = recording.job
+        order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
+        last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
+
+        async def previous() -> AsyncIterator[FinishedTask]:
+            if last is not None:
+                async for each in self._ports.folders.results(job.job_id, last):
+                    yield each
+
+        context = await self._ports.stage_context(order, previous)
+        return await self._ports.job_type(job).result(context)
+
+
+class _Tally:
+    """Counts the tasks of a stage."""
+
+    def __init__(self, order: StageOrder) -> None:
+        self._order = order
+        self.counts = TaskCounts()
+        self.failed: list[FailedTask] = []
+
+    def add(self, task: FinishedTask) -> None:
+        """Count one more."""
+        self.counts = self.counts.plus(
+            TaskCounts(
+                total=1,
+                completed=int(task.status is TaskStatus.COMPLETED),
+                failed=int(task.status is TaskStatus.FAILED),
+                cancelled=int(task.status is TaskStatus.CANCELLED),
+            )
+        )
+        if task.status is TaskStatus.FAILED and len(self.failed) < FAILED_TASKS_LISTED:
+            stage = self._order.stage
+            self.failed.append(
+                FailedTask(
+                    task_id=task_id(self._order.job.job_id, stage, task.index),
+                    stage=stage,
+                    task_index=task.index,
+                    reason=task.error or "no reason given",
+                )
+            )
+
+
+def _refuse_long(order: StageOrder, result: JsonObject) -> None:
+    try:
+        size = len(json.dumps(result, allow_nan=False).encode())
+    except (TypeError, ValueError) as error:
+        raise RuleViolation(
+            f"the aggregated result of stage {order.stage} is not JSON: {error}"
+        ) from error
+    if size > RESULT_BYTES:
+        raise RuleViolation(
+            f"the aggregated result of stage {order.stage} has {size:,} bytes; {RESULT_BYTES:,} "
+            "are the most: keep what is long in a blob, and its name in the result"
+        )
+
+
+def _name(failed: FailedTask) -> FailedName:
+    return FailedName(task_id=failed.task_id[:120], reason=failed.reason[:300])

@@ -1,0 +1,199 @@
+"""Where the plans and results of stages lie: blobs, a line of JSON for each task."""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from activities.scratch import fetched, scratch_folder
+from adapters.ports import BlobNotFound, Blobs
+from contracts.blobs import BlobName
+from contracts.jobs import (
+    TASKS_PER_BATCH,
+    FailedTask,
+    FinishedTask,
+    JobId,
+    JsonObject,
+    PlanLine,
+    StageOrder,
+    StageRef,
+    TaskPlace,
+)
+
+T = TypeVar("T")
+CACHED: Final = 64
+"""Plans and orders kept in memory: those of the batches that are worked on."""
+_ROOT: Final = "jobs"
+
+
+def folder_of(job_id: str, ref: StageRef) -> str:
+    """Beginning of the names of all blobs of a stage; no other stage writes there."""
+    return f"{_ROOT}/{job_id}/{ref.attempt}/{ref.stage}.{ref.round}"
+
+
+class StageFolders:
+    """Reads and writes what stages keep; whoever writes the same again replaces it.
+
+    Args:
+        blobs: The container.
+        scratch: Folder for temporary files.
+    """
+
+    def __init__(self, blobs: Blobs, scratch: Path) -> None:
+        self._blobs = blobs
+        self._scratch = scratch
+        self._plans = _Cache[list[PlanLine]]()
+        self._orders = _Cache[StageOrder]()
+
+    async def put_order(self, order: StageOrder) -> None:
+        """Keep the order of a stage, which its tasks read."""
+        name = f"{folder_of(order.job.job_id, order.ref)}/order.json"
+        await self._write(name, order.model_dump_json().encode())
+
+    async def order(self, job_id: JobId, ref: StageRef) -> StageOrder:
+        """The order of a stage."""
+        name = f"{folder_of(job_id, ref)}/order.json"
+
+        async def read() -> StageOrder:
+            return StageOrder.model_validate_json(await self._read(name))
+
+        return await self._orders.get(name, read)
+
+    async def put_plan(self, job_id: JobId, ref: StageRef, batch: int, lines: Path) -> None:
+        """Keep the plan of a batch."""
+        await self._blobs.upload(lines, f"{folder_of(job_id, ref)}/plan-{batch:05}.jsonl")
+
+    async def plan(self, job_id: JobId, ref: StageRef, batch: int) -> list[PlanLine]:
+        """The plan of a batch, by position."""
+        name = f"{folder_of(job_id, ref)}/plan-{batch:05}.jsonl"
+
+        async def read() -> list[PlanLine]:
+            text = await self._read(name)
+            return [PlanLine.model_validate_json(line) for line in text.splitlines()]
+
+        return await self._plans.get(name, read)
+
+    async def put_size(self, job_id: JobId, ref: StageRef, tasks: int) -> None:
+        """Keep how many tasks a stage has; written when its plan is whole."""
+        await self._write_json(f"{folder_of(job_id, ref)}/size.json", {"tasks": tasks})
+
+    async def size(self, job_id: JobId, ref: StageRef) -> int:
+        """How many tasks a stage has; 0 where its plan was never whole."""
+        found = await self._read_json(f"{folder_of(job_id, ref)}/size.json")
+        return int(found.get("tasks", 0))
+
+    async def put_results(
+        self, job_id: JobId, ref: StageRef, batch: int, tasks: Iterable[FinishedTask]
+    ) -> None:
+        """Keep the finished tasks of a batch, by position."""
+        name = f"{folder_of(job_id, ref)}/results-{batch:05}.jsonl"
+        await self._write(name, b"".join(each.model_dump_json().encode() + b"\n" for each in tasks))
+
+    async def results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[FinishedTask]:
+        """The finished tasks of a stage, by ordinal; none of batches that never ended."""
+        async for _, each in self.placed_results(job_id, ref):
+            yield each
+
+    async def placed_results(
+        self, job_id: JobId, ref: StageRef
+    ) -> AsyncIterator[tuple[TaskPlace, FinishedTask]]:
+        """The same, each with its place."""
+        tasks = await self.size(job_id, ref)
+        for batch in range(-(-tasks // TASKS_PER_BATCH)):
+            name = f"{folder_of(job_id, ref)}/results-{batch:05}.jsonl"
+            try:
+                text = await self._read(name)
+            except BlobNotFound:
+                continue
+            for position, line in enumerate(text.splitlines()):
+                place = TaskPlace(ref=ref, batch=batch, position=position)
+                yield place, FinishedTask.model_validate_json(line)
+
+    async def result_at(self, job_id: JobId, place: TaskPlace) -> FinishedTask:
+        """One finished task."""
+        name = f"{folder_of(job_id, place.ref)}/results-{place.batch:05}.jsonl"
+        lines = (await self._read(name)).splitlines()
+        return FinishedTask.model_validate_json(lines[place.position])
+
+    async def put_lines(self, job_id: JobId, ref: StageRef, name: str, lines: str) -> BlobName:
+        """Keep finished tasks that are too long to travel; the blob."""
+        blob = f"{folder_of(job_id, ref)}/group-{name}.jsonl"
+        await self._write(blob, lines.encode())
+        return blob
+
+    async def lines(self, blobs: Sequence[BlobName]) -> AsyncIterator[str]:
+        """The lines of such blobs."""
+        for blob in blobs:
+            for line in (await self._read(blob)).splitlines():
+                yield line.decode()
+
+    async def put_large(self, job_id: JobId, ref: StageRef, ordinal: int, result: bytes) -> str:
+        """Keep a result that is too long for its record; the blob."""
+        blob = f"{folder_of(job_id, ref)}/large/{ordinal}.json"
+        await self._write(blob, result)
+        return blob
+
+    async def put_stage_result(
+        self, job_id: JobId, ref: StageRef, result: JsonObject, failed: Sequence[FailedTask]
+    ) -> None:
+        """Keep what a stage as a whole has found, and its failed tasks by name."""
+        folder = folder_of(job_id, ref)
+        content = {"result": result, "failed": [each.model_dump(mode="json") for each in failed]}
+        await self._write_json(f"{folder}/result.json", content)
+
+    async def stage_result(self, job_id: JobId, ref: StageRef) -> JsonObject:
+        """What a stage as a whole has found; empty where it found nothing."""
+        found = await self._read_json(f"{folder_of(job_id, ref)}/result.json")
+        return found.get("result", {})
+
+    async def failed_tasks(self, job_id: JobId, ref: StageRef) -> Sequence[FailedTask]:
+        """The failed tasks of a stage, the first of them."""
+        found = await self._read_json(f"{folder_of(job_id, ref)}/result.json")
+        return [FailedTask.model_validate(each) for each in found.get("failed", ())]
+
+    async def _read_json(self, name: str) -> dict[str, Any]:
+        try:
+            return json.loads(await self._read(name))
+        except BlobNotFound:
+            return {}
+
+    async def _write_json(self, name: str, content: object) -> None:
+        await self._write(name, json.dumps(content, allow_nan=False).encode())
+
+    async def _read(self, name: str) -> bytes:
+        async with fetched(self._blobs, name, self._scratch) as path:
+            return await asyncio.to_thread(path.read_bytes)
+
+    async def _write(self, name: str, content: bytes) -> None:
+        with scratch_folder(self._scratch) as folder:
+            path = folder / "content"
+            await asyncio.to_thread(path.write_bytes, content)
+            await self._blobs.upload(path, name)
+
+
+class _Cache(Generic[T]):
+    """What was read last, read once for all that ask at a time."""
+
+    def __init__(self) -> None:
+        self._reads: OrderedDict[str, asyncio.Task[T]] = OrderedDict()
+
+    async def get(self, name: str, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What is kept under a name; a failure is not kept."""
+        reading = self._reads.get(name)
+        if reading is None:
+            reading = self._reads[name] = asyncio.create_task(read())
+            while len(self._reads) > CACHED:
+                self._reads.popitem(last=False)
+        self._reads.move_to_end(name)
+        try:
+            # One who no longer waits does not end the reading of the others.
+            return await asyncio.shield(reading)
+        finally:
+            if _has_failed(reading) and self._reads.get(name) is reading:
+                del self._reads[name]
+
+
+def _has_failed(reading: asyncio.Task[Any]) -> bool:
+    return reading.done() and (reading.cancelled() or reading.exception() is not None)

@@ -1,0 +1,302 @@
+"""`jobs.run_tasks`: some tasks of a batch, one after another."""
+
+import asyncio
+import json
+import shutil
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.failures import as_application_error, translate_failures
+from activities.heartbeat import Heartbeater
+from activities.jobs.api import InputNeeded, JobType, NotReady, TaskContext, TaskDone
+from activities.jobs.contexts import JobPorts, parameters_of
+from activities.jobs.planning import question_of
+from activities.scratch import scratch_folder
+from adapters.ports import Unavailable
+from contracts.base import Contract
+from contracts.dependencies import Dependency
+from contracts.errors import THROTTLING, TRANSIENT, UNAVAILABLE
+from contracts.jobs import (
+    LINE_BYTES,
+    LINES_CHARACTERS,
+    FinishedTask,
+    GroupCursor,
+    GroupOrder,
+    GroupResult,
+    JsonObject,
+    PlanLine,
+    Question,
+    StageOrder,
+    TaskAgain,
+    TaskStatus,
+)
+
+TRANSIENT_RETRIES: Final = 3
+THROTTLING_RETRIES: Final = 5
+PAUSES: Final = (2.0, 8.0, 10.0)
+"""Seconds before a transient failure is tried again; the last one repeats."""
+LOST_WORKERS: Final = 20
+"""So many attempts in a row may lose their worker at the same task."""
+LONGEST_PAUSE: Final = 86_400.0
+
+
+class TaskGroups:
+    """Does tasks.
+
+    Args:
+        ports: What activities of jobs share.
+    """
+
+    def __init__(self, ports: JobPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="jobs.run_tasks")
+    @translate_failures
+    async def run_tasks(self, order: GroupOrder) -> GroupResult:
+        """Do the tasks of an order; each ends by itself, whatever becomes of the others.
+
+        A worker that follows a killed one continues at the task that was in progress. A request
+        to cancel ends the task in progress; those that have ended keep their results.
+
+        Raises:
+            ApplicationError: Something that docflow needs does not answer, at the first task.
+        """
+        folders = self._ports.folders
+        stage = await folders.order(order.job_id, order.ref)
+        plan = await folders.plan(order.job_id, order.ref, order.batch)
+        job_type = self._ports.job_type(stage.job)
+        with scratch_folder(self._ports.resources.scratch) as folder:
+            async with Heartbeater() as heart:
+                group = _Group(
+                    self._ports,
+                    order,
+                    stage,
+                    plan,
+                    job_type,
+                    parameters_of(job_type, stage.job),
+                    await self._ports.stage_results(stage),
+                    folder,
+                    heart,
+                )
+                return await group.run()
+
+
+@dataclass
+class _Group:
+    """One run of the activity."""
+
+    ports: JobPorts
+    order: GroupOrder
+    stage: StageOrder
+    plan: list[PlanLine]
+    job_type: JobType[Any]
+    parameters: Contract
+    stage_results: Any
+    folder: Path
+    heart: Heartbeater
+    cursor: GroupCursor = field(default_factory=GroupCursor)
+
+    async def run(self) -> GroupResult:
+        """Every task, from the one at which an earlier attempt stopped."""
+        self.cursor = _cursor()
+        positions = self.order.positions
+        while self.cursor.done < len(positions):
+            position = positions[self.cursor.done]
+            try:
+                result = await self._ended(position)
+            except asyncio.CancelledError:
+                if not _is_requested():
+                    raise
+                left = len(positions) - self.cursor.done
+                return _plus(self.cursor.result, GroupResult(cancelled=left))
+            if result is None:
+                rest = positions[self.cursor.done :]
+                return self.cursor.result.model_copy(update={"rest": rest})
+            self.cursor = GroupCursor(
+                done=self.cursor.done + 1,
+                attempt=activity.info().attempt,
+                result=await self._bounded(result),
+            )
+            self.heart.beat(self.cursor)
+        return self.cursor.result
+
+    async def _ended(self, position: int) -> GroupResult | None:
+        """What became of a task; None: what it needs does not answer, and others have ended.
+
+        Raises:
+            Unavailable: It does not answer, and this is the first task.
+        """
+        line = self.plan[position]
+        tries = self.order.tries.get(position, 0)
+        if activity.info().attempt - self.cursor.attempt >= LOST_WORKERS:
+            text = f"{LOST_WORKERS} workers in a row were lost while they did it"
+            return self._failed(line, tries, text)
+        try:
+            done = await self._do(line)
+            text = json.dumps(done.result, allow_nan=False)
+            json.dumps(done.next_stage_params, allow_nan=False)
+        except NotReady as error:
+            seconds = min(max(error.seconds, 0.0), LONGEST_PAUSE)
+            again = TaskAgain(position=position, seconds=seconds, tries=tries)
+            return GroupResult(again=(again,))
+        except InputNeeded as needed:
+            question = question_of(needed)
+            failed = self._failed(line, tries, f"{needed.parameter}: {needed}")
+            return failed.model_copy(update={"questions": (question,)})
+        except Exception as error:
+            return self._judged(position, line, tries, error)
+        return await self._completed(line, tries, done, text)
+
+    def _judged(
+        self, position: int, line: PlanLine, tries: int, error: Exception
+    ) -> GroupResult | None:
+        """What becomes of a task that has raised: its class decides whether it is tried again."""
+        failure = error if isinstance(error, ApplicationError) else as_application_error(error, 1)
+        retries = {TRANSIENT: TRANSIENT_RETRIES, THROTTLING: THROTTLING_RETRIES}
+        if tries < retries.get(failure.type or "", 0):
+            hint = failure.next_retry_delay
+            seconds = PAUSES[min(tries, len(PAUSES) - 1)]
+            if hint is not None:
+                seconds = min(hint.total_seconds(), LONGEST_PAUSE)
+            activity.logger.info("%s: %s; again in %.0f s", line.task.index, error, seconds)
+            return GroupResult(
+                again=(TaskAgain(position=position, seconds=seconds, tries=tries + 1),)
+            )
+        if self._is_outage(failure, error):
+            if self.cursor.done:
+                return None
+            raise error
+        activity.logger.warning("%s failed: %s", line.task.index, error)
+        return self._failed(line, tries, failure.message)
+
+    def _is_outage(self, failure: ApplicationError, error: Exception) -> bool:
+        """Whether the task is to wait; no failure of its own."""
+        if self.order.give_up and self.cursor.done == 0:
+            return False
+        is_dependency = isinstance(error, Unavailable) and isinstance(error.dependency, Dependency)
+        return failure.type == UNAVAILABLE or is_dependency
+
+    async def _do(self, line: PlanLine) -> TaskDone:
+        folder = self.folder / "task"
+        folder.mkdir()
+        seconds = self.order.timeout_seconds
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                context = await self._context(line, folder)
+                task_type = self.stage.definition.task_type
+                function = getattr(self.job_type, self.job_type.task_functions[task_type])
+                return await function(context)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise Unavailable(f"it did not end within {timedelta(seconds=seconds)}") from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _context(self, line: PlanLine, folder: Path) -> TaskContext[Any]:
+        predecessor = line.predecessor
+        if line.predecessor_at is not None:
+            predecessor = await self.ports.folders.result_at(self.order.job_id, line.predecessor_at)
+        job = self.stage.job
+        return TaskContext(
+            job_id=job.job_id,
+            attempt=job.attempt,
+            stage=self.stage.stage,
+            index=line.task.index,
+            parameters=self.parameters,
+            task=line.task.parameters,
+            inputs=job.inputs,
+            predecessor=predecessor,
+            stage_results=self.stage_results,
+            resources=self.ports.resources,
+            folder=folder,
+            progress=self._progress,
+        )
+
+    def _progress(self, share: float, message: str) -> None:
+        self.cursor = self.cursor.model_copy(
+            update={"progress": min(max(share, 0.0), 1.0), "message": message[:300]}
+        )
+        self.heart.beat(self.cursor)
+
+    async def _completed(
+        self, line: PlanLine, tries: int, done: TaskDone, text: str
+    ) -> GroupResult:
+        result: JsonObject = done.result
+        large = None
+        if len(text.encode()) > self.ports.result_bytes:
+            large = await self.ports.folders.put_large(
+                self.order.job_id, self.order.ref, line.ordinal, text.encode()
+            )
+            result = {}
+        finished = FinishedTask(
+            index=line.task.index,
+            ordinal=line.ordinal,
+            status=TaskStatus.COMPLETED,
+            result=result,
+            next_stage_params=done.next_stage_params,
+            large_result=large,
+            attempts=tries + 1,
+        )
+        return GroupResult(completed=1, lines=_text(finished))
+
+    def _failed(self, line: PlanLine, tries: int, reason: str) -> GroupResult:
+        finished = FinishedTask(
+            index=line.task.index,
+            ordinal=line.ordinal,
+            status=TaskStatus.FAILED,
+            error=reason[:1_500],
+            attempts=tries + 1,
+        )
+        return GroupResult(failed=1, lines=_text(finished))
+
+    async def _bounded(self, result: GroupResult) -> GroupResult:
+        """The result so far with one more; lines that are too long to travel go to a blob."""
+        both = _plus(self.cursor.result, result)
+        most = min(LINES_CHARACTERS, LINE_BYTES * len(self.order.positions))
+        if len(both.lines.encode()) <= most:
+            return both
+        order, id = self.order, activity.info().activity_id
+        blob = await self.ports.folders.put_lines(
+            order.job_id, order.ref, f"{order.batch}-{id}-{both.blobs}", both.lines
+        )
+        blobs = both.blobs + 1
+        return both.model_copy(
+            update={"lines": "", "blob": both.blob or blob.removesuffix("-0.jsonl"), "blobs": blobs}
+        )
+
+
+def _cursor() -> GroupCursor:
+    """Where an earlier attempt stopped."""
+    details = activity.info().heartbeat_details
+    found = GroupCursor.model_validate(details[0]) if details else GroupCursor()
+    return found.model_copy(update={"progress": 0.0, "message": ""})
+
+
+def _is_requested() -> bool:
+    """Whether a cancellation was asked for; else the worker is being stopped."""
+    details = activity.cancellation_details()
+    return details is not None and details.cancel_requested
+
+
+def _text(finished: FinishedTask) -> str:
+    return finished.model_dump_json(exclude={"parameters"}, exclude_defaults=True) + "\n"
+
+
+def _plus(result: GroupResult, more: GroupResult) -> GroupResult:
+    questions: tuple[Question, ...] = (*result.questions, *more.questions)
+    return GroupResult(
+        completed=result.completed + more.completed,
+        failed=result.failed + more.failed,
+        cancelled=result.cancelled + more.cancelled,
+        lines=result.lines + more.lines,
+        blob=result.blob,
+        blobs=result.blobs,
+        again=(*result.again, *more.again),
+        questions=questions[:3],
+    )

@@ -1,0 +1,112 @@
+"""`jobs.record_tasks` and `jobs.close_batch`: rows and results of the tasks of a batch."""
+
+from datetime import UTC, datetime
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.jobs.contexts import JobPorts
+from activities.jobs.rows import task_record
+from contracts.jobs import (
+    BatchEnd,
+    BatchRecording,
+    FinishedTask,
+    PlanLine,
+    TaskCounts,
+    TaskRecord,
+    TaskStatus,
+)
+
+
+class BatchRecords:
+    """Writes what became of the tasks of a batch, all at once.
+
+    Args:
+        ports: What activities of jobs share.
+    """
+
+    def __init__(self, ports: JobPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="jobs.record_tasks")
+    @translate_failures
+    async def record_tasks(self, recording: BatchRecording) -> None:
+        """Show in the table how far a batch is; nothing depends on it."""
+        plan = await self._plan(recording)
+        finished = await self._finished(recording)
+        now = datetime.now(UTC)
+        rows = [
+            self._row(recording, line, now, finished.get(line.ordinal), TaskStatus.PROCESSING)
+            for position, line in enumerate(plan)
+            if line.ordinal in finished or position in recording.processing
+        ]
+        await self._ports.store.put_tasks(rows)
+
+    @activity.defn(name="jobs.close_batch")
+    @translate_failures
+    async def close_batch(self, recording: BatchRecording) -> BatchEnd:
+        """Write the results of a batch, in the order of its plan, and its rows."""
+        order = recording.order
+        async with Heartbeater():
+            plan = await self._plan(recording)
+            finished = await self._finished(recording)
+            ended = [_end_of(line, finished) for line in plan]
+            await self._ports.folders.put_results(order.job_id, order.ref, order.batch, ended)
+            now = datetime.now(UTC)
+            await self._ports.store.put_tasks(
+                [
+                    self._row(recording, line, now, end, end.status)
+                    for line, end in zip(plan, ended, strict=True)
+                ]
+            )
+        return BatchEnd(counts=counts_of(ended))
+
+    async def _plan(self, recording: BatchRecording) -> list[PlanLine]:
+        order = recording.order
+        return await self._ports.folders.plan(order.job_id, order.ref, order.batch)
+
+    async def _finished(self, recording: BatchRecording) -> dict[int, FinishedTask]:
+        """Finished tasks by ordinal."""
+        lines = [line for text in recording.lines for line in text.splitlines()]
+        lines += [line async for line in self._ports.folders.lines(recording.blobs)]
+        tasks = map(FinishedTask.model_validate_json, lines)
+        return {task.ordinal: task for task in tasks}
+
+    def _row(
+        self,
+        recording: BatchRecording,
+        line: PlanLine,
+        now: datetime,
+        finished: FinishedTask | None,
+        status: TaskStatus,
+    ) -> TaskRecord:
+        order = recording.order
+        status = finished.status if finished else status
+        return task_record(order.job_id, order.ref, order.definition, line, status, now, finished)
+
+
+def _end_of(line: PlanLine, finished: dict[int, FinishedTask]) -> FinishedTask:
+    """How a task has ended; one without a result was never begun, or stopped."""
+    if line.done is not None:
+        return line.done
+    found = finished.get(line.ordinal)
+    if found is None:
+        found = FinishedTask(
+            index=line.task.index,
+            ordinal=line.ordinal,
+            status=TaskStatus.CANCELLED,
+            error="it was cancelled before it had ended",
+        )
+    return found.model_copy(update={"parameters": line.task.parameters})
+
+
+def counts_of(tasks: list[FinishedTask]) -> TaskCounts:
+    """How many tasks ended in which way."""
+    states = [task.status for task in tasks]
+    return TaskCounts(
+        total=len(states),
+        completed=states.count(TaskStatus.COMPLETED),
+        failed=states.count(TaskStatus.FAILED),
+        cancelled=states.count(TaskStatus.CANCELLED),
+    )

@@ -1,0 +1,60 @@
+"""What both stores check before they write or search."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adapters.ports.catalogue import CatalogueQuery
+from domain.errors import InvalidDocument, RuleViolation
+from domain.jobs.stac import check_item
+from domain.jobs.stac.extents import box_geometry, split_box
+from domain.jobs.stac.queries import LIMIT, checked_geometry
+
+JsonObject = Mapping[str, Any]
+
+
+async def check_items(collection: JsonObject, items: Sequence[JsonObject]) -> None:
+    """Check items, in a thread: each takes milliseconds.
+
+    Raises:
+        InvalidDocument: One is not valid, or two have the same id.
+    """
+    ids = [str(item.get("id")) for item in items]
+    if len(set(ids)) < len(ids):
+        twice = next(id for id in ids if ids.count(id) > 1)
+        raise InvalidDocument(f"item {twice!r} is given twice")
+
+    def check() -> None:
+        for item in items:
+            check_item(item, collection)
+
+    await asyncio.to_thread(check)
+
+
+def no_collection(id: str) -> InvalidDocument:
+    """What is raised for items of a collection that is not there."""
+    return InvalidDocument(f"there is no collection {id!r}; put it first")
+
+
+def area_of(query: CatalogueQuery) -> dict[str, Any] | None:
+    """The geometry that items have to meet; None: any.
+
+    Raises:
+        RuleViolation: The box or the geometry is not valid, or both are given.
+    """
+    if query.bbox is not None and query.intersects is not None:
+        raise RuleViolation("bbox and intersects exclude each other")
+    if query.intersects is not None:
+        return checked_geometry(query.intersects)
+    return None if query.bbox is None else box_geometry(split_box(query.bbox))
+
+
+def limit_of(query: CatalogueQuery) -> int:
+    """Items of a page.
+
+    Raises:
+        RuleViolation: Fewer than one are asked for.
+    """
+    if query.limit < 1:
+        raise RuleViolation("limit: 1 is the least")
+    return min(query.limit, LIMIT)

@@ -1,0 +1,219 @@
+"""Records of jobs and their tasks: a projection that people read."""
+
+import base64
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.jobs import leftovers
+from adapters.database.models.jobs import jobs, tasks
+from adapters.ports import OpenRow
+from adapters.ports.jobs import TaskPage
+from contracts.jobs import JobRecord, JobStatus, TaskRecord, TaskStatus
+from domain.errors import RuleViolation
+
+_FOUND: Final = 10
+_PREFIX: Final = 8
+"""Hex digits of an id that are enough to look for it."""
+_JOB_COLUMNS: Final = tuple(column.name for column in jobs.columns)
+_TASK_COLUMNS: Final = tuple(column.name for column in tasks.columns)
+
+
+class SqlJobStore:
+    """Tables of jobs and tasks; every method raises `Unavailable` when the database is down."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+
+    async def put_job(self, record: JobRecord) -> None:
+        """Insert or replace the record of a job; an older attempt never replaces a newer one."""
+        insert = self._insert(jobs)
+        changed = {
+            name: insert.excluded[name]
+            for name in _JOB_COLUMNS
+            if name not in ("job_id", "created_at")
+        }
+        query = insert.on_conflict_do_update(
+            index_elements=["job_id"],
+            set_=changed,
+            where=or_(
+                jobs.c.attempt < insert.excluded.attempt,
+                and_(
+                    jobs.c.attempt == insert.excluded.attempt,
+                    jobs.c.updated_at <= insert.excluded.updated_at,
+                ),
+            ),
+        )
+        async with self._database.transaction() as connection:
+            await connection.execute(query, [_row(record, jobs)])
+
+    async def put_tasks(self, tasks_: Sequence[TaskRecord]) -> None:
+        """Insert or replace records of tasks."""
+        if not tasks_:
+            return
+        insert = self._insert(tasks)
+        key = [column.name for column in tasks.primary_key.columns]
+        changed = {
+            name: insert.excluded[name]
+            for name in _TASK_COLUMNS
+            if name not in (*key, "created_at")
+        }
+        query = insert.on_conflict_do_update(
+            index_elements=key,
+            set_=changed,
+            # What was seen earlier and is written later changes nothing.
+            where=tasks.c.updated_at <= insert.excluded.updated_at,
+        )
+        async with self._database.transaction() as connection:
+            await connection.execute(query, [_row(each, tasks) for each in tasks_])
+
+    async def cancel_tasks(self, job_id: str, attempt: int, stage: int | None = None) -> None:
+        """Show tasks that have not ended as cancelled; those of a stage, or of all."""
+        condition = and_(tasks.c.parent_job_id == job_id, tasks.c.attempt == attempt)
+        if stage is not None:
+            condition &= tasks.c.stage == stage
+        async with self._database.transaction() as connection:
+            await connection.execute(leftovers.cancelled_tasks(condition, datetime.now(UTC)))
+
+    async def job(self, job_id: str) -> JobRecord | None:
+        """One job; None: there is none."""
+        found = await self._jobs(select(jobs).where(jobs.c.job_id == job_id))
+        return found[0] if found else None
+
+    async def find(self, prefix_or_alias: str) -> Sequence[JobRecord]:
+        """Jobs whose id begins so (8 hex digits and more), or whose alias it is; at most 10."""
+        condition: ColumnElement[bool] = jobs.c.alias == prefix_or_alias
+        text = prefix_or_alias.lower()
+        if len(text) >= _PREFIX and set(text) <= set("0123456789abcdef"):
+            condition = or_(condition, jobs.c.job_id.like(f"{text}%"))
+        query = select(jobs).where(condition).order_by(jobs.c.updated_at.desc(), jobs.c.job_id)
+        return await self._jobs(query.limit(_FOUND))
+
+    async def jobs(
+        self,
+        *,
+        limit: int,
+        status: JobStatus | None = None,
+        job_type: str | None = None,
+        project: str | None = None,
+        before: datetime | None = None,
+    ) -> Sequence[JobRecord]:
+        """Jobs, the newest change first."""
+        query = select(jobs).order_by(jobs.c.updated_at.desc(), jobs.c.job_id).limit(limit)
+        for column, value in (
+            (jobs.c.status, status),
+            (jobs.c.job_type, job_type),
+            (jobs.c.project, project),
+        ):
+            if value is not None:
+                query = query.where(column == str(value))
+        if before is not None:
+            query = query.where(jobs.c.updated_at < before)
+        return await self._jobs(query)
+
+    async def tasks(
+        self,
+        job_id: str,
+        *,
+        attempt: int | None = None,
+        stage: int | None = None,
+        status: TaskStatus | None = None,
+        limit: int = 100,
+        token: str | None = None,
+    ) -> TaskPage:
+        """Tasks of a job's attempt (None: the newest), by stage and ordinal."""
+        place = (tasks.c.stage, tasks.c.ordinal)
+        query = select(tasks).where(tasks.c.parent_job_id == job_id)
+        if attempt is None:
+            newest = select(func.max(tasks.c.attempt)).where(tasks.c.parent_job_id == job_id)
+            query = query.where(tasks.c.attempt == newest.scalar_subquery())
+        else:
+            query = query.where(tasks.c.attempt == attempt)
+        if stage is not None:
+            query = query.where(tasks.c.stage == stage)
+        if status is not None:
+            query = query.where(tasks.c.status == status.value)
+        if token is not None:
+            query = query.where(tuple_(*place) > tuple_(*_place(token)))
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query.order_by(*place).limit(limit + 1))).mappings()
+            found = [TaskRecord.model_validate(dict(row)) for row in rows]
+        page = found[:limit]
+        more = len(found) > limit and bool(page)
+        return TaskPage(page, _token(page[-1]) if more else None)
+
+    async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
+        """Stage to how many of its tasks are in which state."""
+        query = (
+            select(tasks.c.stage, tasks.c.status, func.count())
+            .where(tasks.c.parent_job_id == job_id, tasks.c.attempt == attempt)
+            .group_by(tasks.c.stage, tasks.c.status)
+        )
+        counts: dict[int, dict[TaskStatus, int]] = defaultdict(dict)
+        async with self._database.reading() as connection:
+            for stage, status, number in await connection.execute(query):
+                counts[stage][TaskStatus(status)] = number
+        return counts
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Jobs that have not ended."""
+        async with self._database.reading() as connection:
+            return await leftovers.open_rows(connection, before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close a job as terminated, and its open tasks as cancelled."""
+        async with self._database.transaction() as connection:
+            return await leftovers.terminate(connection, id, reason, unchanged_since)
+
+    async def _jobs(self, query: Select[Any]) -> Sequence[JobRecord]:
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query)).mappings()
+            return [JobRecord.model_validate(dict(row)) for row in rows]
+
+
+def _row(record: JobRecord | TaskRecord, table: Table) -> dict[str, Any]:
+    """A record as columns; texts without what PostgreSQL refuses."""
+    plain = record.model_dump(mode="json")
+    names = {column.name for column in table.columns}
+    moments = names & {"created_at", "updated_at", "heartbeat"}
+    row = {name: _cleaned(plain[name]) for name in names - moments}
+    return row | {name: getattr(record, name) for name in moments}
+
+
+def _cleaned(value: Any) -> Any:
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean(str(key)): _cleaned(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case list():
+            return [_cleaned(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
+
+
+def _token(task: TaskRecord) -> str:
+    return base64.urlsafe_b64encode(json.dumps([task.stage, task.ordinal]).encode()).decode()
+
+
+def _place(token: str) -> tuple[int, int]:
+    """Stage and ordinal of the last task of a page.
+
+    Raises:
+        RuleViolation: It is no token of ours.
+    """
+    try:
+        stage, ordinal = json.loads(base64.urlsafe_b64decode(token.encode()))
+        return int(stage), int(ordinal)
+    except (ValueError, TypeError) as error:
+        raise RuleViolation(f"{token[:50]!r} is no token of a page of tasks") from error

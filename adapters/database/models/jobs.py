@@ -1,0 +1,62 @@
+"""Jobs and their tasks: schema `app` on PostgreSQL, tables like all others on SQLite."""
+
+from typing import Final
+
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, Table, Text
+from sqlalchemy.dialects.postgresql import JSONB
+
+from adapters.database.models.base import UtcDateTime, metadata
+
+SCHEMA: Final = "app"
+"""SQLite has no schemas: `adapters.database.engine` leaves it out there."""
+_Json: Final = JSON().with_variant(JSONB(), "postgresql")
+
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("job_id", Text, primary_key=True),
+    Column("job_type", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("stage", Integer, nullable=False),
+    Column("total_stages", Integer, nullable=False),
+    Column("parameters", _Json, nullable=False),
+    Column("stage_results", _Json, nullable=False),
+    Column("result_data", _Json, nullable=False),
+    Column("error_details", Text),
+    Column("attempt", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("project", Text),
+    Column("alias", Text),
+    Column("failed_tasks", _Json, nullable=False),
+    Column("failed_count", BigInteger, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(None, "updated_at"),
+    Index(None, "alias"),
+    schema=SCHEMA,
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("parent_job_id", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("stage", Integer, primary_key=True, autoincrement=False),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("task_id", Text, nullable=False),
+    Column("task_index", Text, nullable=False),
+    Column("task_type", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("parameters", _Json, nullable=False),
+    Column("result_data", _Json, nullable=False),
+    Column("next_stage_params", _Json, nullable=False),
+    Column("large_metadata_path", Text),
+    Column("error_details", Text),
+    Column("heartbeat", UtcDateTime),
+    Column("retry_count", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(None, "parent_job_id", "attempt", "status"),
+    schema=SCHEMA,
+)

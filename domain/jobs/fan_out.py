@@ -1,0 +1,44 @@
+"""How the tasks of a stage are divided: batches, how many side by side, groups."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from contracts.jobs import TASKS_PER_BATCH
+
+WINDOW: Final = 50
+"""Activities of one batch at once: with more, its workflow tasks grow long."""
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """The batches of a stage."""
+
+    batches: int
+    abreast: int
+    """Batches at once."""
+    window: int
+    """Activities at once, of each of them."""
+
+
+def fan_out(tasks: int, max_parallel: int) -> FanOut:
+    """Divide a stage; `abreast` x `window` never exceeds `max_parallel`.
+
+    Args:
+        tasks: Of the stage.
+        max_parallel: Tasks at once.
+    """
+    batches = -(-tasks // TASKS_PER_BATCH)
+    abreast = max(1, min(batches, -(-max_parallel // WINDOW)))
+    return FanOut(batches, abreast, max_parallel // abreast)
+
+
+def tasks_of(batch: int, tasks: int) -> int:
+    """How many tasks a batch of a stage has; batches are numbered from 0."""
+    return min(TASKS_PER_BATCH, tasks - batch * TASKS_PER_BATCH)
+
+
+def groups(positions: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
+    """Positions in groups of a size; the last one may be smaller."""
+    for start in range(0, len(positions), size):
+        yield tuple(positions[start : start + size])

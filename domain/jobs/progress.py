@@ -1,0 +1,36 @@
+"""How fast a stage is, and when it will have ended."""
+
+from datetime import datetime, timedelta
+
+from contracts.jobs import StageState, StageView, TaskCounts
+
+
+def with_progress(view: StageView, counts: TaskCounts, now: datetime) -> StageView:
+    """A stage that runs, as it stands now."""
+    assert view.began_at is not None
+    seconds = (now - view.began_at).total_seconds()
+    rate = counts.done / seconds if seconds > 0 and counts.done else None
+    left = counts.total - counts.done
+    return view.model_copy(
+        update={
+            "state": StageState.RUNNING,
+            "counts": counts,
+            "rate": None if rate is None else round(rate, 3),
+            "estimated_end": None if rate is None else now + timedelta(seconds=left / rate),
+        }
+    )
+
+
+def line(view: StageView) -> str:
+    """A stage in one line, for people."""
+    counts = view.counts
+    said = f"{view.stage}. {view.name}: {view.state}"
+    if counts.total:
+        said += f", {counts.done:,} of {counts.total:,}"
+    if counts.failed:
+        said += f", {counts.failed:,} failed"
+    if view.state is StageState.RUNNING and view.rate is not None:
+        said += f", {view.rate:,.1f}/s"
+        if view.estimated_end is not None:
+            said += f", ends about {view.estimated_end:%Y-%m-%d %H:%M:%S} UTC"
+    return said

@@ -1,0 +1,180 @@
+"""What a search may ask: intervals of time, and filters in CQL2."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+import cql2
+
+from domain.errors import RuleViolation
+from domain.jobs.stac.extents import box_geometry, split_box
+from domain.jobs.stac.footprints import read
+from domain.jobs.stac.validation import moment
+
+OPERATORS: Final = frozenset(
+    {
+        *("and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "isNull"),
+        *("like", "between", "in", "casei"),
+        *(
+            f"s_{name}"
+            for name in (
+                *("contains", "crosses", "disjoint", "equals"),
+                *("intersects", "overlaps", "touches", "within"),
+            )
+        ),
+        *(
+            f"t_{name}"
+            for name in (
+                *("after", "before", "contains", "disjoint", "during", "equals", "finishedBy"),
+                *("finishes", "intersects", "meets", "metBy", "overlappedBy", "overlaps"),
+                *("startedBy", "starts"),
+            )
+        ),
+    }
+)
+"""What every store understands alike."""
+FILTER_BYTES: Final = 20_000
+LIMIT: Final = 1_000
+"""Items of a page at the most; a larger number counts as this."""
+_DEPTH: Final = 30
+_PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]{0,199}")
+_OPEN: Final = ("", "..")
+
+JsonObject = dict[str, Any]
+Interval = tuple[datetime | None, datetime | None]
+
+
+def interval(text: str) -> Interval:
+    """First and last moment of a search; None: open.
+
+    Raises:
+        RuleViolation: It is neither a time of RFC 3339 nor two of them, `..` for an open end.
+    """
+    first, slash, last = text.partition("/")
+    try:
+        if not slash:
+            return _moment(first), _moment(first)
+        begins = None if first in _OPEN else _moment(first)
+        ends = None if last in _OPEN else _moment(last)
+    except ValueError as error:
+        raise RuleViolation(f"datetime: {error}") from error
+    if begins is None and ends is None:
+        raise RuleViolation("datetime: one end of the interval has to be given")
+    if begins is not None and ends is not None and begins > ends:
+        raise RuleViolation("datetime: the interval ends before it begins")
+    return begins, ends
+
+
+def filter_of_text(text: str) -> JsonObject:
+    """CQL2 as JSON from its text.
+
+    Raises:
+        RuleViolation: It is no CQL2; the message shows where.
+    """
+    if len(text.encode()) > FILTER_BYTES:
+        raise RuleViolation(f"filter: {FILTER_BYTES} bytes are the most")
+    if text.count("(") > _DEPTH:
+        raise RuleViolation(f"filter: {_DEPTH} parentheses are the most")
+    try:
+        return cql2.parse_text(text).to_json()
+    except cql2.ParseError as error:
+        raise RuleViolation(f"filter is no CQL2: {' '.join(str(error).split())}") from error
+
+
+def checked_filter(value: Mapping[str, Any]) -> JsonObject:
+    """A filter that every store understands: its boxes as polygons, nothing else changed.
+
+    Raises:
+        RuleViolation: It is no CQL2, or uses what is not supported.
+    """
+    text = _text(value)
+    made = cast(JsonObject, _checked(json.loads(text), 0))
+    try:
+        cql2.parse_json(json.dumps(made)).validate()
+    except (cql2.ParseError, cql2.ValidationError) as error:
+        raise RuleViolation(f"filter is no CQL2: {' '.join(str(error).split())[:500]}") from error
+    return made
+
+
+def checked_geometry(value: Mapping[str, Any]) -> JsonObject:
+    """A geometry to search by.
+
+    Raises:
+        RuleViolation: It is no GeoJSON geometry.
+    """
+    _text(value)
+    try:
+        read(value)
+    except ValueError as error:
+        raise RuleViolation(f"intersects: {error}") from error
+    return dict(value)
+
+
+def _moment(text: str) -> datetime:
+    return moment(text).astimezone(UTC)
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RuleViolation(f"it is no strict JSON: {error}") from error
+    if len(text) > FILTER_BYTES:
+        raise RuleViolation(f"filters and geometries have {FILTER_BYTES} bytes at the most")
+    return text
+
+
+def _checked(value: Any, depth: int) -> Any:
+    if depth > _DEPTH:
+        raise RuleViolation(f"filter: it is nested more than {_DEPTH} deep")
+    if isinstance(value, list):
+        return [_checked(part, depth + 1) for part in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    found = cast(JsonObject, value)
+    if "bbox" in found and "op" not in found:
+        return box_geometry(split_box(_box(found["bbox"])))
+    if "property" in found:
+        _check_property(found["property"])
+    if "op" not in found:
+        return found
+    return {**found, "args": _arguments(found, depth)}
+
+
+def _arguments(found: JsonObject, depth: int) -> list[Any]:
+    operator, arguments = found["op"], found.get("args")
+    if operator not in OPERATORS:
+        known = ", ".join(sorted(OPERATORS))
+        raise RuleViolation(f"filter: {operator!r} is not supported; supported are: {known}")
+    if not isinstance(arguments, list):
+        raise RuleViolation(f"filter: {operator!r} needs a list of arguments")
+    checked: list[Any] = _checked(arguments, depth)
+    if operator.startswith("s_"):
+        _check_spatial(operator, checked)
+    return checked
+
+
+def _check_spatial(operator: str, arguments: Sequence[Any]) -> None:
+    match arguments:
+        case [{"property": "geometry"}, {"type": str()} as geometry]:
+            try:
+                read(cast(JsonObject, geometry))
+            except ValueError as error:
+                raise RuleViolation(f"filter: {operator}: {error}") from error
+        case _:
+            raise RuleViolation(f"filter: {operator} compares `geometry` with a geometry or a box")
+
+
+def _check_property(name: object) -> None:
+    if not isinstance(name, str) or not _PROPERTY.fullmatch(name):
+        raise RuleViolation(f"filter: {name!r} is not the name of a property")
+
+
+def _box(value: Any) -> Sequence[float]:
+    match value:
+        case [int() | float(), int() | float(), int() | float(), int() | float()]:
+            return cast(Sequence[float], value)
+        case _:
+            raise RuleViolation("filter: a bbox has four numbers")

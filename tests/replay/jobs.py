@@ -1,0 +1,5 @@
+"""Recorded cases of `jobs`, by workflow."""
+
+from typing import Any
+
+CASES_OF: dict[str, dict[str, Any]] = {}

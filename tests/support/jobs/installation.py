@@ -1,0 +1,133 @@
+"""An installation of jobs whose blobs are in memory: everything else is real."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.common import Priority
+from temporalio.worker import Worker
+
+from activities.jobs.api import JobResources, JobType, JobTypes
+from activities.jobs.contexts import JobPorts
+from activities.jobs.folders import StageFolders
+from activities.jobs.types.hello_world import HelloWorld
+from adapters.database import Database, open_database, upgrade
+from adapters.database.jobs.store import SqlJobStore
+from adapters.memory.blobs import MemoryBlobs
+from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job_workflow_id
+from domain.jobs.ids import job_id
+from workers.pipelines.base import activities_of
+from workers.pipelines.jobs import JOBS
+from workers.resources.jobs import JobsOpened, NoCatalogue
+from workflows import attributes
+from workflows.jobs.job import Job
+
+QUEUE = "jobs"
+
+
+@dataclass
+class JobInstallation:
+    """Jobs with their tables and blobs."""
+
+    client: Client
+    blobs: MemoryBlobs
+    opened: JobsOpened
+    database: Database
+
+    @property
+    def store(self) -> SqlJobStore:
+        return self.opened.store
+
+    async def start(self, order: JobOrder) -> WorkflowHandle[Any, JobResult]:
+        """Start a job, as its service does."""
+        project = order.project or order.definition.job_type
+        return await self.client.start_workflow(
+            Job.run,
+            order,
+            id=job_workflow_id(order.job_id),
+            task_queue=QUEUE,
+            search_attributes=attributes.at_start("jobs", order.definition.job_type, project),
+            priority=Priority(fairness_key=project),
+        )
+
+    async def run(self, order: JobOrder) -> JobResult:
+        """Run a job to its end."""
+        return await (await self.start(order)).result()
+
+    async def record(self, order: JobOrder) -> JobRecord:
+        """The row of a job."""
+        found = await self.store.job(order.job_id)
+        assert found is not None
+        return found
+
+    async def tasks(self, order: JobOrder, **which: Any) -> Sequence[TaskRecord]:
+        """Rows of the tasks of a job."""
+        return (await self.store.tasks(order.job_id, limit=100_000, **which)).tasks
+
+
+def order_of(
+    kind: type[JobType[Any]] = HelloWorld, parameters: dict[str, Any] | None = None, **fields: Any
+) -> JobOrder:
+    """The order of a job, with the id that its service would give it."""
+    given = parameters or {}
+    return JobOrder(
+        job_id=job_id(kind.definition, given, ()),
+        definition=kind.definition,
+        parameters=given,
+        **fields,
+    )
+
+
+def ports_of(
+    folder: Path, blobs: MemoryBlobs, database: Database, types: Sequence[type[JobType[Any]]]
+) -> JobPorts:
+    """What activities of jobs share, over blobs in memory."""
+    resources = JobResources(
+        bronze=MemoryBlobs(),
+        silver=MemoryBlobs(),
+        gold=MemoryBlobs(),
+        catalogue=NoCatalogue(),
+        scratch=folder / "scratch",
+    )
+    return JobPorts(
+        types=JobTypes(HelloWorld, *types),
+        resources=resources,
+        folders=StageFolders(blobs, folder / "scratch"),
+        store=SqlJobStore(database),
+        result_bytes=10_000,
+    )
+
+
+@asynccontextmanager
+async def job_installation(
+    client: Client,
+    folder: Path,
+    run_worker: Callable[..., Worker],
+    *types: type[JobType[Any]],
+    url: str | None = None,
+) -> AsyncIterator[JobInstallation]:
+    """Workers of jobs and of both lanes, over a database of their own.
+
+    Args:
+        client: Of the Temporal server.
+        folder: For the database and temporary files.
+        run_worker: The fixture.
+        types: Job types beside `hello_world`.
+        url: Of the database; None: an SQLite file.
+    """
+    url = url or f"sqlite:///{folder / 'jobs.db'}"
+    await upgrade(url)
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(url))
+        blobs = MemoryBlobs()
+        ports = ports_of(folder, blobs, database, types)
+        opened = JobsOpened(SqlJobStore(database), ports, 100, 4)
+        every: Any = activities_of(*JOBS.activities(None, opened))  # type: ignore[arg-type]
+        await stack.enter_async_context(run_worker(QUEUE, list(JOBS.workflows()), every))
+        for lane in (Lane.LIGHT, Lane.HEAVY):
+            tasks: Any = activities_of(*JOBS.lanes[0].activities(None, opened))  # type: ignore[arg-type]
+            await stack.enter_async_context(run_worker(lane.value, [], tasks))
+        yield JobInstallation(client, blobs, opened, database)

@@ -1,0 +1,155 @@
+"""The register of `jobs`: staged jobs, their stages and batches of tasks."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from contracts.answers import Answer
+from contracts.dependencies import WAITING
+from contracts.jobs import (
+    JOB,
+    STAGE,
+    TASK_BATCH,
+    TASK_QUEUE,
+    WEBHOOK_DELIVERY,
+    WEBHOOK_PREFIX,
+    JobRetry,
+    JobStatus,
+    JobView,
+    StageView,
+)
+from contracts.jobs import Lane as TaskLane
+from workers.pipelines.base import Context, Lane, Pipeline, RunKind
+
+if TYPE_CHECKING:
+    from adapters.ports import OpenRows
+    from workers.resources.common import Resources
+    from workers.resources.jobs import JobsOpened
+    from workers.settings.jobs import JobSettings
+
+NAME: Final = "jobs"
+_JOB: Final = "(?P<job>[0-9a-f]{64})"
+_STAGE: Final = rf"job/{_JOB}/[0-9]+/[0-9]+(?:\.[0-9]+)?"
+
+
+def _workflows() -> Sequence[type]:
+    from workflows.jobs.job import Job
+    from workflows.jobs.stage import Stage
+    from workflows.jobs.task_batch import TaskBatch
+    from workflows.jobs.webhook_delivery import WebhookDelivery
+
+    return (Job, Stage, TaskBatch, WebhookDelivery)
+
+
+def _settings(environment: Mapping[str, str]) -> "JobSettings":
+    from workers.settings.jobs import JobSettings
+
+    return JobSettings.read(environment)
+
+
+@asynccontextmanager
+async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["JobsOpened"]:
+    from workers.resources.jobs import job_resources
+    from workers.settings.common import BlobSettings
+
+    common = context.resources
+    blob_settings = BlobSettings.read(context.environment)
+    yield job_resources(settings, blob_settings, common.blobs, common.database, common.scratch)
+
+
+def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
+    """What a worker of jobs runs."""
+    from activities.jobs.closing import StageClosing
+    from activities.jobs.planning import StagePlanning
+    from activities.jobs.task_batches import BatchRecords
+
+    return (
+        StagePlanning(own.ports),
+        BatchRecords(own.ports),
+        StageClosing(own.ports),
+        *_tasks(common, own),
+    )
+
+
+def _tasks(common: "Resources", own: "JobsOpened") -> Sequence[object]:
+    from activities.jobs.groups import TaskGroups
+
+    return (TaskGroups(own.ports),)
+
+
+def _open_rows(own: "JobsOpened") -> "OpenRows":
+    return own.store
+
+
+def _light(own: "JobsOpened") -> int:
+    return own.light_slots
+
+
+def _heavy(own: "JobsOpened") -> int:
+    return own.heavy_slots
+
+
+def _id(found: re.Match[str]) -> str:
+    return found["job"]
+
+
+def _title(job_id: str) -> str:
+    return f"Job {job_id[:8]}"
+
+
+_ANSWERS: Mapping[str, Any] = {
+    "retry": JobRetry,
+    "skip": Answer,
+    "fail": Answer,
+    "cancel": Answer,
+}
+
+JOBS = Pipeline(
+    name=NAME,
+    title="Job",
+    task_queue=TASK_QUEUE,
+    contracts="contracts.jobs",
+    activities_package="activities.jobs",
+    runs=(
+        RunKind(
+            workflow=JOB,
+            pattern=re.compile(f"job/{_JOB}"),
+            parse=_id,
+            title=_title,
+            status=JobView,
+            answers=_ANSWERS,
+            states=(
+                JobStatus.PARKED.lower(),
+                WAITING,
+                "running",
+                JobStatus.FAILED.lower(),
+                JobStatus.TERMINATED.lower(),
+                JobStatus.CANCELLED.lower(),
+                JobStatus.COMPLETED.lower(),
+            ),
+        ),
+        RunKind(workflow=STAGE, pattern=re.compile(_STAGE), parse=_id, status=StageView),
+        RunKind(workflow=TASK_BATCH, pattern=re.compile(f"{_STAGE}/[0-9]+"), parse=_id),
+        RunKind(
+            workflow=WEBHOOK_DELIVERY,
+            pattern=re.compile(rf"{WEBHOOK_PREFIX}/{_JOB}/[0-9]+/[0-9]+(?:/[0-9]+)?"),
+            parse=_id,
+        ),
+    ),
+    workflows=_workflows,
+    settings=_settings,
+    open=_open,
+    activities=activities,
+    lanes=(
+        Lane("light", TaskLane.LIGHT.value, _light, _tasks),
+        Lane("heavy", TaskLane.HEAVY.value, _heavy, _tasks),
+    ),
+    open_rows=_open_rows,
+    worker_help="Work on jobs, their stages and tasks.",
+    # They plan, record and aggregate.
+    activity_slots=16,
+    enabled_by="DOCFLOW_BRONZE_CONTAINER",
+    requirements="workers.services.jobs.setup:worker_requirements",
+    passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
+)

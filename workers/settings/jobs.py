@@ -1,0 +1,69 @@
+"""Settings of the `jobs` pipeline."""
+
+import os
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from contracts.jobs import RESULT_BYTES
+from workers.settings.base import Setting, Settings, Whole
+from workers.settings.common import BlobSettings, container_name
+
+
+class TierSettings(Settings):
+    """Containers of spatial data, in the same storage account or folder as the documents."""
+
+    title: ClassVar[str] = "Data of jobs"
+    used_by: ClassVar[str] = "workers and gateway of jobs, commands that submit jobs"
+
+    bronze: Annotated[str, AfterValidator(container_name)] = Field(
+        "bronze",
+        validation_alias="DOCFLOW_BRONZE_CONTAINER",
+        description="data as it came in; without it, `docflow worker all` leaves out jobs",
+    )
+    silver: Annotated[str, AfterValidator(container_name)] = Field(
+        "silver",
+        validation_alias="DOCFLOW_SILVER_CONTAINER",
+        description="data ready for analysis",
+    )
+    gold: Annotated[str, AfterValidator(container_name)] = Field(
+        "gold", validation_alias="DOCFLOW_GOLD_CONTAINER", description="published exports"
+    )
+
+    def of(self, blobs: BlobSettings) -> tuple[BlobSettings, BlobSettings, BlobSettings]:
+        """Bronze, silver and gold, beside the container of the documents."""
+        bronze, silver, gold = (
+            blobs.model_copy(update={"container": name})
+            for name in (self.bronze, self.silver, self.gold)
+        )
+        return bronze, silver, gold
+
+
+class JobSettings(TierSettings):
+    """The same, and how workers of jobs work."""
+
+    title: ClassVar[str] = "Workers of jobs"
+    used_by: ClassVar[str] = "workers of jobs"
+
+    result_bytes: Annotated[int, Whole(1_000, 1_000_000)] = Field(
+        RESULT_BYTES,
+        validation_alias="DOCFLOW_JOBS_RESULT_BYTES",
+        description="longer results of tasks go to the blob store, not to the table",
+    )
+    light_slots: Annotated[int, Whole(1, 1_000)] = Field(
+        100,
+        validation_alias="DOCFLOW_JOBS_LIGHT_SLOTS",
+        description="light tasks at once in a worker",
+    )
+    heavy_slots: Annotated[
+        int | None, Whole(1, 1_000), Setting(kind="whole number", default="processors")
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_JOBS_HEAVY_SLOTS",
+        description="heavy tasks at once in a worker",
+    )
+
+    @property
+    def heavy(self) -> int:
+        """Heavy tasks at once: as set, or one for each processor."""
+        return self.heavy_slots or os.cpu_count() or 1

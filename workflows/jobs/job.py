@@ -1,0 +1,401 @@
+"""One job: its stages one after another, and what becomes of those that fail."""
+
+import asyncio
+from datetime import timedelta
+from typing import Final, NoReturn
+
+from temporalio import workflow
+from temporalio.exceptions import (
+    ApplicationError,
+    ChildWorkflowError,
+    FailureError,
+    is_cancelled_exception,
+)
+from temporalio.workflow import ParentClosePolicy
+
+from activities.jobs.closing import StageClosing
+from contracts.answers import Answer, AnyAnswer
+from contracts.errors import JOB_FAILED, WRONG_STATE
+from contracts.jobs import (
+    JOB,
+    NAMED,
+    JobOrder,
+    JobRecording,
+    JobResult,
+    JobRetry,
+    JobStatus,
+    JobView,
+    OnFailure,
+    StageEnd,
+    StageOrder,
+    StageProgress,
+    StageRef,
+    StageState,
+    StageTally,
+    StageView,
+    WebhookOrder,
+    stage_workflow_id,
+    webhook_delivery_id,
+)
+from contracts.notices import NoticeKind
+from domain.jobs.progress import line
+from workflows import attributes, policies
+from workflows.cancellation import Cancellation
+from workflows.failures import explain
+from workflows.jobs.stage import Stage, explain_child
+from workflows.jobs.webhook_delivery import WebhookDelivery
+from workflows.parkable import Parkable
+from workflows.parking import Decision
+
+_MEANINGS: Final = {
+    "retry": "do the failed stage again, keeping its good tasks",
+    "skip": "leave the failed tasks out",
+    "fail": "give it up",
+}
+
+
+class _Failed(Exception):
+    """A stage has failed, and the job with it."""
+
+
+@workflow.defn(name=JOB)
+class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
+    """stage 1 -> stage 2 -> ... -> record result -> webhooks.
+
+    A stage that fails ends the job, or parks it, as its definition says; a parameter that only a
+    person can give parks it always. Stages before it stay done.
+    """
+
+    @workflow.init
+    def __init__(self, order: JobOrder) -> None:
+        super().__init__(
+            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
+        )
+        self._order = order
+        self._status = JobStatus.QUEUED
+        self._stage = 0
+        self._reason: str | None = None
+        self._views = {
+            stage.stage_number: StageView(stage=stage.stage_number, name=stage.stage_name)
+            for stage in order.definition.stages
+        }
+        self._done: list[StageRef] = []
+        self._end: StageEnd | None = None
+        self._ends: dict[int, StageEnd] = {}
+        self._cancellation = Cancellation[Answer]()
+        self._closing = False
+
+    @workflow.run
+    async def run(self, order: JobOrder) -> JobResult:
+        """Run the job; one that fails has state FAILED in its row too."""
+        self._notices.begin()
+        try:
+            await self._cancellation.start(self._stages())
+        except _Failed as failed:
+            await self._fail(str(failed))
+        except asyncio.CancelledError:
+            return await self._cancelled()
+        except FailureError as error:
+            if not is_cancelled_exception(error):
+                raise
+            return await self._cancelled()
+        return await self._close(JobStatus.COMPLETED)
+
+    async def _stages(self) -> None:
+        kept = {ref.stage: ref for ref in self._order.kept}
+        first = self._order.restart_from or 1
+        for definition in self._order.definition.stages:
+            number = definition.stage_number
+            if number < first:
+                self._keep(kept[number])
+                continue
+            self._stage = number
+            await self._until_done(number, kept.get(number))
+
+    def _keep(self, ref: StageRef) -> None:
+        """A stage of an attempt before, whose results are used."""
+        self._done.append(ref)
+        update = {"state": StageState.COMPLETED, "ref": ref}
+        self._views[ref.stage] = self._views[ref.stage].model_copy(update=update)
+
+    async def _until_done(self, number: int, redo: StageRef | None) -> None:
+        """Run a stage until it is done, or left out."""
+        attempts = 0
+        while True:
+            end = await self._run_stage(number, attempts, redo)
+            if end.failure is None and not end.questions:
+                break
+            answered = await self._decided(number, end)
+            if answered is Decision.SKIP:
+                await self._leave_out(number, attempts, end)
+                break
+            redo = None if answered is None else end.ref
+            attempts += 1
+        self._done.append(self._ends[number].ref)
+
+    async def _run_stage(self, number: int, round: int, redo: StageRef | None) -> StageEnd:
+        self._cancellation.check()
+        order = StageOrder(
+            job=self._order, stage=number, round=round, done=tuple(self._done), redo=redo
+        )
+        self._begin(order)
+        await self._waiting.retried(self._recorded, self._park_unrecorded)
+        self._cancellation.check()
+        try:
+            end = await workflow.execute_child_workflow(
+                Stage.run,
+                order,
+                id=stage_workflow_id(self._order.job_id, order.ref),
+                static_summary=f"Stage {number}: {order.definition.stage_name}",
+            )
+        except ChildWorkflowError as error:
+            if is_cancelled_exception(error):
+                raise
+            end = StageEnd(ref=order.ref, counts=self._views[number].counts).model_copy(
+                update={"failure": explain_child(error)}
+            )
+        self._ends[number] = end
+        self._ended(number, end)
+        if end.cancelled:
+            raise asyncio.CancelledError
+        self._cancellation.check()
+        return end
+
+    def _begin(self, order: StageOrder) -> None:
+        self._status, self._end = JobStatus.PROCESSING, None
+        self._views[order.stage] = StageView(
+            stage=order.stage,
+            name=order.definition.stage_name,
+            state=StageState.RUNNING,
+            ref=order.ref,
+            began_at=workflow.now(),
+        )
+        self._show()
+
+    def _ended(self, number: int, end: StageEnd) -> None:
+        state = StageState.COMPLETED
+        if end.cancelled:
+            state = StageState.CANCELLED
+        elif end.failure is not None or end.questions:
+            state = StageState.FAILED
+        elif end.skipped:
+            state = StageState.SKIPPED
+        update = {
+            "state": state,
+            "counts": end.counts,
+            "ended_at": workflow.now(),
+            "estimated_end": None,
+        }
+        self._views[number] = self._views[number].model_copy(update=update)
+        self._show()
+
+    async def _decided(self, number: int, end: StageEnd) -> Decision | None:
+        """What becomes of a stage that has failed.
+
+        Returns:
+            RETRY: do it again, keeping its good tasks; None: do it again with other parameters,
+            and keep none; SKIP: leave out what has failed.
+        """
+        reason = _reason_of(end)
+        policy = self._order.definition.stage(number).on_failure
+        if not end.questions and policy is not OnFailure.PARK:
+            raise _Failed(f"stage {number} ({self._views[number].name}): {reason}")
+        self._status, self._end, self._reason = JobStatus.PARKED, end, reason
+        answered = await self._parking.wait(
+            f"stage {number} ({self._views[number].name})", reason, self._recorded
+        )
+        self._parking.resume()
+        self._status, self._end, self._reason = JobStatus.PROCESSING, None, None
+        if answered.decision is Decision.FAIL:
+            raise _Failed(answered.explain(answered.reason or reason))
+        if answered.decision is Decision.SKIP:
+            return Decision.SKIP
+        given = answered.answer.parameters if isinstance(answered.answer, JobRetry) else None
+        if not given:
+            return Decision.RETRY
+        parameters = {**self._order.parameters, **given}
+        self._order = self._order.model_copy(update={"parameters": parameters})
+        return None
+
+    async def _leave_out(self, number: int, round: int, end: StageEnd) -> None:
+        """Use what a failed stage has found without the tasks that failed."""
+        order = StageOrder(job=self._order, stage=number, round=round, done=tuple(self._done))
+        tally = StageTally(order=order, tasks=end.counts.total)
+        if end.counts.total:
+            await self._waiting.retried(
+                lambda: workflow.execute_activity_method(
+                    StageClosing.close_stage,
+                    tally,
+                    summary="leave the failed tasks out",
+                    **policies.LONG,
+                ),
+                self._park_unrecorded,
+            )
+        left = end.model_copy(update={"failure": None, "questions": ()})
+        self._ends[number] = left
+        self._ended(number, left)
+
+    async def _cancelled(self) -> JobResult:
+        stopped = self._cancellation.request
+        reason = (stopped and stopped.reason) or "cancelled; what was done stays"
+        result = await self._close(JobStatus.CANCELLED, reason)
+        if stopped is None:
+            # Temporal's own cancel: the run shows as Canceled.
+            raise asyncio.CancelledError(reason)
+        return result
+
+    async def _fail(self, reason: str) -> NoReturn:
+        result = await self._close(JobStatus.FAILED, reason, NoticeKind.FAILED)
+        raise ApplicationError(reason, result, type=JOB_FAILED, non_retryable=True)
+
+    async def _close(
+        self, status: JobStatus, reason: str | None = None, kind: NoticeKind = NoticeKind.ENDED
+    ) -> JobResult:
+        self._closing, self._status, self._reason = True, status, reason
+        await self._waiting.retried_despite_cancel(self._recorded, self._park_unrecorded)
+        workflow.upsert_search_attributes(attributes.not_waiting(status.lower()))
+        self._show()
+        result = self._result()
+        if status in (JobStatus.COMPLETED, JobStatus.FAILED):
+            await self._start_webhooks()
+        await self._notices.end(kind, status.lower(), reason or _counted(result))
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return result
+
+    async def _start_webhooks(self) -> None:
+        for number, receiver in enumerate(self._order.webhooks):
+            order = WebhookOrder(
+                job_id=self._order.job_id,
+                attempt=self._order.attempt,
+                status=self._status,
+                ended_at=workflow.now(),
+                receiver=receiver,
+                number=number,
+            )
+            await workflow.start_child_workflow(
+                WebhookDelivery.run,
+                order,
+                id=webhook_delivery_id(order),
+                parent_close_policy=ParentClosePolicy.ABANDON,
+                static_summary=f"Webhook {number + 1} of job {order.job_id[:8]}",
+            )
+
+    async def _park_unrecorded(self, failure: FailureError) -> None:
+        # Only its record is missing: any answer tries again.
+        status, self._status = self._status, JobStatus.PARKED
+        await self._parking.wait("record", explain(failure))
+        self._parking.resume()
+        self._status = status
+
+    async def _recorded(self) -> None:
+        recording = JobRecording(
+            job=self._order,
+            status=self._status,
+            stage=self._stage,
+            stages=tuple(end.ref for end in self._recorded_ends()),
+            failed_count=sum(end.counts.failed for end in self._ends.values()),
+            began_at=workflow.info().start_time,
+            reason=self._reason and self._reason[:2_000],
+        )
+        await workflow.execute_local_activity_method(
+            StageClosing.record, recording, summary=f"record {self._status}", **policies.SHORT
+        )
+
+    def _recorded_ends(self) -> list[StageEnd]:
+        kept = [ref for ref in self._done if ref.stage not in self._ends]
+        before = [StageEnd(ref=ref, counts=self._views[ref.stage].counts) for ref in kept]
+        return sorted([*before, *self._ends.values()], key=lambda end: end.ref.stage)
+
+    def _result(self) -> JobResult:
+        return JobResult(
+            job_id=self._order.job_id,
+            attempt=self._order.attempt,
+            status=self._status,
+            stages=tuple(self._views.values()),
+            failed_count=sum(end.counts.failed for end in self._ends.values()),
+            failed=self._failed_names(),
+            reason=self._reason and self._reason[:2_000],
+        )
+
+    def _failed_names(self) -> tuple:  # type: ignore[type-arg]
+        return tuple(each for end in self._ends.values() for each in end.failed)[:NAMED]
+
+    def _show(self) -> None:
+        if not self._parking.waits:
+            lines = (f"- {line(view)}\n" for view in self._views.values())
+            workflow.set_current_details("".join(lines))
+
+    def _answered(self) -> JobView:
+        return self.status()
+
+    def _validate_answer(self, decision: Decision, answer: AnyAnswer) -> None:
+        if not isinstance(answer, JobRetry) or self._end is None or not self._end.questions:
+            return
+        asked = {each.parameter for each in self._end.questions}
+        if missing := sorted(asked - set(answer.parameters or {})):
+            raise ApplicationError(
+                f"retry needs the parameter {' and '.join(missing)}: {_reason_of(self._end)}",
+                type=WRONG_STATE,
+            )
+
+    @workflow.update(name="cancel")
+    async def cancel(self, answer: Answer) -> JobView:
+        """Begin no further task; what is in progress cleans up, what is done stays."""
+        self._cancellation.stop(answer)
+        return self.status()
+
+    @cancel.validator
+    def _validate_cancel(self, answer: Answer) -> None:
+        if self._closing:
+            raise ApplicationError("too late: the job is done", type="TooLate")
+
+    @workflow.signal(name="cancel")
+    def cancel_signal(self, answer: Answer | None = None) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        if not self._closing:
+            self._cancellation.stop(answer or Answer())
+
+    @workflow.signal(name="progress")
+    def progress(self, progress: StageProgress) -> None:
+        """A stage says how far it is."""
+        view = progress.view
+        known = self._views[view.stage]
+        if known.state is StageState.RUNNING and known.ref == view.ref:
+            self._views[view.stage] = view
+            self._show()
+
+    @workflow.query(name="status")
+    def status(self) -> JobView:
+        """Where the job stands."""
+        return JobView(
+            job_id=self._order.job_id,
+            attempt=self._order.attempt,
+            status=self._status,
+            stage=self._stage,
+            stages=tuple(self._views.values()),
+            reason=self._parking.reason or self._reason,
+            questions=self._end.questions if self._end is not None else (),
+            next_steps=self._next_steps(),
+            waiting_since=self._parking.since,
+            failed=self._failed_names(),
+        )
+
+    def _next_steps(self) -> str | None:
+        if not self._parking.waits:
+            return None
+        return "retry" if self._end is None else "retry, skip, fail or cancel"
+
+
+def _reason_of(end: StageEnd) -> str:
+    """Why a stage has failed, or what it asks."""
+    asked = [f"{each.parameter}: {each.question}" for each in end.questions]
+    failed = [f"{each.task_id}: {each.reason}" for each in end.failed]
+    said = [*asked, *([end.failure] if end.failure else ()), *(() if asked else failed)]
+    return "; ".join(said)[:1_500]
+
+
+def _counted(result: JobResult) -> str:
+    """What a completed job has done, in a sentence."""
+    done = sum(view.counts.completed for view in result.stages)
+    failed = f", {result.failed_count:,} failed" if result.failed_count else ""
+    return f"{done:,} tasks completed{failed}"

@@ -1,0 +1,268 @@
+"""One stage of a job: plan its tasks, do them in batches, aggregate what they found."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from temporalio import workflow
+from temporalio.exceptions import (
+    ChildWorkflowError,
+    FailureError,
+    is_cancelled_exception,
+)
+
+from activities.jobs.closing import StageClosing
+from activities.jobs.planning import StagePlanning
+from contracts.jobs import (
+    NAMED,
+    STAGE,
+    BatchEnd,
+    BatchOrder,
+    BatchProgress,
+    OnFailure,
+    Question,
+    StageClosed,
+    StageEnd,
+    StageOrder,
+    StagePlan,
+    StageProgress,
+    StageState,
+    StageTally,
+    StageView,
+    TaskCounts,
+    batch_workflow_id,
+)
+from domain.jobs.fan_out import FanOut, fan_out, tasks_of
+from domain.jobs.progress import line, with_progress
+from workflows import policies
+from workflows.failures import explain, failures_logged
+from workflows.jobs.task_batch import TaskBatch
+from workflows.waiting import Waiting
+
+MANY_BATCHES: Final = 20
+"""With more of them none tells how far it is before its end: the history has room for that."""
+REPORTS: Final = 20
+"""How often a stage tells its job how far it is, at most."""
+
+
+@workflow.defn(name=STAGE)
+class Stage:
+    """plan -> batches, some of them side by side -> aggregate.
+
+    That it fails is a result: the job decides what follows.
+    """
+
+    @workflow.init
+    def __init__(self, order: StageOrder) -> None:
+        self._order = order
+        self._definition = order.definition
+        self._waiting = Waiting()
+        self._view = StageView(
+            stage=order.stage,
+            name=self._definition.stage_name,
+            state=StageState.RUNNING,
+            ref=order.ref,
+            began_at=workflow.info().start_time,
+        )
+        self._plan = StagePlan()
+        self._batches: dict[int, TaskCounts] = {}
+        self._open: dict[int, workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]] = {}
+        self._stopped = False
+        self._failure: str | None = None
+        self._questions: dict[str, Question] = {}
+        self._told = 0
+
+    @workflow.run
+    async def run(self, order: StageOrder) -> StageEnd:
+        """Run the stage; a cancelled one ends as well, with true counts."""
+        try:
+            await self._work()
+        except asyncio.CancelledError:
+            self._stopped = True
+        except FailureError as error:
+            if not is_cancelled_exception(error):
+                self._failure = explain(error)[:300]
+            self._stopped = True
+        end = await self._end()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return end
+
+    async def _work(self) -> None:
+        self._plan = await self._waiting.done(self._planned)
+        if self._plan.question is not None:
+            self._questions[self._plan.question.parameter] = self._plan.question
+        if not self._plan.tasks or self._is_stopped:
+            return
+        self._show()
+        division = fan_out(self._plan.tasks, self._definition.max_parallel_tasks)
+        abreast = asyncio.Semaphore(division.abreast)
+        async with asyncio.TaskGroup() as working:
+            for batch in range(division.batches):
+                working.create_task(self._batch(batch, division, abreast))
+
+    async def _planned(self) -> StagePlan:
+        return await workflow.execute_activity_method(
+            StagePlanning.plan_stage,
+            self._order,
+            summary=f"plan {self._definition.stage_name}",
+            **policies.LONG,
+        )
+
+    async def _batch(self, batch: int, division: FanOut, abreast: asyncio.Semaphore) -> None:
+        async with abreast:
+            if self._is_stopped:
+                return
+            order = BatchOrder(
+                job_id=self._order.job.job_id,
+                ref=self._order.ref,
+                definition=self._definition,
+                batch=batch,
+                tasks=tasks_of(batch, self._plan.tasks),
+                window=division.window,
+                reports=division.batches <= MANY_BATCHES,
+            )
+            try:
+                handle = await workflow.start_child_workflow(
+                    TaskBatch.run,
+                    order,
+                    id=batch_workflow_id(order.job_id, order.ref, batch),
+                    static_summary=f"{self._definition.stage_name}, batch {batch}",
+                )
+                self._open[batch] = handle
+                self._take(batch, await handle)
+            except ChildWorkflowError as error:
+                if not is_cancelled_exception(error):
+                    self._failure = explain_child(error)
+                    self._stop()
+            finally:
+                self._open.pop(batch, None)
+
+    def _take(self, batch: int, end: BatchEnd) -> None:
+        self._batches[batch] = end.counts
+        for question in end.questions:
+            self._questions.setdefault(question.parameter, question)
+        self._failure = self._failure or end.failure
+        failed = end.counts.failed > len(end.questions)
+        if end.failure or (failed and self._definition.on_failure is OnFailure.FAIL_FAST):
+            self._stop()
+        self._show()
+
+    def _stop(self) -> None:
+        """Begin no further task in any batch."""
+        if not self._stopped:
+            self._stopped = True
+            for handle in self._open.values():
+                asyncio.create_task(_stop_batch(handle))  # noqa: RUF006
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._stopped or self._is_cancelled
+
+    @property
+    def _is_cancelled(self) -> bool:
+        return workflow.cancellation_reason() is not None
+
+    async def _end(self) -> StageEnd:
+        if not self._plan.tasks:
+            skipped = self._failure is None and not self._questions and not self._is_cancelled
+            if not skipped:
+                return self._ended(StageClosed(counts=TaskCounts()), self._failure)
+            closed = StageClosed(counts=TaskCounts())
+            return self._ended(closed, None).model_copy(update={"skipped": True})
+        tally = sum_of(self._batches.values())
+        failure = self._failure or self._verdict(tally)
+        is_used = failure is None and not self._questions and not self._is_cancelled
+        try:
+            closed = await self._waiting.retried_despite_cancel(
+                lambda: self._closed(is_used), _raise
+            )
+        except FailureError as error:
+            failure = failure or explain(error)[:300]
+            closed = StageClosed(counts=tally)
+        return self._ended(closed, failure)
+
+    async def _closed(self, aggregate: bool) -> StageClosed:
+        return await workflow.execute_activity_method(
+            StageClosing.close_stage,
+            StageTally(order=self._order, tasks=self._plan.tasks, aggregate=aggregate),
+            summary=f"close {self._definition.stage_name}",
+            **policies.LONG,
+        )
+
+    def _verdict(self, tally: TaskCounts) -> str | None:
+        """Why a stage cannot be used, by what became of its tasks; None: it can."""
+        if not tally.failed:
+            return None
+        said = f"{tally.failed:,} of {self._plan.tasks:,} tasks failed"
+        is_lost = tally.completed == 0
+        if self._definition.on_failure is OnFailure.CONTINUE and not is_lost:
+            return None
+        return said
+
+    def _ended(self, closed: StageClosed, failure: str | None) -> StageEnd:
+        return StageEnd(
+            ref=self._order.ref,
+            counts=closed.counts,
+            failure=failure,
+            failed=closed.failed,
+            questions=tuple(self._questions.values())[:NAMED],
+            cancelled=self._is_cancelled,
+        )
+
+    @workflow.signal(name="progress")
+    def progress(self, progress: BatchProgress) -> None:
+        """A batch says how far it is."""
+        if progress.batch in self._open:
+            self._batches[progress.batch] = progress.counts
+            if progress.failing and self._definition.on_failure is OnFailure.FAIL_FAST:
+                self._stop()
+            self._show()
+
+    def _show(self) -> None:
+        counts = sum_of(self._batches.values())
+        counts = counts.model_copy(update={"total": self._plan.tasks})
+        self._view = with_progress(self._view, counts, workflow.now())
+        workflow.set_current_details(line(self._view))
+        part = counts.done * REPORTS // max(counts.total, 1)
+        if self._told < part < REPORTS or not counts.done:
+            self._told = part
+            asyncio.create_task(self._tell())  # noqa: RUF006
+
+    async def _tell(self) -> None:
+        parent = workflow.info().parent
+        if parent is None:
+            return
+        job = workflow.get_external_workflow_handle(parent.workflow_id, run_id=parent.run_id)
+        with failures_logged("the job was not told"):
+            await job.signal("progress", StageProgress(view=self._view))
+
+    @workflow.query(name="status")
+    def status(self) -> StageView:
+        """How far the stage is."""
+        return self._view
+
+
+def sum_of(parts: Iterable[TaskCounts]) -> TaskCounts:
+    """All counts together."""
+    total = TaskCounts()
+    for each in parts:
+        total = total.plus(each)
+    return total
+
+
+def explain_child(error: ChildWorkflowError) -> str:
+    """Why a child has failed, in a bounded sentence."""
+    cause = error.cause
+    while isinstance(cause, FailureError) and cause.cause is not None:
+        cause = cause.cause
+    message = cause.message if isinstance(cause, FailureError) else str(cause or error)
+    return message[:300]
+
+
+async def _stop_batch(handle: workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]) -> None:
+    with failures_logged("a batch was not stopped"):
+        await handle.signal(TaskBatch.stop)
+
+
+async def _raise(failure: FailureError) -> None:
+    raise failure

@@ -1,0 +1,62 @@
+"""One webhook of one job: tried until the receiver has it, or its retries are used up."""
+
+from datetime import timedelta
+from typing import Final
+
+from temporalio import workflow
+
+from contracts.jobs import (
+    DELIVER_WEBHOOK,
+    WEBHOOK_DELIVERY,
+    WebhookAttempt,
+    WebhookEnd,
+    WebhookOrder,
+)
+from workflows import policies
+from workflows.waiting import Waiting
+
+FIRST_PAUSE: Final = 5.0
+LONGEST_PAUSE: Final = 3_600.0
+"""Seconds between two attempts; they double from the first on."""
+GIVEN_UP_AFTER: Final = timedelta(days=3)
+"""However often nothing could be sent at all."""
+
+
+@workflow.defn(name=WEBHOOK_DELIVERY)
+class WebhookDelivery:
+    """Outlives its job, whose end it tells one receiver of."""
+
+    @workflow.run
+    async def run(self, order: WebhookOrder) -> WebhookEnd:
+        """Deliver; a receiver that never takes it is a result, and no failure."""
+        waiting = Waiting()
+        attempts = pauses = 0
+        while True:
+            tried = order.model_copy(update={"delivery_attempt": attempts + 1})
+            attempt = await waiting.done(lambda tried=tried: _attempted(tried))
+            attempts += attempt.counted
+            too_late = workflow.now() - workflow.info().start_time > GIVEN_UP_AFTER
+            is_last = attempt.final or too_late or attempts > order.receiver.retry_count
+            if attempt.delivered or is_last:
+                return WebhookEnd(
+                    delivered=attempt.delivered, attempts=attempts, problem=attempt.problem
+                )
+            pause = attempt.retry_after
+            if pause is None:
+                pause = min(FIRST_PAUSE * 2.0**pauses, LONGEST_PAUSE)
+                pauses += 1
+            await workflow.sleep(
+                min(max(pause, 1.0), LONGEST_PAUSE), summary=(attempt.problem or "try again")[:100]
+            )
+
+
+async def _attempted(order: WebhookOrder) -> WebhookAttempt:
+    timeout = timedelta(seconds=order.receiver.timeout_seconds + 30)
+    return await workflow.execute_activity(
+        DELIVER_WEBHOOK,
+        order,
+        result_type=WebhookAttempt,
+        start_to_close_timeout=timeout,
+        retry_policy=policies.BACKOFF,
+        summary=f"attempt {order.delivery_attempt}",
+    )
