@@ -1,0 +1,75 @@
+"""The process that works on rasters: `python -m adapters.files.rasters.child`.
+
+An order is a `RasterOrder`; pieces of its answer are `Answer`s, of which the last one holds the
+result or why there is none.
+"""
+
+import errno
+
+import rasterio.errors
+
+from adapters.files import forks, gdal
+from adapters.files.rasters import work
+from adapters.files.rasters.grids import target_grid
+from adapters.files.rasters.inspect import inspect
+from adapters.files.rasters.orders import (
+    ORDERS,
+    Answer,
+    Grid,
+    Inspect,
+    Prepare,
+    Publish,
+    RasterOrder,
+    Tile,
+)
+from adapters.ports import UnreadableDocument
+from contracts.base import Contract
+from domain.errors import RuleViolation
+
+
+def _handle(body: str, send: forks.Send) -> None:
+    order = ORDERS.validate_json(body)
+
+    def progress(share: float) -> None:
+        send(Answer(progress=share).model_dump_json().encode())
+
+    try:
+        answer = Answer(result=_done(order, progress).model_dump(mode="json"))
+    except UnreadableDocument as error:
+        answer = Answer(unreadable=str(error))
+    except RuleViolation as error:
+        answer = Answer(violated=str(error))
+    except rasterio.errors.RasterioError as error:
+        answer = Answer(unreadable=f"the raster is damaged: {_plain(error)}")
+    except MemoryError:
+        answer = Answer(unreadable="the raster needs more memory than its process has; split it")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        answer = Answer(disk_full=True)
+    send(answer.model_dump_json().encode())
+
+
+def _done(order: RasterOrder, progress: work.Progress) -> Contract:
+    match order:
+        case Inspect():
+            return inspect(order.path, order.subdataset)
+        case Grid():
+            return target_grid(order.order)
+        case Prepare():
+            return work.prepare(order, progress)
+        case Tile():
+            return work.tile(order, progress)
+        case Publish():
+            return work.publish(order, progress)
+
+
+def _plain(error: Exception) -> str:
+    """What GDAL says, without folders of the server."""
+    words = str(error.__cause__ or error).split()
+    return " ".join(word for word in words if "/" not in word)[:300]
+
+
+if __name__ == "__main__":
+    gdal.require()
+    forks.serve(_handle)

@@ -1,0 +1,247 @@
+"""Target grids: reference system, resolution and corner, fixed once for all tiles.
+
+The resolution has no more than 24 significant bits and corners are multiples of it, so that the
+place of every pixel is the same number however it is reached: that makes tiles equal the whole.
+"""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from pyproj import CRS, Transformer
+from pyproj.aoi import AreaOfInterest
+from pyproj.exceptions import ProjError
+from pyproj.transformer import TransformerGroup
+
+from contracts.jobs.rasters import TILE, GridOrder, Operation, TargetGrid
+from domain.errors import RuleViolation
+
+_SAMPLES: Final = 33
+_BITS: Final = 24
+_GROWTH: Final = 8
+"""Target to source pixels, at the source's resolution: more comes from a torn raster."""
+_TILE_BYTES: Final = 32 << 20
+_SMALLEST_TILE: Final = 512
+_MOST_PIXELS: Final = 1 << 40
+
+
+def target_grid(order: GridOrder) -> TargetGrid:
+    """The grid for a raster.
+
+    Raises:
+        RuleViolation: There is none that would be right; the message says what to do.
+    """
+    source = _crs(order.crs, "the reference system of the raster")
+    target = _crs(order.target_crs, "parameter target_crs") if order.target_crs else source
+    name = order.target_crs or order.crs
+    same = source.equals(target)
+    _refuse_beyond_poles(order, source)
+    if same and order.resolution is None and _is_upright(order):
+        return TargetGrid(
+            crs=name,
+            transform=order.transform,
+            width=order.width,
+            height=order.height,
+            method="copy",
+            tile=_tile(order),
+        )
+    operation = None if same else _operation(source, target, order)
+    return _warped(order, source, target, name, operation)
+
+
+def _warped(
+    order: GridOrder, source: CRS, target: CRS, name: str, operation: Operation | None
+) -> TargetGrid:
+    transformer = Transformer.from_crs(source, target, always_xy=True)
+    xs, ys = _sampled(order, transformer, target)
+    notes: list[str] = []
+    if target.is_geographic and source.is_projected:
+        _refuse_poles(order, source, target)
+        xs = _unwrapped(xs, notes)
+    native = _native_resolution(order, transformer)
+    resolution = _quantised(order.resolution or native)
+    left, top = math.floor(xs.min() / resolution), math.ceil(ys.max() / resolution)
+    right, bottom = math.ceil(xs.max() / resolution), math.floor(ys.min() / resolution)
+    width, height = right - left, top - bottom
+    _refuse_torn(order, (xs.max() - xs.min()) * (ys.max() - ys.min()) / native**2)
+    if width * height > _MOST_PIXELS:
+        raise RuleViolation(
+            f"the target would have {width:,} x {height:,} pixels: choose a coarser resolution"
+        )
+    if resolution != (order.resolution or resolution):
+        notes.append(
+            f"the resolution is {resolution!r}, not {order.resolution!r}: it has to be exact in"
+            " binary, so that tiles join"
+        )
+    scale = native / resolution
+    scale = 1.0 if abs(scale - 1) < 0.05 else _quantised(scale)
+    return TargetGrid(
+        crs=name,
+        transform=(resolution, 0, left * resolution, 0, -resolution, top * resolution),
+        width=width,
+        height=height,
+        method="warp",
+        scale_x=scale,
+        scale_y=scale,
+        tile=_tile(order),
+        operation=operation,
+        notes=tuple(notes),
+    )
+
+
+def _crs(text: str, which: str) -> CRS:
+    try:
+        found = CRS.from_user_input(text)
+    except ProjError as error:
+        raise RuleViolation(f"{which} is not known: {text[:100]!r}") from error
+    if not (found.is_geographic or found.is_projected) or found.is_geocentric:
+        raise RuleViolation(f"{which} is no map projection and not geographic: {found.name}")
+    return found
+
+
+def _is_upright(order: GridOrder) -> bool:
+    a, b, _, d, e, _ = order.transform
+    return b == 0 and d == 0 and a > 0 and e < 0
+
+
+def _place(order: GridOrder, columns: Any, rows: Any) -> tuple[Any, Any]:
+    a, b, c, d, e, f = order.transform
+    return a * columns + b * rows + c, d * columns + e * rows + f
+
+
+def _sampled(order: GridOrder, transformer: Transformer, target: CRS) -> tuple[Any, Any]:
+    columns, rows = np.meshgrid(
+        np.linspace(0, order.width, _SAMPLES), np.linspace(0, order.height, _SAMPLES)
+    )
+    xs, ys = transformer.transform(*_place(order, columns, rows))
+    if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
+        raise RuleViolation(
+            f"parts of the raster lie where {target.name} is not defined; choose another"
+            " target_crs, or crop the raster"
+        )
+    return xs, ys
+
+
+def _refuse_beyond_poles(order: GridOrder, source: CRS) -> None:
+    if not source.is_geographic:
+        return
+    _, ys = _place(order, np.array([0, order.width] * 2), np.array([0, 0, *[order.height] * 2]))
+    slack = 1.5 * (abs(order.transform[3]) + abs(order.transform[4]))
+    if np.abs(ys).max() > 90 + slack:
+        raise RuleViolation(
+            f"the raster reaches latitude {ys[np.abs(ys).argmax()]:g}, so its places are no"
+            f" degrees: {source.name} cannot be its reference system"
+        )
+
+
+def _refuse_poles(order: GridOrder, source: CRS, target: CRS) -> None:
+    back = Transformer.from_crs(target, source, always_xy=True)
+    a, b, c, d, e, f = order.transform
+    determinant = a * e - b * d
+    for latitude, pole in ((90.0, "north"), (-90.0, "south")):
+        x, y = back.transform(0.0, latitude)
+        if not (math.isfinite(x) and math.isfinite(y)):
+            continue
+        column = (e * (x - c) - b * (y - f)) / determinant
+        row = (a * (y - f) - d * (x - c)) / determinant
+        if 0 <= column <= order.width and 0 <= row <= order.height:
+            raise RuleViolation(
+                f"the raster holds the {pole} pole, which {target.name} cannot show; leave"
+                " target_crs out, or choose a polar one (EPSG:3413, EPSG:3031)"
+            )
+
+
+def _unwrapped(xs: Any, notes: list[str]) -> Any:
+    """Longitudes without a jump: beyond 180 where the raster crosses the antimeridian."""
+    if xs.max() - xs.min() <= 180:
+        return xs
+    ordered = np.sort(np.unique(xs))
+    gap = int(np.argmax(np.diff(ordered)))
+    if ordered[gap + 1] - ordered[gap] < 180:
+        return xs
+    notes.append("it crosses the antimeridian: longitudes continue beyond 180 degrees")
+    return np.where(xs <= ordered[gap], xs + 360, xs)
+
+
+def _native_resolution(order: GridOrder, transformer: Transformer) -> float:
+    """Side of a square target pixel as fine as the source's pixel in the middle."""
+    column, row = order.width / 2, order.height / 2
+    corners = np.array([[-0.5, -0.5], [0.5, 0.5], [-0.5, 0.5], [0.5, -0.5]])
+    xs, ys = transformer.transform(*_place(order, column + corners[:, 0], row + corners[:, 1]))
+    diagonals = (math.hypot(xs[1] - xs[0], ys[1] - ys[0]), math.hypot(xs[3] - xs[2], ys[3] - ys[2]))
+    return math.sqrt(diagonals[0] * diagonals[1] / 2)
+
+
+def _refuse_torn(order: GridOrder, pixels: float) -> None:
+    if pixels > _GROWTH * max(order.width * order.height, 64):
+        raise RuleViolation(
+            f"in the target the raster would be torn over {pixels:,.0f} pixels, from"
+            f" {order.width * order.height:,}: it crosses the antimeridian or a pole; leave"
+            " target_crs out, or choose one that is made for its place"
+        )
+
+
+def _quantised(value: float) -> float:
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * (1 << _BITS)), exponent - _BITS)
+
+
+def _tile(order: GridOrder) -> int:
+    side = TILE
+    while side > _SMALLEST_TILE and side * side * order.band_bytes > _TILE_BYTES:
+        side //= 2
+    return side
+
+
+def _operation(source: CRS, target: CRS, order: GridOrder) -> Operation:
+    """The operation that PROJ chooses here, and the better ones that it cannot.
+
+    Raises:
+        RuleViolation: The datum would not be shifted, and that is not allowed.
+    """
+    area = _area(order, source)
+    group = TransformerGroup(
+        source, target, always_xy=True, area_of_interest=area, allow_ballpark=False
+    )
+    lacking = tuple(
+        f"{each.name} ({each.accuracy:g} m) lacks "
+        + ", ".join(grid.short_name for grid in each.grids if not grid.available)
+        for each in group.unavailable_operations
+    )
+    if group.transformers:
+        best = group.transformers[0]
+        return Operation(
+            name=best.description[:1_000],
+            accuracy_metres=best.accuracy if best.accuracy >= 0 else None,
+            better=lacking[:20],
+        )
+    if not order.allow_ballpark:
+        advice = (
+            f"install a grid ({'; '.join(lacking[:3])})" if lacking else "choose another target"
+        )
+        raise RuleViolation(
+            f"no operation from {source.name} to {target.name} shifts the datum, so places would"
+            f" be wrong by up to some hundred metres: {advice}, or set allow_ballpark=true"
+        )
+    return Operation(name="ballpark: the datum is not shifted", ballpark=True, better=lacking[:20])
+
+
+def _area(order: GridOrder, source: CRS) -> AreaOfInterest | None:
+    geographic = source.geodetic_crs
+    if geographic is None:
+        return None
+    transformer = Transformer.from_crs(source, geographic, always_xy=True)
+    columns, rows = (
+        np.array([0, order.width, 0, order.width]),
+        np.array([0, 0, order.height, order.height]),
+    )
+    xs, ys = transformer.transform(*_place(order, columns, rows))
+    if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
+        return None
+    west, east = float(np.min(xs)), float(np.max(xs))
+    if east - west > 180:
+        west, east = (
+            float(np.min(xs[xs > 0], initial=180)),
+            float(np.max(xs[xs <= 0], initial=-180)),
+        )
+    return AreaOfInterest(west, float(np.min(ys)), east, float(np.max(ys)))

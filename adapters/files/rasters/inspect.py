@@ -1,0 +1,241 @@
+"""What a raster says of itself."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import rasterio
+import rasterio.shutil
+from affine import Affine
+from rasterio.enums import MaskFlags
+from rasterio.transform import from_gcps
+
+from adapters.files.rasters.source import check_size, chunks, nodata_of, opened, plain
+from adapters.ports import UnreadableDocument
+from contracts.jobs.rasters import (
+    NOTES,
+    TAG_CHARACTERS,
+    TAGS,
+    GroundPoint,
+    RasterBand,
+    RasterFacts,
+)
+from domain.errors import RuleViolation
+
+_CATEGORIES_DRIVERS = frozenset({"HFA", "NITF", "GRIB"})
+"""Formats that may hold names of classes in the file."""
+
+
+def inspect(path: Path, subdataset: int | None) -> RasterFacts:
+    """Facts of a raster, after all of it was decoded.
+
+    Raises:
+        UnreadableDocument: It is damaged, hostile, or too large.
+        RuleViolation: There is no such subdataset.
+    """
+    with opened(path) as dataset:
+        names = tuple(dataset.subdatasets)
+    name = _chosen(names, subdataset)
+    with opened(path, name) as dataset:
+        if name is None and names and not dataset.count:
+            return _container(dataset, path, names)
+        check_size(dataset, path.stat().st_size)
+        notes: list[str] = []
+        facts = _facts(dataset, path, names, subdataset, notes)
+        categories = _categories(dataset, path)
+        _decode(dataset, path)
+    bands = [
+        band.model_copy(update={"categories": categories.get(number, ())})
+        for number, band in enumerate(facts.bands, 1)
+    ]
+    return facts.model_copy(update={"bands": tuple(bands), "notes": tuple(notes[:NOTES])})
+
+
+def _chosen(names: tuple[str, ...], subdataset: int | None) -> str | None:
+    if subdataset is None:
+        return None
+    if not names and subdataset == 1:
+        return None
+    if subdataset > len(names):
+        raise RuleViolation(f"there is no subdataset {subdataset}; the raster has {len(names)}")
+    return names[subdataset - 1]
+
+
+def _container(dataset: Any, path: Path, names: tuple[str, ...]) -> RasterFacts:
+    """A file that has nothing but subdatasets."""
+    return RasterFacts(
+        driver=dataset.driver,
+        width=1,
+        height=1,
+        bands=(RasterBand(data_type="none"),),
+        subdatasets=_subdataset_names(names, path),
+        size=path.stat().st_size,
+    )
+
+
+def _facts(
+    dataset: Any, path: Path, names: tuple[str, ...], subdataset: int | None, notes: list[str]
+) -> RasterFacts:
+    transform, points, residual = _placed(dataset, notes)
+    block_height, block_width = dataset.block_shapes[0]
+    crs = dataset.crs or (dataset.gcps[1] if points else None)
+    return RasterFacts(
+        driver=dataset.driver,
+        width=dataset.width,
+        height=dataset.height,
+        bands=tuple(_band(dataset, number) for number in dataset.indexes),
+        mask=_mask(dataset, notes),
+        crs=_crs(crs),
+        transform=transform,
+        ground_points=points,
+        ground_residual=residual,
+        rpcs=dataset.tags(ns="RPC"),
+        tags=_tags(dataset, notes),
+        subdatasets=_subdataset_names(names, path),
+        subdataset=subdataset if names else None,
+        tiled=bool(dataset.profile.get("tiled")),
+        block_width=block_width,
+        block_height=block_height,
+        compression=dataset.compression.value if dataset.compression else None,
+        overviews=tuple(dataset.overviews(1)),
+        size=path.stat().st_size,
+    )
+
+
+def _placed(
+    dataset: Any, notes: list[str]
+) -> tuple[tuple[float, ...] | None, tuple[GroundPoint, ...], float | None]:
+    gcps, _ = dataset.gcps
+    points = tuple(
+        GroundPoint(column=point.col, row=point.row, x=point.x, y=point.y, z=point.z)
+        for point in gcps
+    )
+    if not dataset.transform.almost_equals(Affine.identity()):
+        if points:
+            notes.append(
+                f"{len(points)} ground control points are kept as metadata; the transform counts"
+            )
+        return tuple(dataset.transform)[:6], points, None
+    if len(points) < 3:
+        return None, points, None
+    fitted = from_gcps(gcps)
+    inverse = ~fitted
+    residual = max(
+        abs(column - point.col) + abs(row - point.row)
+        for point in gcps
+        for column, row in [inverse * (point.x, point.y)]
+    )
+    notes.append(
+        f"placed by {len(points)} ground control points, which miss the transform fitted to them"
+        f" by {residual:.2g} pixels"
+    )
+    return tuple(fitted)[:6], points, residual
+
+
+def _band(dataset: Any, number: int) -> RasterBand:
+    at = number - 1
+    colour = dataset.colorinterp[at].name
+    palette = dataset.colormap(number) if colour == "palette" else None
+    return RasterBand(
+        data_type=dataset.dtypes[at],
+        nodata=nodata_of(dataset.nodatavals[at]),
+        scale=dataset.scales[at],
+        offset=dataset.offsets[at],
+        unit=(dataset.units[at] or "")[:100] or None,
+        description=(dataset.descriptions[at] or "")[:TAG_CHARACTERS] or None,
+        colour=colour,
+        palette=palette,
+        tags=_short(dataset.tags(number)),
+    )
+
+
+def _mask(dataset: Any, notes: list[str]) -> str:
+    flags = dataset.mask_flag_enums[0]
+    has_nodata = any(value is not None for value in dataset.nodatavals)
+    if MaskFlags.alpha in flags:
+        if has_nodata:
+            notes.append("it has an alpha band and a nodata value; the alpha band counts")
+        return "alpha"
+    if MaskFlags.per_dataset in flags:
+        return "mask"
+    return "nodata" if has_nodata else "none"
+
+
+def _crs(crs: Any) -> str | None:
+    if not crs:
+        return None
+    code = crs.to_authority(confidence_threshold=100)
+    return ":".join(code) if code else crs.to_wkt()
+
+
+def _tags(dataset: Any, notes: list[str]) -> dict[str, dict[str, str]]:
+    domains = [name for name in dataset.tag_namespaces() if name != "DERIVED_SUBDATASETS"]
+    found: dict[str, dict[str, str]] = {}
+    room = TAGS
+    for domain in ["", *domains]:
+        if domain in ("RPC", "SUBDATASETS"):
+            continue
+        every = dataset.tags(ns=domain) if domain else dataset.tags()
+        kept = dict(list(_short(every).items())[:room])
+        room -= len(kept)
+        if len(kept) < len(every) or any(len(value) > TAG_CHARACTERS for value in every.values()):
+            notes.append(f"metadata of the domain {domain or 'default'!r} was cut: it is too long")
+        if kept:
+            found[domain] = kept
+    return found
+
+
+def _short(tags: dict[str, str]) -> dict[str, str]:
+    return {name[:200]: value[:TAG_CHARACTERS] for name, value in tags.items()}
+
+
+def _subdataset_names(names: tuple[str, ...], path: Path) -> tuple[str, ...]:
+    return tuple(name.replace(str(path), "")[:300] for name in names[:1_000])
+
+
+def _decode(dataset: Any, path: Path) -> None:
+    """Read every pixel, which alone tells whether a raster is whole."""
+    try:
+        for window in chunks(dataset):
+            for number in dataset.indexes:
+                dataset.read(number, window=window)
+            if dataset.mask_flag_enums[0] == [MaskFlags.per_dataset]:
+                dataset.read_masks(1, window=window)
+    except (rasterio.errors.RasterioError, ValueError) as error:
+        raise UnreadableDocument(
+            f"the raster is damaged: its pixels cannot all be read ({plain(error, path)});"
+            " send the file again"
+        ) from error
+
+
+def _categories(dataset: Any, path: Path) -> dict[int, tuple[str, ...]]:
+    """Names of classes, by band: rasterio does not give them, a copy of the metadata does."""
+    if dataset.driver not in _CATEGORIES_DRIVERS:
+        return {}
+    copy = Path("categories.tif")
+    with rasterio.Env(GDAL_PAM_ENABLED="YES"):
+        rasterio.shutil.copy(dataset, copy, driver="GTiff", COMPRESS="ZSTD", ZSTD_LEVEL=1)
+    beside = Path(f"{copy}.aux.xml")
+    found: dict[int, tuple[str, ...]] = {}
+    if beside.exists():
+        # Written by our own GDAL a moment ago.
+        for band in ElementTree.parse(beside).getroot().iter("PAMRasterBand"):  # noqa: S314
+            names = [each.text or "" for each in band.iterfind("CategoryNames/Category")]
+            names = names or _names_in_table(band)
+            if any(names):
+                found[int(band.get("band", "1"))] = tuple(names[:65_536])
+        beside.unlink()
+    copy.unlink()
+    return found
+
+
+def _names_in_table(band: ElementTree.Element) -> list[str]:
+    """Of a raster attribute table: its column with the usage `name` (2)."""
+    table = band.find("GDALRasterAttributeTable")
+    if table is None:
+        return []
+    usages = [field.findtext("Usage") for field in table.iterfind("FieldDefn")]
+    if "2" not in usages:
+        return []
+    at = usages.index("2")
+    return [row.findall("F")[at].text or "" for row in table.iterfind("Row")]
