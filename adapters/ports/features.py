@@ -28,6 +28,8 @@ class StoredTable:
 
     table: VectorTable
     rows: int
+    extent: tuple[float, float, float, float] | None
+    """West, south, east, north; None: no row has a geometry."""
 
 
 class Features(Protocol):

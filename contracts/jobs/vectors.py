@@ -1,6 +1,5 @@
 """Vector data: what a file holds, what became of it, and the table that it is loaded into."""
 
-from datetime import datetime as Moment
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -8,6 +7,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from contracts.base import Contract
 from contracts.blobs import BlobName
+from contracts.jobs.stac import CollectionId
 
 NOTES: Final = 100
 """Notes that a layer's report holds."""
@@ -197,13 +197,11 @@ class ProcessVectorParameters(Contract):
     """A repair that changes the area by a larger share rejects the feature."""
     max_rejected: float = Field(default=0.1, ge=0, le=1)
     """A larger share of rejected features fails the job."""
-    collection: str = Field(default="vectors", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    collection: CollectionId = "vectors"
     """Of the STAC items."""
-    datetime: Moment | None = None
-    """When the data were acquired."""
-    start_datetime: Moment | None = None
-    end_datetime: Moment | None = None
-    datetime_pattern: str | None = Field(default=None, max_length=200)
-    """Regular expression with groups `year`, `month`, `day` that the file's name matches."""
+    datetime: str | None = Field(default=None, max_length=100)
+    """When the data were acquired: RFC 3339, a day, or `start/end`."""
+    datetime_pattern: str | None = Field(default=None, max_length=50)
+    """The named pattern by which the name of the file says it."""
     export: bool = True
     """Write the tables to the gold container, as GeoParquet."""

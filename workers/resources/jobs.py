@@ -9,9 +9,13 @@ from activities.jobs.api import JobResources, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
 from adapters.database import Database
+from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
 from adapters.database.jobs.store import SqlJobStore
+from adapters.files.vectors.reader import VectorFiles
 from adapters.ports import Blobs
 from adapters.ports.catalogue import Catalogue, CataloguePage, CatalogueQuery
+from adapters.ports.features import Features
+from adapters.ports.vectors import Vectors
 from domain.errors import RuleViolation
 from workers.resources.blobs import open_blobs
 from workers.settings.common import BlobSettings
@@ -58,7 +62,11 @@ def job_resources(
         gold=gold,
         catalogue=catalogue or NoCatalogue(),
         scratch=scratch,
-        more=more or {},
+        more={
+            Vectors: VectorFiles(),
+            Features: _features(database, silver, scratch),
+            **(more or {}),
+        },
     )
     return JobsOpened(
         store=store,
@@ -72,6 +80,13 @@ def job_resources(
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
     )
+
+
+def _features(database: Database, silver: Blobs, scratch: Path) -> Features:
+    """Tables of features: in PostGIS, or embedded as GeoPackages."""
+    if database.dialect == "postgresql":
+        return PostgisFeatures(database)
+    return GeoPackageFeatures(silver, scratch)
 
 
 class NoCatalogue:

@@ -3,6 +3,7 @@
 An order is a `VectorOrder`; its answer is one piece, a `VectorAnswer`.
 """
 
+import warnings
 from collections.abc import Sequence
 
 from adapters.files import forks, gdal
@@ -24,9 +25,15 @@ from domain.jobs.vectors.names import table_names  # noqa: E402
 
 
 def answer_to(order: VectorOrder) -> VectorAnswer:
-    """Read a file, and write its layers."""
+    """Read a file, and write its layers; what GDAL warns of is said."""
     try:
-        return VectorAnswer(report=_read(order))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RuntimeWarning)
+            report = _read(order)
+        said = dict.fromkeys(f"GDAL: {each.message}"[:1_000] for each in caught)
+        return VectorAnswer(
+            report=report.model_copy(update={"left_out": (*report.left_out, *said)[:NOTES]})
+        )
     except Unsure as error:
         return VectorAnswer(question=str(error)[:1_000], parameter=error.parameter)
     except (Refused, UnreadableDocument) as error:

@@ -214,7 +214,7 @@ class _Column:
                 " not fit when the file was written; they are left empty"
             )
             raw = [b"" if value.startswith(b"*") else value for value in raw]
-        values = self._each(raw, Decimal)
+        values = self._each(raw, _decimal)
         present = [value for value in values if value is not None]
         if self._spec.decimals == 0 and all(map(_is_whole, present)):
             return ColumnType.INTEGER, [None if v is None else int(v) for v in values]
@@ -232,6 +232,10 @@ class _Column:
 
 
 _EXPECTED: Final = {b"N": "number", b"F": "number", b"L": "logical value", b"D": "date"}
+
+
+def _decimal(value: bytes) -> Decimal:
+    return Decimal(value.decode("ascii", errors="replace"))
 
 
 def _is_whole(value: Decimal) -> bool:

@@ -153,13 +153,13 @@ def _repair(found: Cleaned, most: float) -> None:
             _reject(found, place, text)
             continue
         whole = shapely.make_valid(before, method="structure", keep_collapsed=True)
-        lost = _parts(whole) - _parts(after)
+        lost = _collapsed(whole, int(shapely.get_dimensions(before)))
         found.geometries[place] = after
         found.repaired += place not in found.changed
-        found.collapsed += max(lost, 0)
+        found.collapsed += lost
         found.area_change = max(found.area_change, change)
         text = f"it was not valid ({reason}); a repair changed its area by {change:.2%}"
-        found.changed[place] = f"{text} and {lost} parts collapsed" if lost > 0 else text
+        found.changed[place] = f"{text} and {lost} parts collapsed" if lost else text
 
 
 def _area_change(before: BaseGeometry, after: BaseGeometry) -> float:
@@ -168,8 +168,15 @@ def _area_change(before: BaseGeometry, after: BaseGeometry) -> float:
     return abs(first - second) / largest if largest > 0 and math.isfinite(largest) else 0.0
 
 
-def _parts(geometry: BaseGeometry) -> int:
-    return len(shapely.get_parts(shapely.get_parts(geometry)))
+def _collapsed(geometry: BaseGeometry, dimensions: int) -> int:
+    """Parts of fewer dimensions than the geometry had; lines that touch are one."""
+    parts = shapely.get_parts(shapely.get_parts(geometry))
+    lost = parts[shapely.get_dimensions(parts) < dimensions]
+    if len(lost) == 0:
+        return 0
+    joined = shapely.union_all(lost)
+    merged = shapely.line_merge(joined) if shapely.get_dimensions(joined) == 1 else joined
+    return int(shapely.get_num_geometries(merged))
 
 
 def _transformed(

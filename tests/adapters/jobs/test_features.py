@@ -72,6 +72,7 @@ async def test_every_type_comes_back_as_it_went_in(features: Features, tmp_path:
     assert await rows_of(features) == [row, nothing]
     stored = await features.table("parcels")
     assert stored is not None and (stored.table, stored.rows) == (table, 2)
+    assert stored.extent == (0, 0, 1, 1)
 
 
 async def test_create_refuses_a_table_that_exists(features: Features, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _name(table: str, version: int) -> str:
 
 def _stored(path: Path) -> StoredTable:
     with open_package(path) as package:
-        return StoredTable(package.definition(), package.count())
+        return StoredTable(package.definition(), package.count(), package.extent())
 
 
 def _written(

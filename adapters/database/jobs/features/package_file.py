@@ -52,6 +52,14 @@ class PackageFile:
         (count,) = self._connection.execute(f"SELECT count(*) FROM {name}").fetchone()  # noqa: S608 - names are quoted
         return count
 
+    def extent(self) -> tuple[float, float, float, float] | None:
+        """What the geometries cover; None: there is none."""
+        row = self._connection.execute(
+            "SELECT min_x, min_y, max_x, max_y FROM gpkg_contents"
+        ).fetchone()
+        west, south, east, north = row
+        return None if west is None else (west, south, east, north)
+
     def rows(self) -> Iterator[list[tuple[Any, ...]]]:
         """All rows, in the order of `fid`; geometries as well-known binary."""
         table = self.definition()

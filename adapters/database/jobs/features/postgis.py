@@ -37,6 +37,10 @@ _OWN_TABLES: Final = (
     f"CREATE TABLE IF NOT EXISTS {GEO}.docflow_loads (key text PRIMARY KEY,"
     " report json NOT NULL, loaded_at timestamptz NOT NULL DEFAULT now())",
 )
+_REMEMBER: Final = (
+    f"INSERT INTO {GEO}.docflow_loads (key, report) VALUES (:key, :report)"  # noqa: S608 - our own
+    " ON CONFLICT (key) DO UPDATE SET report = EXCLUDED.report"
+)
 _POSTGIS: Final = (
     "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
     " WHERE e.extname = 'postgis'"
@@ -61,16 +65,15 @@ class PostgisFeatures:
         async with self._database.transaction() as connection:
             # Loads of one table take turns; those of others are not held up.
             await connection.execute(text(_LOCK), {"name": load.table.name})
-            if (done := await _done(connection, load.key)) is not None:
-                return done
             existing = await _definition(connection, load.table.name)
+            done = await _done(connection, load.key)
+            if done is not None and existing is not None:
+                return done
             table = check_load(load.table, load.mode, load.upsert_by, existing)
             async with _geometries_as_bytes(connection) as driver:
                 report = await _Loading(connection, driver, load, table, existing).run()
-            await connection.execute(
-                text(f"INSERT INTO {GEO}.docflow_loads (key, report) VALUES (:key, :report)"),  # noqa: S608 - names are quoted
-                {"key": load.key, "report": report.model_dump_json()},
-            )
+            values = {"key": load.key, "report": report.model_dump_json()}
+            await connection.execute(text(_REMEMBER), values)
         return report
 
     async def table(self, name: str) -> StoredTable | None:
@@ -79,7 +82,15 @@ class PostgisFeatures:
             definition = await _definition(connection, name)
             if definition is None:
                 return None
-            return StoredTable(definition, await _count(connection, name))
+            box = await connection.execute(
+                text(
+                    "SELECT ST_XMin(box), ST_YMin(box), ST_XMax(box), ST_YMax(box)"  # noqa: S608 - names are quoted
+                    f" FROM (SELECT ST_Extent(geom) AS box FROM {_table(name)}) AS extent"
+                )
+            )
+            west, south, east, north = box.one()
+            extent = None if west is None else (west, south, east, north)
+            return StoredTable(definition, await _count(connection, name), extent)
 
     async def rows(self, name: str) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
         """All rows, as the table stood when the first were read."""
