@@ -154,7 +154,7 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         context.progress(0.8, "keeping what was read")
         layers: list[LayerReport] = []
         for number, layer in enumerate(report.layers):
-            names = {}
+            names: dict[str, str] = {}
             for suffix, field in (("parquet", "features_blob"), ("jsonl", "problems_blob")):
                 names[field] = f"{FOLDER}/{context.key}/{number}.{suffix}"
                 await context.resources.silver.upload(out / f"{number}.{suffix}", names[field])
@@ -257,7 +257,8 @@ async def _layer(context: Context) -> tuple[SourceReport, LayerReport]:
     path = context.folder / "report.json"
     await context.resources.silver.download(context.task["report"], path)
     report = SourceReport.model_validate_json(path.read_bytes())
-    return report, report.layers[context.task["layer"]]
+    number: int = context.task["layer"]
+    return report, report.layers[number]
 
 
 async def _export(context: Context, stored: StoredTable) -> BlobRef:

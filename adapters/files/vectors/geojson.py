@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import shapely
@@ -22,6 +22,7 @@ from domain.jobs.vectors.values import column_of
 _BLANK: Final = " \t\n\r"
 _LISTED: Final = 10
 _DIMENSIONS: Final = 3
+_ID: Final = "\0id"
 _COLLECTION: Final = frozenset({"type", "features", "crs", "bbox", "name"})
 _FEATURE: Final = frozenset({"type", "id", "geometry", "properties", "bbox"})
 _CRS84: Final = "OGC:CRS84"
@@ -40,6 +41,9 @@ class _Found:
     repeated: int = 0
     unreal: int = 0
     measured: int = 0
+
+
+_Members = dict[str, Any]
 
 
 def open_geojson(path: Path) -> Source:
@@ -111,20 +115,7 @@ def _lone(members: dict[str, Any]) -> Iterator[Any]:
 
 def _take(feature: Any, found: _Found) -> None:
     number = len(found.geometries) + 1
-    geometry = feature.get("geometry") if isinstance(feature, dict) else None
-    properties = feature.get("properties") or {} if isinstance(feature, dict) else None
-    if not isinstance(properties, dict) or not isinstance(geometry, dict | None):
-        found.problems.append(FeatureProblem(feature=number, reason="it is no GeoJSON feature"))
-        geometry, properties = None, {}
-    else:
-        found.foreign.update(feature.keys() - _FEATURE)
-        if "crs" in feature or (geometry is not None and "crs" in geometry):
-            reason = "it has a CRS of its own, beside that of the layer"
-            found.problems.append(FeatureProblem(feature=number, reason=reason))
-    values = dict(properties)
-    if isinstance(feature, dict) and feature.get("id") is not None:
-        # No property can have this name: the members of JSON are text.
-        values["\0id"] = feature["id"]
+    geometry, values = _parts(feature, number, found)
     for name, value in values.items():
         if (column := found.columns.get(name)) is None:
             column = found.columns[name] = [None] * (number - 1)
@@ -140,6 +131,27 @@ def _take(feature: Any, found: _Found) -> None:
     found.geometries.append(None if geometry is None else json.dumps(geometry))
 
 
+def _parts(
+    feature: Any, number: int, found: _Found
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Geometry and properties of a feature; of one that is none, nothing."""
+    is_feature = isinstance(feature, dict)
+    geometry = cast(_Members | None, feature.get("geometry") if is_feature else ())
+    properties = cast(_Members | None, feature.get("properties") if is_feature else ())
+    if not all(part is None or type(part) is dict for part in (geometry, properties)):
+        found.problems.append(FeatureProblem(feature=number, reason="it is no GeoJSON feature"))
+        return None, {}
+    found.foreign.update(feature.keys() - _FEATURE)
+    if "crs" in feature or "crs" in (geometry or ()):
+        reason = "it has a CRS of its own, beside that of the layer"
+        found.problems.append(FeatureProblem(feature=number, reason=reason))
+    values: dict[str, Any] = dict(properties or {})
+    if feature.get("id") is not None:
+        # No property has this name.
+        values[_ID] = feature["id"]
+    return geometry, values
+
+
 def _layer(found: _Found) -> Layer:
     shapes = np.array(found.geometries, dtype=object)
     geometries = shapely.from_geojson(shapes, on_invalid="ignore")
@@ -150,7 +162,7 @@ def _layer(found: _Found) -> Layer:
     values: list[list[Any]] = []
     notes = list(_notes(found))
     for key, column in found.columns.items():
-        name = "id" if key == "\0id" else key
+        name = "id" if key == _ID else key
         kind, converted, note = column_of(column)
         fields.append(SourceField(name, kind, all(value is None for value in column)))
         values.append(converted)
@@ -194,19 +206,22 @@ def _crs(members: dict[str, Any]) -> str | None:
 
 
 def _ordinates(geometry: dict[str, Any]) -> int:
-    at: Any = geometry.get("coordinates")
-    while isinstance(at, list) and at and isinstance(at[0], list):
-        at = at[0]
-    return len(at) if isinstance(at, list) else 0
+    at = cast(list[Any], geometry.get("coordinates"))
+    while type(at) is list and at:
+        if type(at[0]) is not list:
+            return len(at)
+        at = cast(list[Any], at[0])
+    return 0
 
 
 def _cut(coordinates: Any) -> Any:
     """The same coordinates, without what follows the height."""
-    if not isinstance(coordinates, list) or not coordinates:
-        return coordinates
-    if isinstance(coordinates[0], list):
-        return [_cut(each) for each in coordinates]
-    return coordinates[:_DIMENSIONS]
+    values = cast(list[Any], coordinates)
+    if type(values) is not list or not values:
+        return values
+    if type(values[0]) is list:
+        return [_cut(each) for each in values]
+    return values[:_DIMENSIONS]
 
 
 def _skip(text: str, at: int) -> int:

@@ -141,9 +141,9 @@ def _repair(found: Cleaned, most: float) -> None:
     there = ~shapely.is_missing(found.geometries)
     invalid = np.flatnonzero(there & ~shapely.is_valid(found.geometries))
     for place in map(int, invalid):
-        before = found.geometries[place]
-        reason = shapely.is_valid_reason(before)
-        after = shapely.make_valid(before, method="structure", keep_collapsed=False)
+        before: BaseGeometry = found.geometries[place]
+        reason: Any = shapely.is_valid_reason(before)
+        after: Any = shapely.make_valid(before, method="structure", keep_collapsed=False)
         if shapely.is_empty(after) or not shapely.is_valid(after):
             _reject(found, place, f"it is not valid ({reason}), and nothing is left when repaired")
             continue
@@ -152,7 +152,7 @@ def _repair(found: Cleaned, most: float) -> None:
             text = f"it is not valid ({reason}), and a repair changes its area by {change:.1%}"
             _reject(found, place, text)
             continue
-        whole = shapely.make_valid(before, method="structure", keep_collapsed=True)
+        whole: Any = shapely.make_valid(before, method="structure", keep_collapsed=True)
         lost = _collapsed(whole, int(shapely.get_dimensions(before)))
         found.geometries[place] = after
         found.repaired += place not in found.changed
@@ -226,7 +226,7 @@ def _jumps(geometry: BaseGeometry) -> bool:
 
 
 def _cut(geometry: BaseGeometry) -> BaseGeometry | None:
-    cuts: dict[str, Callable[[Any], Any]] = {
+    cuts: dict[str, Any] = {
         "Polygon": antimeridian.fix_polygon,
         "MultiPolygon": antimeridian.fix_multi_polygon,
         "LineString": antimeridian.fix_line_string,

@@ -6,16 +6,15 @@ Source: OGC 12-128r19. Only for processes of `adapters.files.vectors.child`.
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
-import pyogrio
-import pyogrio.raw
 import shapely
-from arro3.core import Array, DataType, RecordBatchReader
+from arro3.core import Array, DataType
+from shapely.geometry.base import BaseGeometry
 
+from adapters.files.vectors import ogr
 from adapters.files.vectors.layers import (
-    CHUNK,
     Chunk,
     Layer,
     Refused,
@@ -32,6 +31,7 @@ _CURVES: Final = frozenset({8, 9, 10, 11, 12, 13, 14})
 """Well-known binary of circular strings, compound curves, curve polygons and their multiples."""
 _EXPECTED_EXTENSIONS: Final = ("gpkg_rtree_index", "gpkg_geom_", "gpkg_crs_wkt")
 _MOMENT: Final = "OFTDateTime"
+_BOOLEAN: Final = "OFSTBoolean"
 _TYPES: Final = {
     "OFTString": ColumnType.TEXT,
     "OFTInteger": ColumnType.INTEGER,
@@ -50,9 +50,9 @@ def open_geopackage(path: Path) -> Source:
         Refused: It is damaged, or no GeoPackage.
     """
     try:
-        names = pyogrio.list_layers(path)
-    except pyogrio.errors.DataSourceError as error:
-        raise Refused(f"the file is damaged, or no GeoPackage ({_short(error)})") from error
+        names = ogr.layers(path)
+    except ogr.FAILURES as error:
+        raise Refused(f"the file is damaged, or no GeoPackage ({ogr.first_line(error)})") from error
     left_out: list[str] = []
     layers: list[Layer] = []
     for name, geometry in names:
@@ -85,53 +85,45 @@ def _others(path: Path, layers: set[str]) -> Iterator[str]:
 
 def _layer(path: Path, name: str) -> Layer:
     try:
-        meta: dict[str, Any] = pyogrio.read_info(path, layer=name, force_total_bounds=True)
-    except pyogrio.errors.DataSourceError as error:
-        raise Refused(f"layer {name!r} is damaged ({_short(error)})") from error
+        info = ogr.layer_info(path, name)
+    except ogr.FAILURES as error:
+        raise Refused(f"layer {name!r} is damaged ({ogr.first_line(error)})") from error
     layer = Layer(
         name=name,
-        crs=meta["crs"] or None,
+        crs=info.crs,
         fields=(),
         chunks=lambda: iter(()),
-        bounds=meta["total_bounds"],
+        bounds=info.bounds,
         encoding="utf-8 (GeoPackage)",
     )
-    kinds: list[ColumnType] = []
-    for field, ogr, subtype in zip(
-        meta["fields"], meta["ogr_types"], meta["ogr_subtypes"], strict=True
-    ):
-        kind = ColumnType.BOOLEAN if subtype == "OFSTBoolean" else _TYPES.get(ogr, ColumnType.TEXT)
-        if ogr == _MOMENT:
-            kind, _, note = text_column(_texts(path, name, str(field)))
+    fields: list[SourceField] = []
+    for field, ogr_type, subtype in info.fields:
+        kind = _TYPES.get(ogr_type, ColumnType.TEXT)
+        if subtype == _BOOLEAN:
+            kind = ColumnType.BOOLEAN
+        elif ogr_type == _MOMENT:
+            kind, _, note = text_column(_texts(path, name, field))
             if note is not None:
                 layer.notes.append(f"field {field!r}: {note}")
-        kinds.append(kind)
-    layer.fields = [
-        SourceField(str(field), kind) for field, kind in zip(meta["fields"], kinds, strict=True)
-    ]
+        fields.append(SourceField(field, kind))
+    layer.fields = fields
     layer.chunks = lambda: _chunks(path, layer)
     return layer
 
 
 def _texts(path: Path, layer: str, field: str) -> list[str | None]:
     """Dates and times of a layer, as they are written."""
-    with pyogrio.raw.open_arrow(
-        path, layer=layer, columns=[field], read_geometry=False, datetime_as_string=True
-    ) as (_, stream):
-        batches = RecordBatchReader.from_arrow(stream)
-        return [value for batch in batches for value in batch[field].to_pylist()]
+    with ogr.arrow(path, layer, columns=[field], read_geometry=False) as (_, chunks):
+        return [value for chunk in chunks for value in chunk[field].to_pylist()]
 
 
 def _chunks(path: Path, layer: Layer) -> Iterator[Chunk]:
     foreign = _foreign_systems(path, layer.name)
     first = 1
     curved = 0
-    with pyogrio.raw.open_arrow(
-        path, layer=layer.name, return_fids=True, batch_size=CHUNK, datetime_as_string=True
-    ) as (meta, stream):
-        geometry = meta["geometry_name"] or "wkb_geometry"
-        for batch in RecordBatchReader.from_arrow(stream):
-            fids = batch.column(0).to_numpy()
+    with ogr.arrow(path, layer.name, return_fids=True) as (geometry, found):
+        for batch in found:
+            fids = cast(np.ndarray[Any, Any], batch.column(0).to_numpy())
             binary = binary_of(batch[geometry])
             numbers = np.arange(first, first + len(fids))
             curves = _curves(binary)
@@ -163,7 +155,7 @@ def _converted(column: Array, kind: ColumnType) -> Array:
         DataType.utf8(),
         DataType.large_utf8(),
     ):
-        return array_of(kind, text_column(column.to_pylist())[1])
+        return array_of(kind, text_column(cast(list[str | None], column.to_pylist()))[1])
     return column.cast(arrow_type(kind))
 
 
@@ -177,7 +169,7 @@ def _shapes(
         place for place in np.flatnonzero(shapely.is_missing(shapes)) if binary[place] is not None
     ]
     for place in unread:
-        closed = shapely.from_wkb(binary[place], on_invalid="fix")
+        closed = cast(BaseGeometry | None, shapely.from_wkb(binary[place], on_invalid="fix"))
         shapes[place] = closed
         is_closed = closed is not None and not shapely.is_empty(closed)
         reason = "its ring was open and was closed" if is_closed else "its geometry is damaged"
@@ -207,11 +199,8 @@ def _straightened(
     binary: np.ndarray[Any, Any],
     places: list[int],
 ) -> np.ndarray[Any, Any]:
-    """The same geometries, with arcs as straight pieces; GDAL does it where Arrow is not asked."""
-    _, found, geometries, _ = pyogrio.raw.read(
-        path, layer=layer, fids=fids[places], columns=[], return_fids=True
-    )
-    straight = dict(zip(found.tolist(), geometries, strict=True))
+    """The same geometries, with arcs as straight pieces."""
+    straight = ogr.straightened(path, layer, fids[places])
     changed = binary.copy()
     for place in places:
         changed[place] = straight[int(fids[place])]
@@ -248,7 +237,3 @@ def _system(head: bytes) -> int:
 
 def _quoted(name: str) -> str:
     return str(name).replace('"', '""')
-
-
-def _short(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -7,12 +7,20 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyproj
 import shapely
-from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema, struct_array
+from arro3.core import (
+    Array,
+    DataType,
+    Field,
+    RecordBatch,
+    RecordBatchReader,
+    Schema,
+    struct_array,  # pyright: ignore[reportUnknownVariableType]
+)
 from arro3.io import write_parquet
 
 from adapters.files.vectors.layers import array_of, arrow_type
@@ -98,9 +106,12 @@ def _batch(
     fids, *values, binary = zip(*rows, strict=True)
     geometries = shapely.from_wkb(np.array([*binary, None], dtype=object)[:-1])
     boxes = shapely.bounds(geometries)
-    missing = ~np.isfinite(boxes).all(axis=1)
+    missing = cast(np.ndarray[Any, Any], ~np.isfinite(boxes).all(axis=1))
     corners = [
-        Array([None if gone else value for value, gone in zip(c, missing, strict=True)], _REAL)
+        Array(
+            [None if gone else value for value, gone in zip(c, missing.tolist(), strict=True)],
+            _REAL,
+        )
         for c in boxes.T.tolist()
     ]
     covering = struct_array(

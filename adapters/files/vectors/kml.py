@@ -87,7 +87,7 @@ class _Reader:
         self._values: dict[str, str] | None = None
         """Of the placemark that is open."""
         self._key: str | None = None
-        self._shapes: list[list[BaseGeometry]] = []
+        self._shapes: list[list[BaseGeometry | None]] = []
         """Open multiple geometries; the first is the placemark."""
         self._rings: list[np.ndarray[Any, Any]] = []
         self._coordinates: np.ndarray[Any, Any] | None = None
@@ -183,22 +183,24 @@ class _Reader:
 
     def _shape(self, name: str) -> None:
         points, self._coordinates = self._coordinates, None
+        # Its functions take one geometry or many, and their types do not tell which.
+        make: Any = shapely
         try:
             match name:
                 case "Point" if points is not None:
                     if len(points) != 1:
                         raise _Invalid("a point has one place")
-                    self._shapes[-1].append(shapely.points(points[0]))
+                    self._shapes[-1].append(make.points(points[0]))
                 case "LineString" if points is not None:
-                    self._shapes[-1].append(shapely.linestrings(points))
+                    self._shapes[-1].append(make.linestrings(points))
                 case "LinearRing" if points is not None:
                     if "Polygon" in self._path:
                         self._rings.append(points)
                     else:
-                        self._shapes[-1].append(shapely.linestrings(points))
+                        self._shapes[-1].append(make.linestrings(points))
                 case "Polygon" if self._rings:
-                    rings = [shapely.linearrings(ring) for ring in self._rings]
-                    self._shapes[-1].append(shapely.polygons(rings[0], rings[1:] or None))
+                    rings = [make.linearrings(ring) for ring in self._rings]
+                    self._shapes[-1].append(make.polygons(rings[0], rings[1:] or None))
                 case "MultiGeometry":
                     parts = self._shapes.pop()
                     self._shapes[-1].append(_collected(parts))
@@ -252,9 +254,9 @@ class _Reader:
         )
 
 
-def _collected(parts: Iterable[BaseGeometry]) -> BaseGeometry | None:
+def _collected(parts: Iterable[BaseGeometry | None]) -> BaseGeometry | None:
     """Several parts as one geometry: a multiple one where all are of a kind."""
-    found = list(parts)
+    found = [part for part in parts if part is not None]
     if not found:
         return None
     kinds = {part.geom_type for part in found}

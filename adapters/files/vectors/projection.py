@@ -7,7 +7,7 @@ and what would be better with a grid that is missing is said.
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyproj
@@ -75,12 +75,11 @@ def to_degrees(
     notes = list(_notes(system, crs, parameter))
     if system.to_2d().equals(pyproj.CRS(TARGET), ignore_axis_order=True):
         return ToDegrees(Projection(source=name, accuracy=0), notes)
+    area: Any = _area(system, bounds)
     with warnings.catch_warnings():
         # It warns of the grid that the note below names.
         warnings.simplefilter("ignore", UserWarning)
-        group = TransformerGroup(
-            system, TARGET, always_xy=True, area_of_interest=_area(system, bounds)
-        )
+        group = TransformerGroup(system, TARGET, always_xy=True, area_of_interest=area)
     usable = [each for each in group.transformers if _BALLPARK not in each.description.lower()]
     if not group.best_available and group.unavailable_operations:
         best = group.unavailable_operations[0]
@@ -133,7 +132,7 @@ def _area(
 
 
 def _name(system: pyproj.CRS) -> str:
-    authority = system.to_authority()
+    authority = cast(tuple[str, str] | None, system.to_authority())
     return system.name if authority is None else f"{':'.join(authority)} ({system.name})"
 
 

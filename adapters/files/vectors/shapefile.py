@@ -10,16 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import numpy as np
-import pyogrio
-import pyogrio.raw
 import shapely
-from arro3.core import RecordBatchReader
 
 from adapters.files import limits
 from adapters.files.package import Package, open_package
-from adapters.files.vectors import dbf
+from adapters.files.vectors import dbf, ogr
 from adapters.files.vectors.layers import (
-    CHUNK,
     Layer,
     Refused,
     Source,
@@ -189,17 +185,15 @@ def _geometries(parts: _Parts, layer: Layer) -> np.ndarray[Any, Any]:
     if "shx" in parts.files:
         shutil.move(parts.files["shx"], own / "layer.shx")
     else:
-        pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": True})
+        ogr.restore_indexes()
         layer.notes.append("the index .shx is missing, and was made from the .shp")
     try:
-        return np.concatenate([np.empty(0, dtype=object), *_read(own / "layer.shp", layer)])
-    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
-        reason = str(error).splitlines()[0][:200]
-        raise Refused(f"Shapefile {parts.name!r} is damaged ({reason})") from error
+        return np.concatenate([np.empty(0, dtype=object), *_read(own / "layer.shp")])
+    except ogr.FAILURES as error:
+        raise Refused(f"Shapefile {parts.name!r} is damaged ({ogr.first_line(error)})") from error
 
 
-def _read(path: Path, layer: Layer) -> Iterator[np.ndarray[Any, Any]]:
-    with pyogrio.raw.open_arrow(path, columns=[], batch_size=CHUNK) as (meta, stream):
-        name = meta["geometry_name"] or "wkb_geometry"
-        for batch in RecordBatchReader.from_arrow(stream):
-            yield shapely.from_wkb(binary_of(batch[name]), on_invalid="fix")
+def _read(path: Path) -> Iterator[np.ndarray[Any, Any]]:
+    with ogr.arrow(path, columns=[]) as (geometry, chunks):
+        for chunk in chunks:
+            yield shapely.from_wkb(binary_of(chunk[geometry]), on_invalid="fix")

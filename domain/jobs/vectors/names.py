@@ -51,7 +51,7 @@ def column_names(fields: Iterable[str]) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    plain = re.sub(r"\W+", "_", unicodedata.normalize("NFC", text).lower()).strip("_")
+    plain = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", text).lower()).strip("_")
     return f"n{plain}" if plain[:1].isdigit() else plain
 
 

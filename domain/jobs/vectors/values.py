@@ -23,7 +23,7 @@ def column_of(values: Sequence[Any]) -> tuple[ColumnType, list[Any], str | None]
     Args:
         values: As JSON has them; None is no value. Objects and lists become JSON text.
     """
-    kinds = {type(value) for value in values if value is not None}
+    kinds: set[type[Any]] = {type(value) for value in values if value is not None}
     if not kinds:
         return ColumnType.TEXT, list(values), None
     if kinds == {str}:
@@ -89,7 +89,7 @@ def _as_text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _why(kinds: set[type]) -> str:
+def _why(kinds: set[type[Any]]) -> str:
     if kinds <= {dict, list}:
         return "objects and lists are kept as JSON text"
     if kinds <= {int, float}:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import shapely
 
-from adapters.database.jobs.features.batches import ROWS, SRID, batches
+from adapters.database.jobs.features.incoming import ROWS, SRID, incoming_features
 from adapters.database.jobs.features.package_schema import SCHEMA, TRIGGERS, TYPES
 from adapters.ports.features import FeatureLoad
 from contracts.jobs.vectors import ColumnType, LoadMode, LoadReport, VectorTable
@@ -125,7 +125,7 @@ class PackageFile:
         sql = _insert(table.name, names, load.upsert_by)
         seen: set[tuple[Any, ...]] = set()
         count = 0
-        for columns, geometries in batches(load.features, load.table, table):
+        for columns, geometries in incoming_features(load.features, load.table, table):
             if load.mode is LoadMode.UPSERT:
                 _check_keys([columns[names.index(key)] for key in load.upsert_by], load, seen)
             written = [
@@ -213,9 +213,7 @@ def _add_functions(connection: sqlite3.Connection) -> None:
             return _HEADER.unpack_from(blob)[place]
 
         connection.create_function(name, 1, corner, deterministic=True)
-    connection.create_function(
-        "ST_IsEmpty", 1, lambda blob: bool(blob[3] & _EMPTY), deterministic=True
-    )
+    connection.create_function("ST_IsEmpty", 1, _is_empty, deterministic=True)
 
 
 _EMPTY: Final = 0b0001_0000
@@ -238,6 +236,10 @@ def _blobs(geometries: np.ndarray[Any, Any]) -> Iterator[bytes | None]:
         else:
             flags = _LITTLE | _WITH_BOX
             yield _HEADER.pack(b"GP", 0, flags, SRID, west, east, south, north) + wkb
+
+
+def _is_empty(blob: bytes) -> bool:
+    return bool(blob[3] & _EMPTY)
 
 
 def _wkb(blob: bytes) -> bytes:

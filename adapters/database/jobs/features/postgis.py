@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import shapely
 import sqlalchemy.exc
@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
-from adapters.database.jobs.features.batches import ROWS, SRID, batches
+from adapters.database.jobs.features.incoming import ROWS, SRID, incoming_features
 from adapters.database.jobs.spatial import GEO
 from adapters.ports import Denied
 from adapters.ports.features import FeatureLoad, StoredTable
@@ -263,7 +263,7 @@ class _Loading:
     async def _copy(self, target: str, schema: str | None) -> int:
         incoming = self._load.table
         names = [column.name for column in incoming.columns] + ["geom"]
-        source = batches(self._load.features, incoming, self._table)
+        source = incoming_features(self._load.features, incoming, self._table)
         count = 0
         while (found := await asyncio.to_thread(next, source, None)) is not None:
             columns, geometries = found
@@ -336,7 +336,9 @@ def _columns(table: VectorTable) -> str:
 
 
 def _ewkb(geometries: Any) -> list[bytes | None]:
-    return shapely.to_wkb(shapely.set_srid(geometries, SRID), include_srid=True).tolist()
+    with_system = shapely.set_srid(geometries, SRID)
+    found = cast(Any, shapely.to_wkb(with_system, include_srid=True))
+    return found.tolist()
 
 
 def _table(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import shapely
@@ -23,10 +23,10 @@ _MAGIC: Final = b"PAR1"
 Geometries = np.ndarray[Any, Any]
 
 
-def batches(
+def incoming_features(
     features: Path, incoming: VectorTable, table: VectorTable
 ) -> Iterator[tuple[list[Sequence[Any]], Geometries]]:
-    """Columns and geometries, batch by batch, as a table takes them.
+    """Columns and geometries, chunk by chunk, as a table takes them.
 
     Args:
         features: The file.
@@ -42,9 +42,10 @@ def batches(
     _refuse_partial(features)
     kinds = {column.name: column.type for column in table.columns}
     for batch in read_parquet(features, batch_size=ROWS):
-        columns = [
-            _as(kinds[column.name], batch[column.name].to_pylist()) for column in incoming.columns
-        ]
+        columns: list[Sequence[Any]] = []
+        for column in incoming.columns:
+            values = cast(list[Any], batch[column.name].to_pylist())
+            columns.append(_as(kinds[column.name], values))
         geometries = shapely.from_wkb(binary_of(batch[GEOMETRY]))
         geometries = as_multi(geometries, table.geometry)
         if table.has_z:
