@@ -10,6 +10,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import Priority
 from temporalio.worker import Worker
 
+from activities.dependencies import Dependencies
 from activities.jobs.api import JobResources, JobType, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
@@ -19,6 +20,7 @@ from adapters.database.jobs.store import SqlJobStore
 from adapters.memory.blobs import MemoryBlobs
 from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job_workflow_id
 from domain.jobs.ids import job_id
+from tests.support.scripted import ScriptedActivities, scripted
 from workers.pipelines.base import activities_of
 from workers.pipelines.jobs import JOBS
 from workers.resources.jobs import JobsOpened, NoCatalogue
@@ -36,6 +38,8 @@ class JobInstallation:
     blobs: MemoryBlobs
     opened: JobsOpened
     database: Database
+    waits: ScriptedActivities
+    """Waits for dependencies: each of them answers at once, after an outage."""
 
     @property
     def store(self) -> SqlJobStore:
@@ -125,9 +129,11 @@ async def job_installation(
         blobs = MemoryBlobs()
         ports = ports_of(folder, blobs, database, types)
         opened = JobsOpened(SqlJobStore(database), ports, 100, 4)
+        waits = scripted(Dependencies)
         every: Any = activities_of(*JOBS.activities(None, opened))  # type: ignore[arg-type]
+        every = [*every, *waits.activities()]
         await stack.enter_async_context(run_worker(QUEUE, list(JOBS.workflows()), every))
         for lane in (Lane.LIGHT, Lane.HEAVY):
             tasks: Any = activities_of(*JOBS.lanes[0].activities(None, opened))  # type: ignore[arg-type]
             await stack.enter_async_context(run_worker(lane.value, [], tasks))
-        yield JobInstallation(client, blobs, opened, database)
+        yield JobInstallation(client, blobs, opened, database, waits)

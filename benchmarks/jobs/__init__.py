@@ -1,0 +1,1 @@
+"""What staged jobs cost."""
