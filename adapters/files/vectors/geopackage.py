@@ -30,6 +30,8 @@ from domain.jobs.vectors.values import text_column
 _CURVES: Final = frozenset({8, 9, 10, 11, 12, 13, 14})
 """Well-known binary of circular strings, compound curves, curve polygons and their multiples."""
 _EXPECTED_EXTENSIONS: Final = ("gpkg_rtree_index", "gpkg_geom_", "gpkg_crs_wkt")
+_HEAD_BYTES: Final = 8
+"""Of a geometry, to the end of its SRS."""
 _MOMENT: Final = "OFTDateTime"
 _BOOLEAN: Final = "OFSTBoolean"
 _TYPES: Final = {
@@ -126,11 +128,13 @@ def _chunks(path: Path, layer: Layer) -> Iterator[Chunk]:
             fids = cast(np.ndarray[Any, Any], batch.column(0).to_numpy())
             binary = binary_of(batch[geometry])
             numbers = np.arange(first, first + len(fids))
-            curves = _curves(binary)
-            if curves:
+            try:
+                shapes, problems = _shapes(binary, numbers)
+            except NotImplementedError:
+                curves = _curves(binary)
                 curved += len(curves)
                 binary = _straightened(path, layer.name, fids, binary, curves)
-            shapes, problems = _shapes(binary, numbers)
+                shapes, problems = _shapes(binary, numbers)
             problems += [
                 FeatureProblem(
                     feature=int(number),
@@ -217,13 +221,16 @@ def _foreign_systems(path: Path, layer: str) -> dict[int, int]:
             return {}
         column, expected = row
         blob = f'CAST("{_quoted(column)}" AS BLOB)'
-        # Bit 0 of the flags is the order of bytes; the SRS follows them.
-        heads = f'SELECT rowid, substr({blob}, 1, 8) FROM "{_quoted(layer)}"'  # noqa: S608 - quoted
+        # Both orders of bytes are right.
+        usual = [int(expected).to_bytes(4, order, signed=True) for order in ("little", "big")]
+        heads = (
+            f'SELECT rowid, substr({blob}, 1, 8) FROM "{_quoted(layer)}"'  # noqa: S608 - quoted
+            f" WHERE substr({blob}, 5, 4) NOT IN (?, ?)"
+        )
         return {
-            fid: system
-            for fid, head in connection.execute(heads)
-            if head is not None and len(head) == 8
-            if (system := _system(head)) != expected
+            fid: _system(head)
+            for fid, head in connection.execute(heads, usual)
+            if head is not None and len(head) == _HEAD_BYTES
         }
     except sqlite3.Error as error:
         raise Refused(f"layer {layer!r} is damaged ({error})") from error

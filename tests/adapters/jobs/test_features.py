@@ -100,6 +100,13 @@ async def test_replace_may_change_the_schema(features: Features, tmp_path: Path)
     assert await rows_of(features) == [("x", "POINT (1 2)")]
 
 
+async def test_numbers_go_on_where_rows_are_added(features: Features, tmp_path: Path) -> None:
+    await features.load(load_of(tmp_path, PARCELS, [("a", 1, SQUARE), ("b", 2, SQUARE)]))
+    more = load_of(tmp_path, PARCELS, [("c", 3, SQUARE)], LoadMode.APPEND, "more")
+    await features.load(more)
+    assert [row[0] async for some in features.rows("parcels") for row in some] == [1, 2, 3]
+
+
 async def test_append_promotes_and_refuses_other_schemas(
     features: Features, tmp_path: Path
 ) -> None:

@@ -125,15 +125,15 @@ class PackageFile:
         sql = _insert(table.name, names, load.upsert_by)
         seen: set[tuple[Any, ...]] = set()
         count = 0
-        for columns, geometries in incoming_features(load.features, load.table, table):
+        for columns, binary in incoming_features(load.features, load.table, table):
             if load.mode is LoadMode.UPSERT:
                 _check_keys([columns[names.index(key)] for key in load.upsert_by], load, seen)
             written = [
                 _written(kind.type, values)
                 for kind, values in zip(load.table.columns, columns, strict=True)
             ]
-            self._connection.executemany(sql, zip(*written, _blobs(geometries), strict=True))
-            count += len(geometries)
+            self._connection.executemany(sql, zip(*written, _blobs(binary), strict=True))
+            count += len(binary)
         total = self.count()
         self._connection.execute(
             "UPDATE gpkg_contents SET (min_x, max_x, min_y, max_y) ="  # noqa: S608 - names are quoted
@@ -221,7 +221,8 @@ _WITH_BOX: Final = 0b0000_0010
 _LITTLE: Final = 0b0000_0001
 
 
-def _blobs(geometries: np.ndarray[Any, Any]) -> Iterator[bytes | None]:
+def _blobs(binary: Sequence[bytes | None]) -> Iterator[bytes | None]:
+    geometries = shapely.from_wkb(np.array([*binary, None], dtype=object)[:-1])
     boxes = shapely.bounds(geometries).tolist()
     for wkb, (west, south, east, north), is_empty in zip(
         shapely.to_wkb(geometries, byte_order=1, flavor="iso").tolist(),
