@@ -71,6 +71,14 @@ class Package:
         """Whether a part is called so, or lies in a folder of that name."""
         return any(name.startswith(prefix) for name in self._parts)
 
+    def names(self) -> list[str]:
+        """Names of the parts, as they are written."""
+        return [part.filename for part in self._parts.values()]
+
+    def size(self, name: str) -> int:
+        """Bytes of a part when unpacked, by the directory."""
+        return self._parts[name.lower()].file_size
+
     def stream(self, name: str, most: int) -> Iterator[bytes]:
         """Unpack a part block by block.
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from adapters.files import limits
-from adapters.files.package import DAMAGED
+from adapters.files.package import damaged
 from adapters.ports import UnreadableDocument
 
 
@@ -17,12 +17,21 @@ class XmlStream:
         start: Callable[[str, dict[str, str]], None],
         end: Callable[[str], None],
         text: Callable[[str], None] | None = None,
+        what: str = "workbook",
     ) -> None:
-        """Set the handlers; names come without their namespace prefix."""
+        """Set the handlers; names come without their namespace prefix.
+
+        Args:
+            start: Called with name and attributes of an element.
+            end: Called with its name.
+            text: Called with pieces of text.
+            what: What people call the file.
+        """
+        self._what = what
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.buffer_size = 1 << 16
-        self.parser.StartDoctypeDeclHandler = _refuse_doctype
+        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
         self.parser.XmlDeclHandler = self._declared
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -47,12 +56,12 @@ class XmlStream:
         try:
             self.parser.Parse(data, final)
         except expat.ExpatError as error:
-            raise UnreadableDocument(f"{DAMAGED} (XML: {error})") from error
+            raise UnreadableDocument(f"{damaged(self._what)} (XML: {error})") from error
         except (LookupError, ValueError) as error:  # what an odd declared encoding raises
-            raise UnreadableDocument(f"{DAMAGED} (XML encoding: {error})") from error
+            raise UnreadableDocument(f"{damaged(self._what)} (XML encoding: {error})") from error
         if self.fed - max(self.parser.CurrentByteIndex, 0) > limits.XML_TOKEN_BYTES and not final:
             raise UnreadableDocument(
-                f"the workbook holds an XML tag of more than {limits.XML_TOKEN_BYTES:,} bytes"
+                f"the {self._what} holds an XML tag of more than {limits.XML_TOKEN_BYTES:,} bytes"
             )
 
     def _declared(self, version: str, encoding: str | None, standalone: int) -> None:
@@ -62,7 +71,7 @@ class XmlStream:
         self.depth += 1
         if self.depth > limits.XML_DEPTH:
             raise UnreadableDocument(
-                f"the workbook nests XML elements more than {limits.XML_DEPTH} deep"
+                f"the {self._what} nests XML elements more than {limits.XML_DEPTH} deep"
             )
         self._on_start(name if ":" not in name else name.rpartition(":")[2], attributes)
 
@@ -70,16 +79,15 @@ class XmlStream:
         self._on_end(name if ":" not in name else name.rpartition(":")[2])
         self.depth -= 1
 
+    def _refuse_doctype(self, *_: object) -> NoReturn:
+        raise UnreadableDocument(
+            f"the {self._what} holds an XML document type, which is not read;"
+            " save it again with the program that it comes from"
+        )
+
 
 def parse(blocks: Iterable[bytes], stream: XmlStream) -> None:
     """Parse all of a part."""
     for block in blocks:
         stream.feed(block)
     stream.feed(b"", final=True)
-
-
-def _refuse_doctype(*_: object) -> NoReturn:
-    raise UnreadableDocument(
-        "the workbook holds an XML document type, which no office program writes;"
-        " save it again in Excel or LibreOffice"
-    )

@@ -25,8 +25,11 @@ PACKAGES = (
 OWN: Mapping[str, str] = {
     "adapters/aws": "batches",
     "adapters/files/schedules": "imports",
+    "adapters/files/vectors": "jobs",
     "adapters/memory/cloud": "batches",
     "adapters/ports/document_loads.py": "batches",
+    "adapters/ports/features.py": "jobs",
+    "adapters/ports/vectors.py": "jobs",
     "adapters/temporal/open_runs.py": "batches",
     "stack/sample_club.py": "spreadsheets",
     "stack/sample_documents.py": "batches",

@@ -11,11 +11,15 @@ from activities.jobs.folders import StageFolders
 from activities.jobs.webhooks import ReceiverRules, WebhookPorts
 from adapters.database import Database
 from adapters.database.jobs.catalogue import open_catalogue
+from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
 from adapters.database.jobs.secrets import SqlWebhookSecrets
 from adapters.database.jobs.store import SqlJobStore
 from adapters.database.jobs.webhooks import SqlWebhookLog
+from adapters.files.vectors.reader import VectorFiles
 from adapters.http.webhooks import HttpWebhooks
 from adapters.ports import Blobs
+from adapters.ports.features import Features
+from adapters.ports.vectors import Vectors
 from workers.resources.blobs import open_blobs
 from workers.settings.common import BlobSettings
 from workers.settings.jobs import JobSettings
@@ -63,7 +67,11 @@ def job_resources(
         gold=gold,
         catalogue=open_catalogue(database),
         scratch=scratch,
-        more=more or {},
+        more={
+            Vectors: VectorFiles(),
+            Features: _features(database, silver, scratch),
+            **(more or {}),
+        },
     )
     return JobsOpened(
         store=store,
@@ -88,6 +96,13 @@ def webhook_ports(settings: WebhookSettings, database: Database) -> WebhookPorts
         SqlWebhookLog(database),
         ReceiverRules(settings.hosts, settings.local),
     )
+
+
+def _features(database: Database, silver: Blobs, scratch: Path) -> Features:
+    """Tables of features: in PostGIS, or embedded as GeoPackages."""
+    if database.dialect == "postgresql":
+        return PostgisFeatures(database)
+    return GeoPackageFeatures(silver, scratch)
 
 
 def webhook_secrets(settings: WebhookSettings, database: Database) -> SqlWebhookSecrets:

@@ -69,6 +69,17 @@ def acquired(parameters: RasterParameters, facts: RasterFacts, filename: str) ->
     return None
 
 
+def time_said(time: str | None, pattern: str | None, filename: str) -> Acquired | None:
+    """When data without tags were acquired; None: nothing says it, so a person has to.
+
+    Raises:
+        RuleViolation: What should say it is there and is no time.
+    """
+    if time is not None:
+        return _range(time, "parameter datetime")
+    return None if pattern is None else _by_pattern(pattern, filename)
+
+
 def _by_pattern(name: str, filename: str) -> Acquired | None:
     pattern = PATTERNS.get(name)
     if pattern is None:

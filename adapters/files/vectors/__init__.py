@@ -1,0 +1,1 @@
+"""Reading vector data, in processes of their own, and writing GeoParquet."""

@@ -1,0 +1,107 @@
+"""The process that reads vector data: `python -m adapters.files.vectors.child`.
+
+An order is a `VectorOrder`; its answer is one piece, a `VectorAnswer`.
+"""
+
+import warnings
+from collections.abc import Sequence
+
+from adapters.files import forks, gdal
+
+gdal.require()
+
+# They load GDAL, which reads its environment when it is loaded.
+from adapters.files.vectors.geojson import open_geojson  # noqa: E402
+from adapters.files.vectors.geopackage import open_geopackage  # noqa: E402
+from adapters.files.vectors.kml import open_kml  # noqa: E402
+from adapters.files.vectors.layers import Layer, Refused, Source, Unsure  # noqa: E402
+from adapters.files.vectors.projection import to_degrees  # noqa: E402
+from adapters.files.vectors.protocol import VectorAnswer, VectorFormat, VectorOrder  # noqa: E402
+from adapters.files.vectors.report import write_layer  # noqa: E402
+from adapters.files.vectors.shapefile import open_shapefiles  # noqa: E402
+from adapters.ports import UnreadableDocument  # noqa: E402
+from contracts.jobs.vectors import LAYERS, NOTES, LayerReport, SourceReport  # noqa: E402
+from domain.jobs.vectors.names import table_names  # noqa: E402
+
+
+def answer_to(order: VectorOrder) -> VectorAnswer:
+    """Read a file, and write its layers; what GDAL warns of is said."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RuntimeWarning)
+            report = _read(order)
+        said = dict.fromkeys(f"GDAL: {each.message}"[:1_000] for each in caught)
+        return VectorAnswer(
+            report=report.model_copy(update={"left_out": (*report.left_out, *said)[:NOTES]})
+        )
+    except Unsure as error:
+        return VectorAnswer(question=str(error)[:1_000], parameter=error.parameter)
+    except (Refused, UnreadableDocument) as error:
+        return VectorAnswer(refused=str(error)[:1_000])
+
+
+def _read(order: VectorOrder) -> SourceReport:
+    source = _open(order)
+    if len(source.layers) > LAYERS:
+        raise Refused(f"the file has {len(source.layers):,} layers; at most {LAYERS} are read")
+    layers, left_out = _chosen(source, order.options.layers)
+    tables = table_names(order.options.dataset, (each.name for each in layers))
+    reports = [
+        _written(layer, tables[layer.name], number, order) for number, layer in enumerate(layers)
+    ]
+    notes = (*source.left_out, *left_out)[:NOTES]
+    return SourceReport(format=source.format, layers=tuple(reports), left_out=notes)
+
+
+def _open(order: VectorOrder) -> Source:
+    match order.format:
+        case VectorFormat.SHAPEFILE:
+            unpacked = order.folder / "unpacked"
+            unpacked.mkdir()
+            return open_shapefiles(order.path, unpacked, order.options.encoding)
+        case VectorFormat.GEOPACKAGE:
+            return open_geopackage(order.path)
+        case VectorFormat.GEOJSON:
+            return open_geojson(order.path)
+        case VectorFormat.KML:
+            return open_kml(order.path)
+
+
+def _chosen(source: Source, wanted: Sequence[str] | None) -> tuple[Sequence[Layer], list[str]]:
+    if not source.layers:
+        raise Refused("the file has no layer with geometries")
+    if wanted is None:
+        return source.layers, []
+    known = {layer.name: layer for layer in source.layers}
+    if missing := [name for name in wanted if name not in known]:
+        raise Refused(f"the file has no layer {missing[0]!r}; it has {', '.join(map(repr, known))}")
+    left_out = [f"layer {name!r} was not asked for" for name in known if name not in wanted]
+    return [known[name] for name in wanted], left_out
+
+
+def _written(layer: Layer, table: str, number: int, order: VectorOrder) -> LayerReport:
+    options = order.options
+    projection = to_degrees(
+        layer.crs,
+        options.source_crs,
+        layer.name,
+        layer.bounds,
+        allow_ballpark=options.allow_ballpark,
+    )
+    return write_layer(
+        layer,
+        table,
+        projection,
+        options.max_area_change,
+        order.folder / f"{number}.parquet",
+        order.folder / f"{number}.jsonl",
+    )
+
+
+def _handle(body: str, send: forks.Send) -> None:
+    order = VectorOrder.model_validate_json(body)
+    send(answer_to(order).model_dump_json().encode())
+
+
+if __name__ == "__main__":
+    forks.serve(_handle)

@@ -1,0 +1,248 @@
+"""GeoJSON, feature by feature.
+
+Source: RFC 7946, and the specification of 2008 for the member `crs`. GDAL turns whole numbers into
+reals, true into 1 and dates into midnights, and leaves foreign members out without a word.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+import shapely
+
+from adapters.files import limits
+from adapters.files.vectors.layers import Layer, Refused, Source, SourceField, bounds_of, in_chunks
+from contracts.jobs.vectors import COLUMNS, FeatureProblem
+from domain.jobs.vectors.values import column_of
+
+_BLANK: Final = " \t\n\r"
+_LISTED: Final = 10
+_DIMENSIONS: Final = 3
+_ID: Final = "\0id"
+_COLLECTION: Final = frozenset({"type", "features", "crs", "bbox", "name"})
+_FEATURE: Final = frozenset({"type", "id", "geometry", "properties", "bbox"})
+_CRS84: Final = "OGC:CRS84"
+
+
+@dataclass(slots=True)
+class _Found:
+    """What has been read so far."""
+
+    geometries: list[str | None] = field(default_factory=list[str | None])
+    columns: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    problems: list[FeatureProblem] = field(default_factory=list[FeatureProblem])
+    foreign: Counter[str] = field(default_factory=Counter[str])
+    members: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Of the collection, but its features."""
+    repeated: int = 0
+    unreal: int = 0
+    measured: int = 0
+
+
+_Members = dict[str, Any]
+
+
+def open_geojson(path: Path) -> Source:
+    """Read a file.
+
+    Raises:
+        Refused: It is no GeoJSON, damaged, or too large.
+    """
+    if path.stat().st_size > limits.GEOJSON_BYTES:
+        raise Refused(
+            f"the file is larger than {limits.GEOJSON_BYTES // limits.MB:,} MB;"
+            " send it as GeoPackage"
+        )
+    found = _Found()
+    try:
+        for feature in _features(path.read_text("utf-8-sig"), found):
+            _take(feature, found)
+    except UnicodeDecodeError as error:
+        raise Refused(f"the file is not UTF-8, as GeoJSON is (byte {error.start + 1})") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise Refused(f"the file is damaged or cut off ({error}); save it again") from error
+    return Source("GeoJSON", [_layer(found)])
+
+
+def _features(text: str, found: _Found) -> Iterator[Any]:
+    """The features of a text, decoded one by one."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(items)
+        found.repeated += len(members) != len(items)
+        return members
+
+    def constant(_: str) -> None:
+        found.unreal += 1
+
+    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant)
+    at = _expect(text, 0, "{")
+    while text[at : at + 1] != "}":
+        key, at = decoder.raw_decode(text, at)
+        at = _expect(text, at, ":")
+        if key == "features" and text[at : at + 1] == "[":
+            at = _skip(text, at + 1)
+            while text[at : at + 1] != "]":
+                feature, at = decoder.raw_decode(text, at)
+                yield feature
+                at = _separated(text, at, "]")
+            at += 1
+        else:
+            found.members[key], at = decoder.raw_decode(text, at)
+        at = _separated(text, at, "}")
+    if _skip(text, at + 1) != len(text):
+        raise json.JSONDecodeError("more follows after the end", text, at + 1)
+    yield from _lone(found.members)
+
+
+def _lone(members: dict[str, Any]) -> Iterator[Any]:
+    match members.get("type"):
+        case "FeatureCollection":
+            return
+        case "Feature":
+            yield dict(members)
+        case str() as kind if "coordinates" in members or "geometries" in members:
+            yield {"type": "Feature", "properties": {}, "geometry": {**members, "type": kind}}
+        case kind:
+            raise Refused(f"the file is no GeoJSON: its type is {kind!r}")
+    for name in _FEATURE | {"coordinates", "geometries"}:
+        members.pop(name, None)
+
+
+def _take(feature: Any, found: _Found) -> None:
+    number = len(found.geometries) + 1
+    geometry, values = _parts(feature, number, found)
+    for name, value in values.items():
+        if (column := found.columns.get(name)) is None:
+            column = found.columns[name] = [None] * (number - 1)
+            if len(found.columns) > COLUMNS:
+                raise Refused(f"features have more than {COLUMNS:,} properties")
+        column.append(value)
+    for column in found.columns.values():
+        if len(column) < number:
+            column.append(None)
+    if geometry is not None and _ordinates(geometry) > _DIMENSIONS:
+        found.measured += 1
+        geometry = {**geometry, "coordinates": _cut(geometry["coordinates"])}
+    found.geometries.append(None if geometry is None else json.dumps(geometry))
+
+
+def _parts(
+    feature: Any, number: int, found: _Found
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Geometry and properties of a feature; of one that is none, nothing."""
+    is_feature = isinstance(feature, dict)
+    geometry = cast(_Members | None, feature.get("geometry") if is_feature else ())
+    properties = cast(_Members | None, feature.get("properties") if is_feature else ())
+    if not all(part is None or type(part) is dict for part in (geometry, properties)):
+        found.problems.append(FeatureProblem(feature=number, reason="it is no GeoJSON feature"))
+        return None, {}
+    found.foreign.update(feature.keys() - _FEATURE)
+    if "crs" in feature or "crs" in (geometry or ()):
+        reason = "it has a CRS of its own, beside that of the layer"
+        found.problems.append(FeatureProblem(feature=number, reason=reason))
+    values: dict[str, Any] = dict(properties or {})
+    if feature.get("id") is not None:
+        # No property has this name.
+        values[_ID] = feature["id"]
+    return geometry, values
+
+
+def _layer(found: _Found) -> Layer:
+    shapes = np.array(found.geometries, dtype=object)
+    geometries = shapely.from_geojson(shapes, on_invalid="ignore")
+    for place in np.flatnonzero(shapely.is_missing(geometries) & (shapes != None)):  # noqa: E711
+        reason = "its geometry is not one of GeoJSON"
+        found.problems.append(FeatureProblem(feature=int(place) + 1, reason=reason))
+    fields: list[SourceField] = []
+    values: list[list[Any]] = []
+    notes = list(_notes(found))
+    for key, column in found.columns.items():
+        name = "id" if key == _ID else key
+        kind, converted, note = column_of(column)
+        fields.append(SourceField(name, kind, all(value is None for value in column)))
+        values.append(converted)
+        if note is not None:
+            notes.append(f"property {name!r}: {note}")
+    name = found.members.get("name")
+    return Layer(
+        name=name if isinstance(name, str) and name else "features",
+        crs=_crs(found.members),
+        fields=fields,
+        chunks=lambda: in_chunks(geometries, fields, values, found.problems),
+        bounds=bounds_of(geometries),
+        encoding="utf-8 (GeoJSON)",
+        notes=notes,
+    )
+
+
+def _notes(found: _Found) -> Iterator[str]:
+    if found.foreign:
+        names = ", ".join(repr(name) for name, _ in found.foreign.most_common(_LISTED))
+        yield f"members of features beside their properties are left out: {names}"
+    if others := found.members.keys() - _COLLECTION:
+        listed = ", ".join(repr(name) for name in sorted(others)[:_LISTED])
+        yield f"members of the collection are left out: {listed}"
+    if found.repeated:
+        yield f"{found.repeated:,} objects name a member twice; the last one was taken"
+    if found.unreal:
+        yield f"{found.unreal:,} values are NaN or Infinity, which JSON has not; left empty"
+    if found.measured:
+        yield f"{found.measured:,} features have more than three ordinates; those are left out"
+
+
+def _crs(members: dict[str, Any]) -> str | None:
+    if "crs" not in members:
+        return _CRS84
+    match members["crs"]:
+        case {"type": "name", "properties": {"name": str() as name}}:
+            return name
+        case _:
+            return None
+
+
+def _ordinates(geometry: dict[str, Any]) -> int:
+    at = cast(list[Any], geometry.get("coordinates"))
+    while type(at) is list and at:
+        if type(at[0]) is not list:
+            return len(at)
+        at = cast(list[Any], at[0])
+    return 0
+
+
+def _cut(coordinates: Any) -> Any:
+    """The same coordinates, without what follows the height."""
+    values = cast(list[Any], coordinates)
+    if type(values) is not list or not values:
+        return values
+    if type(values[0]) is list:
+        return [_cut(each) for each in values]
+    return values[:_DIMENSIONS]
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at : at + 1] and text[at] in _BLANK:
+        at += 1
+    return at
+
+
+def _expect(text: str, at: int, wanted: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] != wanted:
+        raise json.JSONDecodeError(f"expecting {wanted!r}", text, at)
+    return _skip(text, at + 1)
+
+
+def _separated(text: str, at: int, end: str) -> int:
+    """Where the next member begins, or `end` stands."""
+    at = _skip(text, at)
+    if text[at : at + 1] == end:
+        return at
+    at = _expect(text, at, ",")
+    if text[at : at + 1] == end:
+        raise json.JSONDecodeError("a comma before the end", text, at)
+    return at

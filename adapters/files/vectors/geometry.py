@@ -1,0 +1,250 @@
+"""Geometries made valid and brought to degrees; what cannot be is rejected with its reason."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import antimeridian
+import numpy as np
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from contracts.jobs.vectors import GeometryType
+
+Geometries = np.ndarray[Any, Any]
+
+_HALF_TURN: Final = 180.0
+_PIECES: Final = 32
+"""Into how many an edge is cut to see whether it crosses the antimeridian."""
+_SLACK: Final = 1e-7
+"""Degrees by which a place may pass the edge of the world: a centimetre of rounding."""
+_WORLD: Final = np.array([-180.0, -90.0, 180.0, 90.0])
+_TYPES: Final = {
+    0: GeometryType.POINT,
+    1: GeometryType.LINE_STRING,
+    2: GeometryType.LINE_STRING,
+    3: GeometryType.POLYGON,
+    4: GeometryType.MULTI_POINT,
+    5: GeometryType.MULTI_LINE_STRING,
+    6: GeometryType.MULTI_POLYGON,
+    7: GeometryType.COLLECTION,
+}
+
+
+@dataclass(slots=True)
+class Cleaned:
+    """What became of some geometries."""
+
+    geometries: Geometries
+    rejected: dict[int, str] = field(default_factory=dict[int, str])
+    """Place to reason."""
+    changed: dict[int, str] = field(default_factory=dict[int, str])
+    """Place to what was done to a geometry that is kept."""
+    repaired: int = 0
+    collapsed: int = 0
+    area_change: float = 0.0
+    measured: int = 0
+    """Geometries whose M values were left out."""
+
+
+def clean(
+    geometries: Geometries,
+    transform: Callable[[Geometries], Geometries] | None,
+    max_area_change: float,
+) -> Cleaned:
+    """Make geometries valid, and bring them to longitude and latitude.
+
+    Args:
+        geometries: Of `shapely`; None stays None.
+        transform: From their coordinates, shape (n, 2) or (n, 3), to degrees; None: they are.
+        max_area_change: A repair that changes the area by a larger share rejects the geometry.
+    """
+    found = Cleaned(geometries.copy())
+    _drop_measures(found)
+    _refuse_unreal(found, "it has coordinates that are no numbers")
+    _repair(found, max_area_change)
+    if transform is not None:
+        source = found.geometries
+        found.geometries = _transformed(source, transform)
+        _refuse_unreal(found, "its coordinates cannot be brought to EPSG:4326")
+        _cut_at_antimeridian(found, source, transform)
+        _repair(found, max_area_change)
+    _refuse_outside(found)
+    return found
+
+
+def type_of(geometry: BaseGeometry) -> GeometryType:
+    """The type of a geometry."""
+    return _TYPES[int(shapely.get_type_id(geometry))]
+
+
+def types_of(geometries: Geometries) -> frozenset[GeometryType]:
+    """All types among geometries; None has none."""
+    return frozenset(
+        _TYPES[each] for each in np.unique(shapely.get_type_id(geometries)) if each >= 0
+    )
+
+
+def as_multi(geometries: Geometries, target: GeometryType) -> Geometries:
+    """Geometries as a table of a type takes them: single ones become multiple where it says so."""
+    build = _BUILDERS.get(target)
+    if build is None:
+        return geometries
+    single = _SINGLE[target]
+    found = geometries.copy()
+    for place in np.flatnonzero(shapely.get_type_id(geometries) == single):
+        found[place] = build([geometries[place]])
+    return found
+
+
+_SINGLE: Final = {
+    GeometryType.MULTI_POINT: 0,
+    GeometryType.MULTI_LINE_STRING: 1,
+    GeometryType.MULTI_POLYGON: 3,
+}
+_BUILDERS: Final[dict[GeometryType, Callable[[Any], Any]]] = {
+    GeometryType.MULTI_POINT: shapely.multipoints,
+    GeometryType.MULTI_LINE_STRING: shapely.multilinestrings,
+    GeometryType.MULTI_POLYGON: shapely.multipolygons,
+}
+
+
+def _drop_measures(found: Cleaned) -> None:
+    measured = shapely.has_m(found.geometries)
+    if measured.any():
+        found.measured += int(measured.sum())
+        for place in np.flatnonzero(measured):
+            found.geometries[place] = _unmeasured(found.geometries[place])
+
+
+def _unmeasured(geometry: BaseGeometry) -> BaseGeometry:
+    if not shapely.has_z(geometry):
+        return shapely.force_2d(geometry)
+    # Extended binary of a geometry with Z and M, of which three ordinates are written.
+    return shapely.from_wkb(shapely.to_wkb(geometry, output_dimension=3))
+
+
+def _refuse_unreal(found: Cleaned, reason: str) -> None:
+    points, owners = shapely.get_coordinates(found.geometries, return_index=True)
+    for place in np.unique(owners[~np.isfinite(points).all(axis=1)]):
+        _reject(found, int(place), reason)
+
+
+def _reject(found: Cleaned, place: int, reason: str) -> None:
+    found.geometries[place] = None
+    found.changed.pop(place, None)
+    found.rejected[place] = reason
+
+
+def _repair(found: Cleaned, most: float) -> None:
+    there = ~shapely.is_missing(found.geometries)
+    invalid = np.flatnonzero(there & ~shapely.is_valid(found.geometries))
+    for place in map(int, invalid):
+        before: BaseGeometry = found.geometries[place]
+        reason: Any = shapely.is_valid_reason(before)
+        after: Any = shapely.make_valid(before, method="structure", keep_collapsed=False)
+        if shapely.is_empty(after) or not shapely.is_valid(after):
+            _reject(found, place, f"it is not valid ({reason}), and nothing is left when repaired")
+            continue
+        change = _area_change(before, after)
+        if change > most:
+            text = f"it is not valid ({reason}), and a repair changes its area by {change:.1%}"
+            _reject(found, place, text)
+            continue
+        whole: Any = shapely.make_valid(before, method="structure", keep_collapsed=True)
+        lost = _collapsed(whole, int(shapely.get_dimensions(before)))
+        found.geometries[place] = after
+        found.repaired += place not in found.changed
+        found.collapsed += lost
+        found.area_change = max(found.area_change, change)
+        text = f"it was not valid ({reason}); a repair changed its area by {change:.2%}"
+        found.changed[place] = f"{text} and {lost} parts collapsed" if lost else text
+
+
+def _area_change(before: BaseGeometry, after: BaseGeometry) -> float:
+    first, second = float(shapely.area(before)), float(shapely.area(after))
+    largest = max(first, second)
+    return abs(first - second) / largest if largest > 0 and math.isfinite(largest) else 0.0
+
+
+def _collapsed(geometry: BaseGeometry, dimensions: int) -> int:
+    """Parts of fewer dimensions than the geometry had; lines that touch are one."""
+    parts = shapely.get_parts(shapely.get_parts(geometry))
+    lost = parts[shapely.get_dimensions(parts) < dimensions]
+    if len(lost) == 0:
+        return 0
+    joined = shapely.union_all(lost)
+    merged = shapely.line_merge(joined) if shapely.get_dimensions(joined) == 1 else joined
+    return int(shapely.get_num_geometries(merged))
+
+
+def _transformed(
+    geometries: Geometries, transform: Callable[[Geometries], Geometries]
+) -> Geometries:
+    has_z = shapely.has_z(geometries)
+    result = geometries.copy()
+    for with_z in (False, True):
+        chosen = has_z == with_z
+        if chosen.any():
+            result[chosen] = shapely.transform(geometries[chosen], transform, include_z=with_z)
+    return result
+
+
+def _cut_at_antimeridian(
+    found: Cleaned, source: Geometries, transform: Callable[[Geometries], Geometries]
+) -> None:
+    """Cut what became as wide as the world because it crosses the antimeridian.
+
+    An edge of more than 180 degrees crosses it, or is really as long: pieces of it tell.
+    """
+    bounds = shapely.bounds(found.geometries)
+    wide = np.flatnonzero(bounds[:, 2] - bounds[:, 0] > _HALF_TURN)
+    for place in map(int, wide):
+        geometry = found.geometries[place]
+        if shapely.get_dimensions(geometry) == 0 or not _jumps(geometry):
+            continue
+        length = float(np.ptp(shapely.bounds(source[place]).reshape(2, 2), axis=0).max())
+        pieces = shapely.segmentize(source[place], max(length / _PIECES, 1e-9))
+        if not _jumps(shapely.transform(pieces, transform)):
+            continue
+        cut = _cut(geometry)
+        if cut is None:
+            _reject(found, place, "it crosses the antimeridian and cannot be cut there")
+            continue
+        found.geometries[place] = cut
+        found.changed[place] = "it crosses the antimeridian and was cut there"
+
+
+def _jumps(geometry: BaseGeometry) -> bool:
+    lines = shapely.get_parts(shapely.get_rings(shapely.get_parts(geometry)))
+    if len(lines) == 0:
+        lines = shapely.get_parts(geometry)
+    return any(
+        (np.abs(np.diff(shapely.get_coordinates(line)[:, 0])) > _HALF_TURN).any() for line in lines
+    )
+
+
+def _cut(geometry: BaseGeometry) -> BaseGeometry | None:
+    cuts: dict[str, Any] = {
+        "Polygon": antimeridian.fix_polygon,
+        "MultiPolygon": antimeridian.fix_multi_polygon,
+        "LineString": antimeridian.fix_line_string,
+        "MultiLineString": antimeridian.fix_multi_line_string,
+    }
+    cut = cuts.get(geometry.geom_type)
+    return None if cut is None else cut(geometry)
+
+
+def _refuse_outside(found: Cleaned) -> None:
+    bounds = shapely.bounds(found.geometries)
+    low = (bounds[:, :2] < _WORLD[:2] - _SLACK).any(axis=1)
+    high = (bounds[:, 2:] > _WORLD[2:] + _SLACK).any(axis=1)
+    for place in map(int, np.flatnonzero(low | high)):
+        west, south, east, north = bounds[place]
+        _reject(
+            found,
+            place,
+            f"it lies outside of the world ({west:.6g} {south:.6g} to {east:.6g} {north:.6g}"
+            " degrees): is its CRS right?",
+        )

@@ -1,0 +1,150 @@
+"""What the readers of vector formats give: layers, features in chunks, and what they refuse."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import shapely
+from arro3.core import Array, DataType
+
+from contracts.jobs.vectors import ColumnType, FeatureProblem
+from domain.jobs.vectors.values import ordinal_of
+
+CHUNK: Final = 10_000
+"""Features that are worked on at once."""
+
+_TYPES: Final = {
+    ColumnType.TEXT: DataType.utf8(),
+    ColumnType.INTEGER: DataType.int64(),
+    ColumnType.REAL: DataType.float64(),
+    ColumnType.BOOLEAN: DataType.bool(),
+    ColumnType.BINARY: DataType.binary(),
+}
+_COUNTED: Final = {
+    ColumnType.DATE: (DataType.int32(), DataType.date32()),
+    ColumnType.TIME: (DataType.int64(), DataType.time64("us")),
+    ColumnType.TIMESTAMP: (DataType.int64(), DataType.timestamp("us")),
+    ColumnType.INSTANT: (DataType.int64(), DataType.timestamp("us", tz="UTC")),
+}
+"""Types that Arrow counts from 1970 or midnight."""
+
+
+class Refused(Exception):
+    """The file cannot be loaded; the message says why, and what to do."""
+
+
+class Unsure(Exception):
+    """Something has to be given by a person.
+
+    Attributes:
+        parameter: Of the job; its name.
+    """
+
+    def __init__(self, parameter: str, question: str) -> None:
+        super().__init__(question)
+        self.parameter = parameter
+
+
+@dataclass(frozen=True, slots=True)
+class SourceField:
+    """An attribute, as its file calls it."""
+
+    name: str
+    type: ColumnType
+    is_empty: bool = False
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Some features of a layer."""
+
+    numbers: np.ndarray[Any, Any]
+    """Of the features in the layer, from 1."""
+    geometries: np.ndarray[Any, Any]
+    """Of `shapely`, in the CRS of the layer; None: there is none."""
+    columns: Sequence[Array]
+    problems: list[FeatureProblem] = field(default_factory=list[FeatureProblem])
+
+
+@dataclass(slots=True)
+class Layer:
+    """One layer of a file."""
+
+    name: str
+    crs: str | None
+    """As `pyproj` understands it; None: the file does not say."""
+    fields: Sequence[SourceField]
+    chunks: Callable[[], Iterator[Chunk]]
+    bounds: tuple[float, float, float, float] | None = None
+    """Of the coordinates, in the CRS of the layer."""
+    encoding: str | None = None
+    notes: list[str] = field(default_factory=list[str])
+    """What was changed or left out; may grow while chunks are read."""
+
+
+@dataclass(slots=True)
+class Source:
+    """What a file holds."""
+
+    format: str
+    layers: Sequence[Layer]
+    left_out: list[str] = field(default_factory=list[str])
+
+
+def array_of(kind: ColumnType, values: Sequence[Any]) -> Array:
+    """Values of a column in Arrow; None is null."""
+    if kind in _COUNTED:
+        counted, final = _COUNTED[kind]
+        return Array([ordinal_of(value) for value in values], type=counted).cast(final)
+    return Array(list(values), type=_TYPES[kind])
+
+
+def arrow_type(kind: ColumnType) -> DataType:
+    """The type that `array_of` gives."""
+    return _COUNTED[kind][1] if kind in _COUNTED else _TYPES[kind]
+
+
+def binary_of(column: Array) -> np.ndarray[Any, Any]:
+    """Binary values for `shapely`; Arrow's own way to numpy has no nulls."""
+    return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+
+
+def bounds_of(geometries: np.ndarray[Any, Any]) -> tuple[float, float, float, float] | None:
+    """What geometries cover; None: there is no coordinate, or one that is no number."""
+    west, south, east, north = (float(each) for each in shapely.total_bounds(geometries))
+    found = (west, south, east, north)
+    return found if all(map(math.isfinite, found)) else None
+
+
+def in_chunks(
+    geometries: np.ndarray[Any, Any],
+    fields: Sequence[SourceField],
+    values: Sequence[Sequence[Any]],
+    problems: Sequence[FeatureProblem],
+    numbers: np.ndarray[Any, Any] | None = None,
+) -> Iterator[Chunk]:
+    """Features that are in memory, as chunks.
+
+    Args:
+        geometries: One each.
+        fields: Names and types of the attributes.
+        values: One sequence for each field.
+        problems: Of all features; each goes with the chunk that its feature is in.
+        numbers: Of the features; None: 1, 2, 3.
+    """
+    count = len(geometries)
+    numbers = np.arange(1, count + 1) if numbers is None else numbers
+    for start in range(0, max(count, 1), CHUNK):
+        end = min(start + CHUNK, count)
+        own = set(numbers[start:end].tolist())
+        yield Chunk(
+            numbers[start:end],
+            geometries[start:end],
+            [
+                array_of(each.type, column[start:end])
+                for each, column in zip(fields, values, strict=True)
+            ],
+            [problem for problem in problems if problem.feature in own],
+        )

@@ -1,0 +1,77 @@
+"""What is asked of GDAL, typed; only for processes of `adapters.files.vectors.child`."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+import pyogrio
+import pyogrio.errors
+import pyogrio.raw
+from arro3.core import RecordBatchReader
+
+from adapters.files.vectors.layers import CHUNK
+
+FAILURES: Final = (
+    pyogrio.errors.DataSourceError,
+    pyogrio.errors.DataLayerError,
+    pyogrio.errors.FieldError,
+    pyogrio.errors.FeatureError,
+    pyogrio.errors.GeometryError,
+)
+"""What it raises for a file that is damaged."""
+_OGR: Final[Any] = pyogrio
+_RAW: Final[Any] = pyogrio.raw
+
+
+def layers(path: Path) -> list[tuple[str, str | None]]:
+    """Names and types of geometries; None: it has none."""
+    return [(str(name), kind) for name, kind in _OGR.list_layers(path)]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerInfo:
+    """What a layer says of itself."""
+
+    crs: str | None
+    bounds: tuple[float, float, float, float] | None
+    fields: list[tuple[str, str, str]]
+    """Name, type and subtype, as OGR calls them."""
+
+
+def layer_info(path: Path, layer: str) -> LayerInfo:
+    """CRS, bounds, fields and their types."""
+    meta = cast(dict[str, Any], _OGR.read_info(path, layer=layer, force_total_bounds=True))
+    types = zip(meta["fields"], meta["ogr_types"], meta["ogr_subtypes"], strict=True)
+    fields = [(str(name), str(kind), str(subtype)) for name, kind, subtype in types]
+    return LayerInfo(meta["crs"] or None, meta["total_bounds"], fields)
+
+
+@contextmanager
+def arrow(
+    path: Path, layer: str | None = None, **options: Any
+) -> Generator[tuple[str, RecordBatchReader]]:
+    """A layer in chunks, and the name of the column of geometries; times are text."""
+    with _RAW.open_arrow(
+        path, layer=layer, batch_size=CHUNK, datetime_as_string=True, **options
+    ) as (meta, stream):
+        yield meta["geometry_name"] or "wkb_geometry", RecordBatchReader.from_arrow(stream)
+
+
+def straightened(path: Path, layer: str, fids: np.ndarray[Any, Any]) -> dict[int, bytes]:
+    """Geometries of some features, with arcs as straight pieces: what Arrow does not do."""
+    _, found, geometries, _ = _RAW.read(path, layer=layer, fids=fids, columns=[], return_fids=True)
+    return dict(zip(found.tolist(), geometries, strict=True))
+
+
+def restore_indexes() -> None:
+    """Make a missing `.shx` when a Shapefile is opened."""
+    _OGR.set_gdal_config_options({"SHAPE_RESTORE_SHX": True})
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in short."""
+    lines: Sequence[str] = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__

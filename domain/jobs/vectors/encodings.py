@@ -1,0 +1,126 @@
+"""Which encoding the attributes of a Shapefile are in."""
+
+import codecs
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_LANGUAGES: Final = {
+    0x01: "cp437",
+    0x02: "cp850",
+    0x03: "cp1252",
+    0x08: "cp865",
+    0x09: "cp437",
+    0x0A: "cp850",
+    0x0B: "cp437",
+    0x0D: "cp437",
+    0x0E: "cp850",
+    0x0F: "cp437",
+    0x10: "cp850",
+    0x11: "cp437",
+    0x12: "cp850",
+    0x13: "cp932",
+    0x14: "cp850",
+    0x15: "cp437",
+    0x16: "cp850",
+    0x17: "cp865",
+    0x18: "cp437",
+    0x19: "cp437",
+    0x1A: "cp850",
+    0x1B: "cp437",
+    0x1C: "cp863",
+    0x1D: "cp850",
+    0x1F: "cp852",
+    0x22: "cp852",
+    0x23: "cp852",
+    0x24: "cp860",
+    0x25: "cp850",
+    0x26: "cp866",
+    0x37: "cp850",
+    0x40: "cp852",
+    0x4D: "cp936",
+    0x4E: "cp949",
+    0x4F: "cp950",
+    0x50: "cp874",
+    0x57: "cp1252",
+    0x58: "cp1252",
+    0x59: "cp1252",
+    0x64: "cp852",
+    0x65: "cp866",
+    0x66: "cp865",
+    0x67: "cp861",
+    0x6A: "cp737",
+    0x6B: "cp857",
+    0x78: "cp950",
+    0x79: "cp949",
+    0x7A: "cp936",
+    0x7B: "cp932",
+    0x7C: "cp874",
+    0x86: "cp737",
+    0x87: "cp852",
+    0x88: "cp857",
+    0xC8: "cp1250",
+    0xC9: "cp1251",
+    0xCA: "cp1254",
+    0xCB: "cp1253",
+    0xCC: "cp1257",
+}
+"""Language byte of a DBF header to its code page; the list that ESRI's programs go by."""
+_PREFIX: Final = re.compile(r"^(ansi|oem|windows|win|cp|ibm|ldid)[ _/-]*(?=\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding, and what says so."""
+
+    codec: str
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.codec} ({self.origin})"
+
+
+class UnknownEncoding(Exception):
+    """Something names an encoding that does not exist."""
+
+
+def encoding_of(
+    parameter: str | None, cpg: str | None, cst: str | None, language: int
+) -> Encoding | None:
+    """The encoding by the first of these that says one; None: none does.
+
+    Args:
+        parameter: Of the job.
+        cpg: Text of the file `.cpg`, as ESRI's programs write it.
+        cst: Text of the file `.cst`, as GeoServer and GeoTools write it.
+        language: Byte 29 of the DBF header.
+
+    Raises:
+        UnknownEncoding: That one does not exist.
+    """
+    for text, origin in ((parameter, "parameter"), (cpg, ".cpg"), (cst, ".cst")):
+        if text is not None and text.strip():
+            return Encoding(_codec(text, origin), origin)
+    codec = _LANGUAGES.get(language)
+    return None if codec is None else Encoding(codec, f"language byte 0x{language:02x}")
+
+
+def _codec(text: str, origin: str) -> str:
+    name = text.strip().splitlines()[0].strip().lower()
+    if found := re.fullmatch(r"(?:iso)?[ _-]*8859[ _-]?(\d{1,2})", name):
+        name = f"iso8859-{found[1]}"
+    elif name == "65001":
+        name = "utf-8"
+    elif name.startswith("ldid/") and name[5:].isdigit():
+        name = _LANGUAGES.get(int(name[5:]), name)
+    else:
+        number = _PREFIX.sub("", name)
+        name = f"cp{number}" if number.isdigit() else name
+    try:
+        found_codec = codecs.lookup(name)
+        "x".encode(found_codec.name)
+    except (LookupError, UnicodeError):
+        raise UnknownEncoding(
+            f"{origin} says {text.strip()[:50]!r}, which is no encoding"
+        ) from None
+    return found_codec.name

@@ -1,0 +1,203 @@
+"""Hostile and damaged vector data: refused in words, nothing outside read or written."""
+
+import random
+import sqlite3
+import struct
+import zipfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from adapters.files.forks import Bounds
+from adapters.files.vectors.reader import VectorFiles
+from adapters.ports import Unavailable, UnreadableDocument
+from adapters.ports.vectors import QuestionOpen
+from contracts.jobs.vectors import VectorOptions
+from tests.support.jobs.vector_files import SQUARE, dbf, geojson, geopackage, shapefile
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OPTIONS = VectorOptions(dataset="test")
+POINT = "POINT (9 48)"
+MUTATIONS = 250
+"""Of each format: 1,000 in all."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def files() -> AsyncGenerator[VectorFiles]:
+    async with VectorFiles(Bounds(memory_bytes=2 << 30, cpu_seconds=20, seconds=60)) as found:
+        yield found
+
+
+async def refusal(files: VectorFiles, path: Path, folder: Path) -> str:
+    """What is said of a file that is refused."""
+    out = folder / "out"
+    out.mkdir()
+    with pytest.raises(UnreadableDocument) as caught:
+        await files.read(path, out, OPTIONS)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil.shp", "/tmp/evil.shp", "a\\..\\evil.shp", "C:evil.shp"]
+)
+async def test_an_archive_that_leads_out_is_not_unpacked(
+    files: VectorFiles, tmp_path: Path, name: str
+) -> None:
+    path = shapefile(tmp_path / "a.zip", [POINT])
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, b"evil")
+    said = await refusal(files, path, tmp_path)
+    assert "leads out of it; nothing was unpacked" in said
+    assert not list(tmp_path.rglob("evil*")) and not list((tmp_path / "out/unpacked").iterdir())
+
+
+async def test_a_zip_bomb_is_not_unpacked(files: VectorFiles, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.shp", bytes(200 << 20))
+    assert "only a zip bomb does" in await refusal(files, path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "none of a zipped Shapefile"),
+        (b"II*\0", "none of a zipped Shapefile"),
+        (b"\0\0\x27\x0a" + bytes(96), "zip it with its .shx"),
+        (b"SQLite format 3\0" + bytes(100), "damaged, or no GeoPackage"),
+        (b'{"type": "Topology"}', "no GeoJSON"),
+        (b'{"type": "FeatureCollection", "features": [{"type"', "damaged or cut off"),
+        (b'{"a": ' * 100_000, "damaged or cut off"),
+        (b'{"type": "FeatureCollection", "features": []} {}', "more follows after the end"),
+        (b'{"type": "FeatureCollection", "features": [], "name": "\xff"}', "not UTF-8"),
+        (b"<html/>", "no KML"),
+        (b"<kml><Document>", "damaged or cut off"),
+        (b'<!DOCTYPE k [<!ENTITY a SYSTEM "file:///etc/passwd">]><kml>&a;</kml>', "document type"),
+        (b"<kml>" + b"<Folder>" * 100 + b"</kml>", "nests XML elements"),
+        (b"<OGRVRTDataSource><OGRVRTLayer/></OGRVRTDataSource>", "no KML"),
+    ],
+)
+async def test_what_is_no_vector_data_is_refused_in_words(
+    files: VectorFiles, tmp_path: Path, content: bytes, words: str
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert words in await refusal(files, path, tmp_path)
+
+
+async def test_a_kmz_is_refused_in_words(files: VectorFiles, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("doc.kml", "<kml/>")
+    assert "unpack it and send the KML" in await refusal(files, path, tmp_path)
+
+
+async def test_a_shapefile_whose_parts_differ_is_refused(
+    files: VectorFiles, tmp_path: Path
+) -> None:
+    table = dbf([(b"A", "C", 1, 0)], [[b"1"]])
+    path = shapefile(tmp_path / "a.zip", [POINT, POINT], table)
+    assert "2 geometries and 1 rows" in await refusal(files, path, tmp_path)
+
+
+async def test_a_table_that_claims_more_than_it_holds_is_refused(
+    files: VectorFiles, tmp_path: Path
+) -> None:
+    table = bytearray(dbf([(b"A", "C", 1, 0)], [[b"1"]]))
+    struct.pack_into("<L", table, 4, 4_000_000_000)
+    path = shapefile(tmp_path / "a.zip", [POINT], bytes(table))
+    assert "cut off: it holds 1 of its 4,000,000,000" in await refusal(files, path, tmp_path)
+
+
+async def test_a_view_of_another_file_gives_nothing_of_it(
+    files: VectorFiles, tmp_path: Path
+) -> None:
+    secret = geojson(tmp_path / "secret.geojson", [(POINT, {"word": "hush"})])
+    path = geopackage(tmp_path / "a.gpkg", [POINT])
+    connection = sqlite3.connect(path)
+    statement = f"CREATE VIRTUAL TABLE leak USING VirtualOGR(''{secret}'')"
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(
+        "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql)"
+        f" VALUES ('table', 'leak', 'leak', 0, '{statement}')"
+    )
+    connection.execute(
+        "INSERT INTO gpkg_contents (table_name, data_type) VALUES ('leak', 'attributes')"
+    )
+    connection.commit()
+    connection.close()
+    out = tmp_path / "out"
+    out.mkdir()
+    try:
+        report = await files.read(path, out, OPTIONS)
+    except UnreadableDocument:
+        return
+    assert "hush" not in report.model_dump_json()
+    assert all(b"hush" not in each.read_bytes() for each in out.iterdir() if each.is_file())
+
+
+async def test_a_file_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
+    path = geojson(tmp_path / "a", [(SQUARE, {"n": number}) for number in range(30_000)])
+    (tmp_path / "out").mkdir()
+    async with VectorFiles(Bounds(cpu_seconds=1, memory_bytes=96 << 20)) as files:
+        with pytest.raises(UnreadableDocument, match=r"memory|processor time"):
+            await files.read(path, tmp_path / "out", OPTIONS)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("kind", ["shapefile", "geopackage", "geojson", "kml"])
+async def test_mutations_end_in_a_report_or_in_words(
+    files: VectorFiles, tmp_path: Path, kind: str
+) -> None:
+    content = _valid(tmp_path, kind)
+    chance = random.Random(kind)
+    for number in range(MUTATIONS):
+        folder = tmp_path / f"m{number}"
+        (folder / "in").mkdir(parents=True)
+        (folder / "out").mkdir()
+        (folder / "in/x").write_bytes(_mutated(content, chance))
+        try:
+            report = await files.read(folder / "in/x", folder / "out", OPTIONS)
+        except (UnreadableDocument, QuestionOpen):
+            continue
+        except Unavailable as error:
+            pytest.fail(f"{kind} {number}: {error}")
+        for layer in report.layers:
+            assert layer.kept + layer.rejected == layer.features, (kind, number)
+
+
+def _valid(folder: Path, kind: str) -> bytes:
+    table = dbf([(b"NAME", "C", 10, 0), (b"N", "N", 9, 0)], [[b"a", b"1"], [b"b", b"2"]])
+    match kind:
+        case "shapefile":
+            path = shapefile(folder / "v.zip", [SQUARE, SQUARE], table)
+        case "geopackage":
+            path = geopackage(folder / "v.gpkg", [SQUARE, SQUARE], {"n": [1, 2]})
+        case "geojson":
+            path = geojson(folder / "v.geojson", [(SQUARE, {"n": 1}), (POINT, {"n": "x"})])
+        case _:
+            path = folder / "v.kml"
+            place = "<Point><coordinates>9,48</coordinates></Point>"
+            path.write_text(
+                f"<kml><Document>{f'<Placemark>{place}</Placemark>' * 3}</Document></kml>"
+            )
+    return path.read_bytes()
+
+
+def _mutated(content: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(content)
+    match chance.randrange(3):
+        case 0:
+            for _ in range(chance.randint(1, 20)):
+                changed[chance.randrange(len(changed))] = chance.randrange(256)
+        case 1:
+            del changed[chance.randrange(1, len(changed)) :]
+        case _:
+            start = chance.randrange(len(changed))
+            piece = changed[start : start + chance.randint(1, 64)]
+            place = chance.randrange(len(changed))
+            changed[place:place] = piece
+    return bytes(changed)
