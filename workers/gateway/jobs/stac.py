@@ -53,7 +53,9 @@ def stac_router(
         address_of: The address at which a client gets an asset, from its address in the catalogue.
     """
     api = _Api(catalogue, public_url, address_of)
-    router = APIRouter(prefix=ROOT, tags=["stac"], responses=problem_responses(400, 401, 403, 503))
+    router = APIRouter(
+        prefix=ROOT, tags=["stac"], responses=problem_responses(400, 401, 403, 422, 503)
+    )
     add = router.add_api_route
     add("", api.landing_page)
     add("/", api.landing_page, include_in_schema=False)
