@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.jobs import hello_world, vectors
+from benchmarks.jobs import catalogue, hello_world, vectors
 from benchmarks.report import Table
 
-PARTS = ("grouped", "ungrouped", "beside", "polygons")
+PARTS = ("grouped", "ungrouped", "beside", "polygons", "catalogue")
 
 
 async def measure(part: str, folder: Path, rounds: int) -> Table:
@@ -26,6 +26,8 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
             return await hello_world.ungrouped(folder, rounds)
         case "polygons":
             return await vectors.polygons(folder, rounds)
+        case "catalogue":
+            return await catalogue.concurrent_writers(folder)
         case _:
             return await hello_world.beside(folder)
 

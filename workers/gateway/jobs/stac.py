@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from adapters.ports.catalogue import Catalogue, JsonObject
 from domain.errors import RuleViolation
 from workers.gateway.http.identity import Who
-from workers.gateway.http.problems import problem_responses
+from workers.gateway.http.problems import ProblemDescription, problem_responses
 from workers.gateway.jobs.stac_documents import (
     CONFORMANCE,
     GEOJSON,
@@ -23,9 +23,17 @@ from workers.gateway.jobs.stac_documents import (
 )
 from workers.gateway.jobs.stac_requests import SearchBody, body_of, parameters_of
 
-_MISSING: Final[dict[int | str, dict[str, Any]]] = {
-    404: {"description": "There is no such collection or item"}
-}
+_MISSING: Final = problem_responses(
+    404, further={404: ProblemDescription("not-found", "there is no such collection or item")}
+)
+
+
+class _GeoJson(JSONResponse):
+    media_type = GEOJSON
+
+
+class _JsonSchema(JSONResponse):
+    media_type = SCHEMA
 
 
 def _unchanged(href: str) -> str:
@@ -45,25 +53,45 @@ def stac_router(
         address_of: The address at which a client gets an asset, from its address in the catalogue.
     """
     api = _Api(catalogue, public_url, address_of)
-    router = APIRouter(prefix=ROOT, tags=["stac"], responses=problem_responses(400, 401, 403, 503))
+    router = APIRouter(
+        prefix=ROOT, tags=["stac"], responses=problem_responses(400, 401, 403, 422, 503)
+    )
     add = router.add_api_route
     add("", api.landing_page)
     add("/", api.landing_page, include_in_schema=False)
     add("/openapi.json", api.description, include_in_schema=False)
     add("/conformance", api.conformance)
-    add("/queryables", api.queryables)
+    add("/queryables", api.queryables, response_class=_JsonSchema)
     add("/collections", api.collections)
     add("/collections/{collection}", api.collection, responses=_MISSING)
-    add("/collections/{collection}/queryables", api.collection_queryables, responses=_MISSING)
+    add(
+        "/collections/{collection}/queryables",
+        api.collection_queryables,
+        responses=_MISSING,
+        response_class=_JsonSchema,
+    )
     add(
         "/collections/{collection}/items",
         api.items,
         responses=_MISSING,
+        response_class=_GeoJson,
         openapi_extra=_parameters(),
     )
-    add("/collections/{collection}/items/{item}", api.item, responses=_MISSING)
-    add("/search", api.search, openapi_extra=_parameters(("collections", "ids", "intersects")))
-    add("/search", api.search_by_body, methods=["POST"], openapi_extra=_search_body())
+    add(
+        "/collections/{collection}/items/{item}",
+        api.item,
+        responses=_MISSING,
+        response_class=_GeoJson,
+    )
+    parameters = _parameters(("collections", "ids", "intersects"))
+    add("/search", api.search, response_class=_GeoJson, openapi_extra=parameters)
+    add(
+        "/search",
+        api.search_by_body,
+        methods=["POST"],
+        response_class=_GeoJson,
+        openapi_extra=_search_body(),
+    )
     return router
 
 
@@ -92,7 +120,7 @@ class _Api:
 
     async def queryables(self, request: Request, who: Who) -> JSONResponse:
         """What filters may ask for, in any collection."""
-        return JSONResponse(self._documents(request).queryables(None), media_type=SCHEMA)
+        return _JsonSchema(self._documents(request).queryables(None))
 
     async def collections(self, request: Request, who: Who) -> JSONResponse:
         """All collections."""
@@ -109,7 +137,7 @@ class _Api:
     ) -> JSONResponse:
         """What filters may ask for, in one collection."""
         await self._known(collection)
-        return JSONResponse(self._documents(request).queryables(collection), media_type=SCHEMA)
+        return _JsonSchema(self._documents(request).queryables(collection))
 
     async def items(self, request: Request, who: Who, collection: str) -> JSONResponse:
         """Items of a collection, the newest first."""
@@ -123,14 +151,14 @@ class _Api:
         documents = self._documents(request)
         path = f"collections/{quote(collection)}/items"
         paging = documents.by_address(path, asked, page)
-        return _items(documents.page(page, paging, path, request.url.query))
+        return _GeoJson(documents.page(page, paging, path, request.url.query))
 
     async def item(self, request: Request, who: Who, collection: str, item: str) -> JSONResponse:
         """One item."""
         known = await self._catalogue.item(collection, item)
         if known is None:
             raise HTTPException(404, f"there is no item {item!r} in the collection {collection!r}")
-        return _items(self._documents(request).item(known))
+        return _GeoJson(self._documents(request).item(known))
 
     async def search(self, request: Request, who: Who) -> JSONResponse:
         """Items of all collections that meet the parameters, the newest first."""
@@ -139,7 +167,7 @@ class _Api:
             page = await self._catalogue.search(asked.query())
         documents = self._documents(request)
         paging = documents.by_address("search", asked, page)
-        return _items(documents.page(page, paging, "search", request.url.query))
+        return _GeoJson(documents.page(page, paging, "search", request.url.query))
 
     async def search_by_body(self, request: Request, who: Who) -> JSONResponse:
         """The same by a body, whose filter may be CQL2 as JSON."""
@@ -147,7 +175,7 @@ class _Api:
             asked = body_of(await request.body())
             page = await self._catalogue.search(asked.query())
         documents = self._documents(request)
-        return _items(documents.page(page, documents.by_body(asked, page), "search"))
+        return _GeoJson(documents.page(page, documents.by_body(asked, page), "search"))
 
     def _documents(self, request: Request) -> StacDocuments:
         base = self._public_url or str(request.base_url)
@@ -167,10 +195,6 @@ def _refusals() -> Generator[None]:
         yield
     except RuleViolation as error:
         raise HTTPException(400, str(error)) from error
-
-
-def _items(content: dict[str, Any]) -> JSONResponse:
-    return JSONResponse(content, media_type=GEOJSON)
 
 
 def _parameters(more: Sequence[str] = ()) -> dict[str, Any]:
