@@ -35,6 +35,7 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
+    "workers/settings/webhooks.py": "jobs",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
