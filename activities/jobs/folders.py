@@ -82,7 +82,7 @@ class StageFolders:
 
         Written when the plan is whole.
         """
-        content = {"batches": batches, "kept": kept}
+        content = {"planned": batches, "kept": kept}
         await self._write_json(f"{folder_of(job_id, ref)}/size.json", content)
 
     async def put_results(
@@ -100,7 +100,7 @@ class StageFolders:
     async def placed_results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[_Placed]:
         """The same, each with its place."""
         size = await self._read_json(f"{folder_of(job_id, ref)}/size.json")
-        done = self._placed(job_id, ref, range(size.get("batches", 0)))
+        done = self._placed(job_id, ref, range(size.get("planned", 0)))
         before = self._placed(job_id, ref, range(FIRST_KEPT, FIRST_KEPT + size.get("kept", 0)))
         async for found in _by_ordinal(done, before):
             yield found

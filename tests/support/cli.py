@@ -41,6 +41,7 @@ from workers.services import runs as all_runs
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
 from workers.services.imports import access, runs
+from workers.services.jobs import verbs as job_verbs
 from workers.services.runs import RunView
 from workers.services.service_bus import QueueSnapshot
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
@@ -371,7 +372,7 @@ class FakeInstallation:
             patch.setattr(access, "open_tasks", self._tasks)
             patch.setattr(rejected, "open_rejected", self._rejected)
             patch.setattr(tables, "open_tables", self._tables)
-            for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
+            for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS, job_verbs.VERBS):
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(service_bus, "open_queue", self._queue)
             for module in (runs, all_runs):

@@ -136,6 +136,10 @@ def _id(found: re.Match[str]) -> str:
     return found["job"]
 
 
+def _page(job_id: str) -> str:
+    return f"/jobs/{job_id}"
+
+
 def _title(job_id: str) -> str:
     return f"Job {job_id[:8]}"
 
@@ -159,6 +163,7 @@ JOBS = Pipeline(
             pattern=re.compile(f"job/{_JOB}"),
             parse=_id,
             title=_title,
+            page=_page,
             status=JobView,
             answers=_ANSWERS,
             states=(
@@ -210,5 +215,6 @@ JOBS = Pipeline(
             ),
         ),
     ),
+    verbs="workers.services.jobs.verbs:VERBS",
     passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
 )

@@ -82,6 +82,38 @@ def quoted(value: str) -> str:
     return f"'{escaped}'"
 
 
+async def send_answer(
+    environment: Mapping[str, str], run: Run, request: AnswerRequest, **more: Any
+) -> Mapping[str, Any]:
+    """Send the update of a verb, with the argument that the register names.
+
+    Args:
+        environment: Settings.
+        run: The run.
+        request: Who decides, and why.
+        more: Further fields of the argument.
+
+    Raises:
+        InvalidRequest: The answer takes no reason, or not this one.
+        ServiceError: There is no such open run, it refused, or no worker answered.
+    """
+    from workers.services.runs import open_runs
+
+    contract = run.kind.answers[request.verb]
+    given = {"by": request.by, "reason": request.reason, **more}
+    try:
+        answer = contract.model_validate(
+            {name: value for name, value in given.items() if value is not None}
+        )
+    except ValidationError as error:
+        said = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, said["loc"]))
+        raise InvalidRequest(f"{request.verb}: {field}: {said['msg']}") from error
+    runs = await open_runs(environment)
+    await runs.update(run.workflow_id, request.verb, answer, object, run.pipeline.name)
+    return {"workflow_id": run.workflow_id, "answer": request.verb}
+
+
 class RegisteredVerbs:
     """Runs as Temporal knows them, answered by the updates that the register names.
 
@@ -118,21 +150,7 @@ class RegisteredVerbs:
             InvalidRequest: The answer takes no reason, or not this one.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
-        from workers.services.runs import open_runs
-
-        contract = run.kind.answers[request.verb]
-        given = {"by": request.by, "reason": request.reason}
-        try:
-            answer = contract.model_validate(
-                {name: value for name, value in given.items() if value is not None}
-            )
-        except ValidationError as error:
-            said = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(map(str, said["loc"]))
-            raise InvalidRequest(f"{request.verb}: {field}: {said['msg']}") from error
-        runs = await open_runs(environment)
-        await runs.update(run.workflow_id, request.verb, answer, object, self.pipeline)
-        return {"workflow_id": run.workflow_id, "answer": request.verb}
+        return await send_answer(environment, run, request)
 
     def report(
         self, environment: Mapping[str, str], run: Run

@@ -50,8 +50,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return calls
 
 
-def options(with_bridge: bool, health: int | None, metrics: int | None) -> dict[str, Any]:
-    return {"with_bridge": with_bridge, "health_port": health, "metrics_port": metrics}
+def options(
+    with_bridge: bool, health: int | None, metrics: int | None, lane: str | None = None
+) -> dict[str, Any]:
+    return {
+        "with_bridge": with_bridge,
+        "lane": lane,
+        "health_port": health,
+        "metrics_port": metrics,
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,6 +70,7 @@ def options(with_bridge: bool, health: int | None, metrics: int | None) -> dict[
         # The process finds out whose settings are present.
         (["all", "--metrics-port", "9090"], None, options(False, None, 9090)),
         (["batches", "--with-bridge"], ["batches"], options(True, None, None)),
+        (["jobs", "--lane", "heavy"], ["jobs"], options(False, None, None, "heavy")),
     ],
 )
 def test_worker(

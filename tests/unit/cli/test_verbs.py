@@ -169,12 +169,22 @@ def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeIns
         (
             "PARKED",
             {},
-            [("imports", "parked"), ("spreadsheets", "parked"), ("batches", "parked")],
+            [
+                ("imports", "parked"),
+                ("spreadsheets", "parked"),
+                ("batches", "parked"),
+                ("jobs", "parked"),
+            ],
         ),
         (
             "waiting",
             {"batches": "waiting"},
-            [("imports", "waiting"), ("spreadsheets", "waiting"), ("batches", "waiting")],
+            [
+                ("imports", "waiting"),
+                ("spreadsheets", "waiting"),
+                ("batches", "waiting"),
+                ("jobs", "waiting"),
+            ],
         ),
     ],
 )

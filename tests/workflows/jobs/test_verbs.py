@@ -1,0 +1,60 @@
+"""`docflow list`, `retry` and the others on jobs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.jobs.api import InputNeeded, TaskContext
+from contracts.jobs import JobStatus, job_workflow_id
+from tests.support.jobs.installation import job_installation, order_of
+from tests.support.jobs.types import pieces
+from tests.support.waiting import eventually
+from workers.services import runs as all_runs
+from workers.services.errors import InvalidRequest
+from workers.services.jobs.verbs import VERBS
+from workers.services.runs import TemporalRuns
+from workers.services.verbs import AnswerRequest, Filters
+from workflows.jobs.job import Job
+
+
+@pytest.mark.cached(alone=True)
+async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_parameters(
+    server: Any, run_worker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def act(context: TaskContext[Any], begun: int) -> None:
+        if context.parameters.year is None:
+            raise InputNeeded("year", "which year?")
+
+    async def connected(environment: Any) -> TemporalRuns:
+        return TemporalRuns(server.client, {})
+
+    monkeypatch.setattr(all_runs, "open_runs", connected)
+    kind = pieces(name="by_verbs")
+    kind.act = staticmethod(act)
+    order = order_of(kind, {"pieces": 1})
+    environment = {"DATABASE_URL": f"sqlite:///{tmp_path / 'jobs.db'}"}
+    async with job_installation(server.client, tmp_path, run_worker, kind) as jobs:
+        handle = await jobs.start(order)
+
+        async def is_parked() -> bool:
+            return (await handle.query(Job.status)).waiting_since is not None
+
+        await eventually(is_parked)
+        [run] = await VERBS.resolve(order.job_id[:8], environment) or []
+        [entry] = await VERBS.list(environment, Filters(10, "parked"))
+        assert await VERBS.list(environment, Filters(10, "running")) == []
+        with pytest.raises(InvalidRequest, match="no JSON object"):
+            await VERBS.answer(environment, run, AnswerRequest("retry", correction=b"[]"))
+        correction = json.dumps({"year": 1999}).encode()
+        answered = await VERBS.answer(
+            environment, run, AnswerRequest("retry", by="ann", correction=correction)
+        )
+        result = await handle.result()
+    assert run.workflow_id == entry.workflow_id == job_workflow_id(order.job_id)
+    assert (entry.state, entry.columns, entry.is_open) == ("parked", {"stage": "1/2"}, True)
+    assert entry.note is not None and "which year?" in entry.note
+    assert answered == {"workflow_id": run.workflow_id, "answer": "retry"}
+    assert result.status is JobStatus.COMPLETED
+    assert await VERBS.resolve("P1/T1", environment) is None
