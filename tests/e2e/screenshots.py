@@ -7,6 +7,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import httpx
 from playwright.async_api import Page, expect
 
 from tests.support.pages import ROOT, PagesSetup, running_pages
@@ -37,6 +38,20 @@ async def take(page: Page, name: str) -> None:
     await page.screenshot(path=IMAGES / f"{name}.png", caret="initial")
 
 
+async def job(site: PagesSetup) -> None:
+    """A job in progress."""
+    token = site.token("olga", ["operator"])
+    headers = {"authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=site.address, headers=headers, timeout=60) as browser:
+        request = {"job_type": "hello_world", "parameters": {"n": 5_000}, "project": "survey"}
+        started = await browser.post("/api/jobs", json=request)
+    async with site.visit("olga@example.org", start=f"/jobs/{started.json()['job_id']}") as page:
+        bar = page.get_by_role("progressbar", name="Tasks of stage greeting")
+        await expect(bar).to_be_visible(timeout=60_000)
+        await expect(page.get_by_text("a second")).to_be_visible(timeout=60_000)
+        await take(page, "job")
+
+
 async def main() -> None:
     """Go the whole way once, with a picture of each step."""
     IMAGES.mkdir(exist_ok=True)
@@ -58,6 +73,7 @@ async def main() -> None:
             await page.goto("/")
             await expect(page.get_by_role("row").nth(1)).to_be_visible()
             await take(page, "inbox-dark")
+            await job(site)
             await page.emulate_media(color_scheme="light")
             await page.get_by_role("link", name="City Marathon 2026.csv").click()
             for value, meaning in (("Damen", "Add “Damen”"), ("Herren", "Add “Herren”")):

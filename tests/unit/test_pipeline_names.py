@@ -30,6 +30,7 @@ OWN: Mapping[str, str] = {
     "adapters/ports/document_loads.py": "batches",
     "adapters/ports/features.py": "jobs",
     "adapters/ports/vectors.py": "jobs",
+    "adapters/ports/webhooks.py": "jobs",
     "adapters/temporal/open_runs.py": "batches",
     "stack/sample_club.py": "spreadsheets",
     "stack/sample_documents.py": "batches",
@@ -37,7 +38,7 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
-    "workers/bridges/service_bus.py": "imports",
+    "workers/settings/webhooks.py": "jobs",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
@@ -53,7 +54,6 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/run.py", "contracts.imports"): _DEMO,
     ("stack/demo/run.py", "stack.demo.batches"): _DEMO,
     ("stack/demo/run.py", "stack.demo.spreadsheets"): _DEMO,
-    ("stack/demo/run.py", "workers.services.imports"): _DEMO,
     ("stack/demo/run.py", "workers.settings.batches"): _DEMO,
     ("stack/demo/run.py", "workers.settings.imports"): _DEMO,
     ("stack/demo/run.py", "workflows.imports"): _DEMO,

@@ -139,6 +139,10 @@ def _id(found: re.Match[str]) -> str:
     return found["job"]
 
 
+def _page(job_id: str) -> str:
+    return f"/jobs/{job_id}"
+
+
 def _title(job_id: str) -> str:
     return f"Job {job_id[:8]}"
 
@@ -162,6 +166,7 @@ JOBS = Pipeline(
             pattern=re.compile(f"job/{_JOB}"),
             parse=_id,
             title=_title,
+            page=_page,
             status=JobView,
             answers=_ANSWERS,
             states=(
@@ -196,7 +201,6 @@ JOBS = Pipeline(
     activity_slots=16,
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.services.jobs.setup:worker_requirements",
-    verbs="workers.services.jobs.verbs:VERBS",
     gateway="workers.gateway.jobs.part:open_part",
     submit="workers.cli.jobs.submit:app",
     commands={NAME: "workers.cli.jobs:app", "stac": "workers.cli.jobs.stac:app"},
@@ -214,5 +218,6 @@ JOBS = Pipeline(
             ),
         ),
     ),
+    verbs="workers.services.jobs.verbs:VERBS",
     passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
 )

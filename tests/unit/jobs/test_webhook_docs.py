@@ -16,7 +16,8 @@ BODY = '{"status":"completed","text":"Größe"}'.encode()
 
 
 def sample(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    part = PAGE.read_text().partition("\n## Webhooks\n")[2]
+    found = re.search(rf"^```{language}\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
     assert found
     return found[1]
 

@@ -1,6 +1,7 @@
 """Looking at jobs: `docflow jobs list|show|tasks|watch`."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -109,9 +110,9 @@ def tasks(
     run(_tasks(cli_context(context), job, which, as_json=as_json))
 
 
-async def _tasks(cli: CliContext, job: str, which: dict[str, object], *, as_json: bool) -> None:
+async def _tasks(cli: CliContext, job: str, which: Mapping[str, Any], *, as_json: bool) -> None:
     async with open_jobs(cli) as (service, who):
-        found = await service.queries.tasks(who, job, **which)  # pyright: ignore[reportArgumentType]
+        found = await service.queries.tasks(who, job, **which)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found.tasks])
     else:

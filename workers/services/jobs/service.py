@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -51,7 +52,7 @@ class JobService:
         submission: JobSubmission,
         runs: JobRunActions,
         redelivery: Redelivery,
-        tiers: dict[str, Blobs],
+        tiers: Mapping[str, Blobs],
     ) -> None:
         self.queries = queries
         self.submission = submission
