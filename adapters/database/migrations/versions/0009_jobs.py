@@ -1,5 +1,7 @@
 """Jobs and their tasks, in the schema `app` where there are schemas."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
@@ -11,19 +13,19 @@ MOMENT = sa.DateTime(timezone=True)
 JSON = sa.JSON().with_variant(JSONB(), "postgresql")
 
 
-def text(name: str, nullable: bool = False) -> sa.Column:
+def text(name: str, nullable: bool = False) -> sa.Column[Any]:
     return sa.Column(name, sa.Text(), nullable=nullable)
 
 
-def number(name: str, kind: type = sa.Integer) -> sa.Column:
+def number(name: str, kind: Any = sa.Integer) -> sa.Column[Any]:
     return sa.Column(name, kind(), autoincrement=False, nullable=False)
 
 
-def json(name: str) -> sa.Column:
+def json(name: str) -> sa.Column[Any]:
     return sa.Column(name, JSON, nullable=False)
 
 
-def moment(name: str, nullable: bool = False) -> sa.Column:
+def moment(name: str, nullable: bool = False) -> sa.Column[Any]:
     return sa.Column(name, MOMENT, nullable=nullable)
 
 
