@@ -22,6 +22,7 @@ The entry point group `docflow.jobs` names the class; nothing else has to know i
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import entry_points
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -108,10 +109,14 @@ class TaskContext(Generic[P]):
     """The task of the same index in the stage that this one depends on; None: there is none."""
     stage_results: Mapping[int, JsonObject]
     resources: JobResources
-    folder: Path
-    """Empty, and removed afterwards."""
+    make_folder: Callable[[], Path]
     progress: Callable[[float, str], None]
     """Say how far the work is: a share from 0 to 1, and in words. Cheap."""
+
+    @cached_property
+    def folder(self) -> Path:
+        """A folder of the task's own: made when it is first asked for, and removed afterwards."""
+        return self.make_folder()
 
     @property
     def key(self) -> str:
@@ -175,11 +180,16 @@ class JobType(Generic[P]):
     definition: ClassVar[WorkflowDefinition]
     task_functions: ClassVar[Mapping[str, str]]
     """Task type to the name of its method."""
+    file_parameter: ClassVar[str | None] = None
+    """Names the file that a request brings along; None: the type takes none."""
     parameters: type[P]
     """Refuses what it does not know (`extra="forbid"`), so that a misspelt one is not ignored."""
 
     def inputs(self, parameters: P) -> Sequence[str]:
-        """Names of the blobs in the bronze container that the job reads; `name/` is a prefix."""
+        """Names of the blobs in the bronze container that the job reads.
+
+        `name/` is all of a folder, `@name` all that a blob lists, one a line.
+        """
         return ()
 
     def plan(self, stage: StageDefinition, context: StageContext[P]) -> AsyncIterator[PlannedTask]:

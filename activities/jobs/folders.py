@@ -11,7 +11,6 @@ from activities.scratch import fetched, scratch_folder
 from adapters.ports import BlobNotFound, Blobs
 from contracts.blobs import BlobName
 from contracts.jobs import (
-    TASKS_PER_BATCH,
     FailedTask,
     FinishedTask,
     JobId,
@@ -25,7 +24,10 @@ from contracts.jobs import (
 T = TypeVar("T")
 CACHED: Final = 64
 """Plans and orders kept in memory: those of the batches that are worked on."""
+FIRST_KEPT: Final = 10_000
+"""Number of the first batch of tasks that were done before: they are not done in this run."""
 _ROOT: Final = "jobs"
+_Placed = tuple[TaskPlace, FinishedTask]
 
 
 def folder_of(job_id: str, ref: StageRef) -> str:
@@ -44,8 +46,8 @@ class StageFolders:
     def __init__(self, blobs: Blobs, scratch: Path) -> None:
         self._blobs = blobs
         self._scratch = scratch
-        self._plans = _Cache[list[PlanLine]]()
-        self._orders = _Cache[StageOrder]()
+        self._plans = ReadOnce[list[PlanLine]]()
+        self._orders = ReadOnce[StageOrder]()
 
     async def put_order(self, order: StageOrder) -> None:
         """Keep the order of a stage, which its tasks read."""
@@ -75,14 +77,13 @@ class StageFolders:
 
         return await self._plans.get(name, read)
 
-    async def put_size(self, job_id: JobId, ref: StageRef, tasks: int) -> None:
-        """Keep how many tasks a stage has; written when its plan is whole."""
-        await self._write_json(f"{folder_of(job_id, ref)}/size.json", {"tasks": tasks})
+    async def put_size(self, job_id: JobId, ref: StageRef, batches: int, kept: int) -> None:
+        """Keep how many batches are to be done, and how many hold tasks that were done before.
 
-    async def size(self, job_id: JobId, ref: StageRef) -> int:
-        """How many tasks a stage has; 0 where its plan was never whole."""
-        found = await self._read_json(f"{folder_of(job_id, ref)}/size.json")
-        return int(found.get("tasks", 0))
+        Written when the plan is whole.
+        """
+        content = {"batches": batches, "kept": kept}
+        await self._write_json(f"{folder_of(job_id, ref)}/size.json", content)
 
     async def put_results(
         self, job_id: JobId, ref: StageRef, batch: int, tasks: Iterable[FinishedTask]
@@ -96,12 +97,18 @@ class StageFolders:
         async for _, each in self.placed_results(job_id, ref):
             yield each
 
-    async def placed_results(
-        self, job_id: JobId, ref: StageRef
-    ) -> AsyncIterator[tuple[TaskPlace, FinishedTask]]:
+    async def placed_results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[_Placed]:
         """The same, each with its place."""
-        tasks = await self.size(job_id, ref)
-        for batch in range(-(-tasks // TASKS_PER_BATCH)):
+        size = await self._read_json(f"{folder_of(job_id, ref)}/size.json")
+        done = self._placed(job_id, ref, range(size.get("batches", 0)))
+        before = self._placed(job_id, ref, range(FIRST_KEPT, FIRST_KEPT + size.get("kept", 0)))
+        async for found in _by_ordinal(done, before):
+            yield found
+
+    async def _placed(
+        self, job_id: JobId, ref: StageRef, batches: Iterable[int]
+    ) -> AsyncIterator[_Placed]:
+        for batch in batches:
             name = f"{folder_of(job_id, ref)}/results-{batch:05}.jsonl"
             try:
                 text = await self._read(name)
@@ -173,7 +180,7 @@ class StageFolders:
             await self._blobs.upload(path, name)
 
 
-class _Cache(Generic[T]):
+class ReadOnce(Generic[T]):
     """What was read last, read once for all that ask at a time."""
 
     def __init__(self) -> None:
@@ -197,3 +204,18 @@ class _Cache(Generic[T]):
 
 def _has_failed(reading: asyncio.Task[Any]) -> bool:
     return reading.done() and (reading.cancelled() or reading.exception() is not None)
+
+
+async def _by_ordinal(
+    one: AsyncIterator[_Placed], other: AsyncIterator[_Placed]
+) -> AsyncIterator[_Placed]:
+    """Two streams, each by ordinal, as one."""
+    first, second = await anext(one, None), await anext(other, None)
+    while first is not None or second is not None:
+        if second is None or (first is not None and first[1].ordinal < second[1].ordinal):
+            assert first is not None
+            yield first
+            first = await anext(one, None)
+        else:
+            yield second
+            second = await anext(other, None)

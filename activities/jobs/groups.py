@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from temporalio import activity
@@ -15,6 +15,7 @@ from activities.failures import as_application_error, translate_failures
 from activities.heartbeat import Heartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, TaskContext, TaskDone
 from activities.jobs.contexts import JobPorts, parameters_of
+from activities.jobs.folders import ReadOnce, folder_of
 from activities.jobs.planning import question_of
 from activities.scratch import scratch_folder
 from adapters.ports import Unavailable
@@ -54,6 +55,7 @@ class TaskGroups:
 
     def __init__(self, ports: JobPorts) -> None:
         self._ports = ports
+        self._basics = ReadOnce[_Basics]()
 
     @activity.defn(name="jobs.run_tasks")
     @translate_failures
@@ -66,24 +68,32 @@ class TaskGroups:
         Raises:
             ApplicationError: Something that docflow needs does not answer, at the first task.
         """
-        folders = self._ports.folders
-        stage = await folders.order(order.job_id, order.ref)
-        plan = await folders.plan(order.job_id, order.ref, order.batch)
+        basics = await self._basics.get(
+            folder_of(order.job_id, order.ref), lambda: self._read(order)
+        )
+        plan = await self._ports.folders.plan(order.job_id, order.ref, order.batch)
+        async with Heartbeater() as heart:
+            return await _Group(self._ports, order, basics, plan, heart).run()
+
+    async def _read(self, order: GroupOrder) -> "_Basics":
+        stage = await self._ports.folders.order(order.job_id, order.ref)
         job_type = self._ports.job_type(stage.job)
-        with scratch_folder(self._ports.resources.scratch) as folder:
-            async with Heartbeater() as heart:
-                group = _Group(
-                    self._ports,
-                    order,
-                    stage,
-                    plan,
-                    job_type,
-                    parameters_of(job_type, stage.job),
-                    await self._ports.stage_results(stage),
-                    folder,
-                    heart,
-                )
-                return await group.run()
+        return _Basics(
+            stage,
+            job_type,
+            parameters_of(job_type, stage.job),
+            await self._ports.stage_results(stage),
+        )
+
+
+@dataclass(frozen=True)
+class _Basics:
+    """What all tasks of a stage have in common."""
+
+    stage: StageOrder
+    job_type: JobType[Any]
+    parameters: Contract
+    stage_results: Mapping[int, JsonObject]
 
 
 @dataclass
@@ -92,12 +102,8 @@ class _Group:
 
     ports: JobPorts
     order: GroupOrder
-    stage: StageOrder
+    basics: _Basics
     plan: list[PlanLine]
-    job_type: JobType[Any]
-    parameters: Contract
-    stage_results: Any
-    folder: Path
     heart: Heartbeater
     cursor: GroupCursor = field(default_factory=GroupCursor)
 
@@ -182,39 +188,37 @@ class _Group:
         return failure.type == UNAVAILABLE or is_dependency
 
     async def _do(self, line: PlanLine) -> TaskDone:
-        folder = self.folder / "task"
-        folder.mkdir()
         seconds = self.order.timeout_seconds
+        limit = asyncio.timeout(seconds)
+        job_type = self.basics.job_type
+        name = job_type.task_functions[self.basics.stage.definition.task_type]
         try:
-            async with asyncio.timeout(seconds) as limit:
-                context = await self._context(line, folder)
-                task_type = self.stage.definition.task_type
-                function = getattr(self.job_type, self.job_type.task_functions[task_type])
-                return await function(context)
+            with ExitStack() as stack:
+                async with limit:
+                    context = await self._context(line, stack)
+                    return await getattr(job_type, name)(context)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise Unavailable(f"it did not end within {timedelta(seconds=seconds)}") from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
-    async def _context(self, line: PlanLine, folder: Path) -> TaskContext[Any]:
+    async def _context(self, line: PlanLine, stack: ExitStack) -> TaskContext[Any]:
         predecessor = line.predecessor
         if line.predecessor_at is not None:
             predecessor = await self.ports.folders.result_at(self.order.job_id, line.predecessor_at)
-        job = self.stage.job
+        job = self.basics.stage.job
         return TaskContext(
             job_id=job.job_id,
             attempt=job.attempt,
-            stage=self.stage.stage,
+            stage=self.basics.stage.stage,
             index=line.task.index,
-            parameters=self.parameters,
+            parameters=self.basics.parameters,
             task=line.task.parameters,
             inputs=job.inputs,
             predecessor=predecessor,
-            stage_results=self.stage_results,
+            stage_results=self.basics.stage_results,
             resources=self.ports.resources,
-            folder=folder,
+            make_folder=lambda: stack.enter_context(scratch_folder(self.ports.resources.scratch)),
             progress=self._progress,
         )
 

@@ -1,10 +1,11 @@
 """`jobs.plan_stage`: the tasks of a stage, written as one blob for each batch."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
 
@@ -12,6 +13,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, StageContext
 from activities.jobs.contexts import JobPorts, depended_on
+from activities.jobs.folders import FIRST_KEPT
 from activities.jobs.rows import task_record
 from activities.scratch import scratch_folder
 from adapters.ports import NotYet
@@ -73,32 +75,24 @@ class StagePlanning:
     async def _write(
         self,
         order: StageOrder,
-        job_type: JobType[object],  # pyright: ignore[reportInvalidTypeArguments]
-        context: StageContext[object],  # pyright: ignore[reportInvalidTypeArguments]
+        job_type: JobType[Any],
+        context: StageContext[Any],
         ref: StageRef | None,
     ) -> StagePlan:
         folders, job_id = self._ports.folders, order.job.job_id
         predecessors = _Finished(self._placed(order, ref))
         kept = _Finished(self._placed(order, order.redo))
         await folders.put_order(order)
-        lines: list[PlanLine] = []
-        tasks = done = 0
         seen: set[str] = set()
         with scratch_folder(self._ports.resources.scratch) as folder:
+            written = _Written(self._ports, order, folder)
             async with aclosing(_limited(job_type, context, order)) as planned:
                 async for task in planned:
                     _refuse(order, task, seen)
-                    line = await _line(tasks, task, predecessors, kept)
-                    lines.append(line)
-                    tasks += 1
-                    done += line.done is not None
-                    if len(lines) == TASKS_PER_BATCH:
-                        await self._put(order, folder, tasks, lines)
-                        lines = []
-            if lines:
-                await self._put(order, folder, tasks, lines)
-        await folders.put_size(job_id, order.ref, tasks)
-        return StagePlan(tasks=tasks, kept=done)
+                    await written.add(task, await kept.take(task), await predecessors.take(task))
+            await written.flush()
+        await folders.put_size(job_id, order.ref, written.batches, written.kept_batches)
+        return StagePlan(tasks=written.tasks, kept=written.kept)
 
     def _placed(
         self, order: StageOrder, ref: StageRef | None
@@ -107,31 +101,85 @@ class StagePlanning:
             return None
         return self._ports.folders.placed_results(order.job.job_id, ref)
 
-    async def _put(
-        self, order: StageOrder, folder: Path, tasks: int, lines: list[PlanLine]
+
+class _Written:
+    """The plan as it is written: tasks to be done, and results that are kept, in batches."""
+
+    def __init__(self, ports: JobPorts, order: StageOrder, folder: Path) -> None:
+        self._ports, self._order, self._folder = ports, order, folder
+        self._lines: list[PlanLine] = []
+        self._done: list[tuple[PlanLine, FinishedTask]] = []
+        self.tasks = self.kept = self.batches = self.kept_batches = 0
+
+    async def add(
+        self, task: PlannedTask, earlier: "_Found | None", before: "_Found | None"
     ) -> None:
-        """Keep a batch, and show its tasks in the table."""
-        path = folder / "plan"
+        """One more task, with its end in an earlier run and its predecessor."""
+        ordinal = self.tasks + self.kept
+        done = earlier and _kept(task, earlier.task, ordinal)
+        if done is not None:
+            self.kept += 1
+            self._done.append((PlanLine(ordinal=ordinal, task=task), done))
+            if len(self._done) == TASKS_PER_BATCH:
+                await self._put_kept()
+            return
+        self.tasks += 1
+        is_long = before is not None and before.is_long
+        self._lines.append(
+            PlanLine(
+                ordinal=ordinal,
+                task=task,
+                predecessor=None if before is None or is_long else before.task,
+                predecessor_at=before.place if before is not None and is_long else None,
+            )
+        )
+        if len(self._lines) == TASKS_PER_BATCH:
+            await self._put_plan()
+
+    async def flush(self) -> None:
+        """Write what does not fill a batch."""
+        if self._lines:
+            await self._put_plan()
+        if self._done:
+            await self._put_kept()
+
+    async def _put_plan(self) -> None:
+        lines, self._lines = self._lines, []
+        path = self._folder / "plan"
         path.write_bytes(b"".join(line.model_dump_json().encode() + b"\n" for line in lines))
-        job = order.job
-        await self._ports.folders.put_plan(
-            job.job_id, order.ref, (tasks - 1) // TASKS_PER_BATCH, path
-        )
+        job_id, ref = self._order.job.job_id, self._order.ref
+        await self._ports.folders.put_plan(job_id, ref, self.batches, path)
+        self.batches += 1
         now = datetime.now(UTC)
+        stage = self._order.definition
         await self._ports.store.put_tasks(
-            [
-                task_record(job.job_id, order.ref, order.definition, line, TaskStatus.QUEUED, now)
-                for line in lines
-                if line.done is None
-            ]
+            [task_record(job_id, ref, stage, line, TaskStatus.QUEUED, now) for line in lines]
         )
+
+    async def _put_kept(self) -> None:
+        done, self._done = self._done, []
+        job_id, ref = self._order.job.job_id, self._order.ref
+        batch = FIRST_KEPT + self.kept_batches
+        await self._ports.folders.put_results(job_id, ref, batch, [end for _, end in done])
+        self.kept_batches += 1
+        now = datetime.now(UTC)
+        stage = self._order.definition
+        await self._ports.store.put_tasks(
+            [task_record(job_id, ref, stage, line, end.status, now, end) for line, end in done]
+        )
+
+
+def _kept(task: PlannedTask, earlier: FinishedTask, ordinal: int) -> FinishedTask | None:
+    """The result of an earlier run, where it is good and was for the same; None: do it again."""
+    is_good = earlier.status is TaskStatus.COMPLETED and earlier.parameters == task.parameters
+    return earlier.model_copy(update={"ordinal": ordinal}) if is_good else None
 
 
 async def _limited(
-    job_type: JobType[object],  # pyright: ignore[reportInvalidTypeArguments]
-    context: StageContext[object],  # pyright: ignore[reportInvalidTypeArguments]
+    job_type: JobType[Any],
+    context: StageContext[Any],
     order: StageOrder,
-) -> AsyncIterator[PlannedTask]:
+) -> AsyncGenerator[PlannedTask]:
     """The plan of a job type, as far as a trial run takes it."""
     begun = 0
     async for task in job_type.plan(order.definition, context):
@@ -157,30 +205,13 @@ def _refuse(order: StageOrder, task: PlannedTask, seen: set[str]) -> None:
         )
 
 
-async def _line(
-    ordinal: int, task: PlannedTask, predecessors: "_Finished", kept: "_Finished"
-) -> PlanLine:
-    before = await predecessors.take(task.index)
-    earlier = await kept.take(task.index)
-    done = None
-    if earlier is not None:
-        _, finished, _ = earlier
-        is_good = finished.status is TaskStatus.COMPLETED
-        if is_good and finished.parameters == task.parameters:
-            done = finished.model_copy(update={"ordinal": ordinal})
-    if before is None:
-        return PlanLine(ordinal=ordinal, task=task, done=done)
-    place, finished, is_long = before
-    return PlanLine(
-        ordinal=ordinal,
-        task=task,
-        predecessor=None if is_long else finished,
-        predecessor_at=place if is_long else None,
-        done=done,
-    )
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A finished task, and where it stands."""
 
-
-_Found = tuple[TaskPlace, FinishedTask, bool]
+    place: TaskPlace
+    task: FinishedTask
+    is_long: bool
 
 
 class _Finished:
@@ -190,20 +221,20 @@ class _Finished:
         self._tasks = tasks
         self._passed: dict[str, _Found] = {}
 
-    async def take(self, index: str) -> _Found | None:
-        """The task of an index, its place, and whether it is long; None: there is none."""
-        if (found := self._passed.pop(index, None)) is not None:
-            return found
+    async def take(self, planned: PlannedTask) -> _Found | None:
+        """The task of the same index; None: there is none."""
+        if (passed := self._passed.pop(planned.index, None)) is not None:
+            return passed
         while self._tasks is not None:
             pair = await anext(self._tasks, None)
             if pair is None:
                 self._tasks = None
                 return None
             place, task = pair
-            is_long = len(task.model_dump_json()) > INLINE_BYTES
-            if task.index == index:
-                return place, task, is_long
-            self._passed[task.index] = (place, task, is_long)
+            found = _Found(place, task, len(task.model_dump_json()) > INLINE_BYTES)
+            if task.index == planned.index:
+                return found
+            self._passed[task.index] = found
         return None
 
 

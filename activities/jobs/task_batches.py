@@ -88,8 +88,6 @@ class BatchRecords:
 
 def _end_of(line: PlanLine, finished: dict[int, FinishedTask]) -> FinishedTask:
     """How a task has ended; one without a result was never begun, or stopped."""
-    if line.done is not None:
-        return line.done
     found = finished.get(line.ordinal)
     if found is None:
         found = FinishedTask(

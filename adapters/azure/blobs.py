@@ -7,7 +7,7 @@ import http.client
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -117,6 +117,19 @@ class AzureBlobs:
         with self._translated(name):
             found = await obstore.head_async(self._store, name)
         return BlobRef(name=name, size=found["size"], etag=found["e_tag"])
+
+    async def list(self, prefix: str, most: int) -> Sequence[BlobRef]:
+        """Blobs of a folder, by name."""
+        found: list[BlobRef] = []
+        with self._translated(prefix):
+            async for page in obstore.list(self._store, prefix.rstrip("/")):
+                found += [
+                    BlobRef(name=each["path"], size=each["size"], etag=_quoted(each["e_tag"]))
+                    for each in page
+                ]
+                if len(found) >= most:
+                    break
+        return found[:most]
 
     async def download(
         self, name: str, target: Path, progress: Callable[[int], None] | None = None
@@ -285,6 +298,11 @@ class AzureBlobs:
             ) from error
         except (BaseError, TimeoutError, ConnectionError) as error:
             raise _failure_of_obstore(str(error), f"blob {name!r}") from error
+
+
+def _quoted(etag: str | None) -> str | None:
+    """As headers write it: lists leave the quotes out."""
+    return etag if etag is None or etag.endswith('"') else f'"{etag}"'
 
 
 def _failure(answer: Answer, what: str) -> PortError:

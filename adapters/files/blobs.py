@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -41,6 +41,10 @@ class FolderBlobs:
     async def stat(self, name: str) -> BlobRef:
         """Size and etag."""
         return await asyncio.to_thread(self._stat, name)
+
+    async def list(self, prefix: str, most: int) -> Sequence[BlobRef]:
+        """Blobs of a folder, by name."""
+        return await asyncio.to_thread(self._list, prefix, most)
 
     async def download(
         self, name: str, target: Path, progress: Callable[[int], None] | None = None
@@ -130,6 +134,17 @@ class FolderBlobs:
     def _stat(self, name: str) -> BlobRef:
         with self._open(name) as file:
             return _reference(name, file)
+
+    def _list(self, prefix: str, most: int) -> Sequence[BlobRef]:
+        folder = self._path(prefix.rstrip("/"))
+        self._require_folder()
+        names = sorted(
+            str((Path(place) / file).relative_to(self._folder))
+            for place, _, files in os.walk(folder)
+            for file in files
+            if not (Path(place) / file).is_symlink()
+        )
+        return [self._stat(name) for name in names[:most]]
 
     def _download(self, name: str, target: Path, report: Callable[[int], None]) -> BlobRef:
         with self._open(name) as file, target.open("wb") as sink:

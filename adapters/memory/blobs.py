@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -24,6 +24,11 @@ class MemoryBlobs:
         """Size and etag."""
         content, etag = self._find(name)
         return BlobRef(name=name, size=len(content), etag=etag)
+
+    async def list(self, prefix: str, most: int) -> Sequence[BlobRef]:
+        """Blobs of a folder, by name."""
+        names = sorted(name for name in self._blobs if name.startswith(prefix))
+        return [await self.stat(name) for name in names[:most]]
 
     async def download(
         self, name: str, target: Path, progress: Callable[[int], None] | None = None

@@ -1,31 +1,21 @@
-"""Notices to a webhook, signed so that the receiver can verify who sent them.
-
-The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` are those of the Standard
-Webhooks specification (standardwebhooks.com, version 1.0.0): its libraries check them.
-"""
+"""Notices to a webhook, signed so that the receiver can verify who sent them."""
 
 import asyncio
-import base64
-import binascii
-import hashlib
-import hmac
 import json
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
 from pydantic.alias_generators import to_camel
 
+from adapters.http.answers import retry_after
+from adapters.http.signatures import signed_headers
 from adapters.ports import PortError, Throttled, Unavailable
 from contracts.notices import Notice
 
 TIMEOUT_SECONDS: Final = 15.0
 """For all of one request."""
-LONGEST_HINT_SECONDS: Final = 3600.0
-"""A receiver may ask for no longer pause."""
-_SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says how a secret is written
 
 
 def check_webhook_url(url: str) -> str:
@@ -43,27 +33,6 @@ def check_webhook_url(url: str) -> str:
     if not usable or not url.isprintable() or " " in url:
         raise ValueError("is not a URL that can be posted to; write https://host/path")
     return url
-
-
-def secret_bytes(secret: str) -> bytes:
-    """The key of the signature: what follows `whsec_` in base64, anything else as it stands.
-
-    Raises:
-        ValueError: What follows `whsec_` is not base64.
-    """
-    if not secret.startswith(_SECRET_PREFIX):
-        return secret.encode()
-    try:
-        return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
-    except binascii.Error:
-        raise ValueError("begins with whsec_, and what follows is not base64") from None
-
-
-def signature(secret: bytes, id: str, timestamp: int, body: bytes) -> str:
-    """The value of `webhook-signature`: HMAC-SHA256 over id, time and body."""
-    signed = f"{id}.{timestamp}.".encode() + body
-    digest = hmac.new(secret, signed, hashlib.sha256).digest()
-    return f"v1,{base64.b64encode(digest).decode()}"
 
 
 class WebhookNotices:
@@ -107,15 +76,13 @@ class WebhookNotices:
     async def _post(self, notice: Notice) -> tuple[int, httpx.Headers]:
         body = json.dumps(_content(notice)).encode()
         now = int(datetime.now(UTC).timestamp())
+        secrets = () if self._secret is None else (self._secret,)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "docflow",
             "Idempotency-Key": notice.id,
-            "webhook-id": notice.id,
-            "webhook-timestamp": str(now),
+            **signed_headers(secrets, notice.id, now, body),
         }
-        if self._secret is not None:
-            headers["webhook-signature"] = signature(self._secret, notice.id, now, body)
         # The answer's body is left unread: it is not needed, and it has no bound.
         async with (
             httpx.AsyncClient(timeout=self._timeout) as client,
@@ -127,7 +94,7 @@ class WebhookNotices:
         if 200 <= status < 300:
             return
         summary = f"the webhook at {self._host} answered {status}"
-        pause = _retry_after(headers.get("Retry-After"))
+        pause = retry_after(headers.get("Retry-After"))
         if status == 429 or (status == 503 and pause is not None):
             raise Throttled(summary, pause)
         if status == 408 or status >= 500:
@@ -139,20 +106,3 @@ def _content(notice: Notice) -> dict[str, Any]:
     """The fields of a notice, and beside them the facts that only its pipeline has."""
     fields = notice.model_dump(mode="json", exclude={"about", "recipients"})
     return {to_camel(name): value for name, value in {**notice.about, **fields}.items()}
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds of a `Retry-After` header (RFC 9110, 10.2.3); None when there is none."""
-    if value is None:
-        return None
-    if value.isascii() and value.isdigit():
-        seconds = float(value[:10])
-    else:
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        # A date without zone is what an HTTP date never is, and GMT is what it would mean.
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        seconds = (moment - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), LONGEST_HINT_SECONDS)

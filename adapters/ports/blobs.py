@@ -1,6 +1,6 @@
 """One container of blobs."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +23,15 @@ class Blobs(Protocol):
 
         Raises:
             BlobNotFound: There is no such blob.
+        """
+        ...
+
+    async def list(self, prefix: str, most: int) -> Sequence[BlobRef]:
+        """Blobs in a folder and in those below it, by name, without their bytes.
+
+        Args:
+            prefix: Folder, which ends with `/`.
+            most: No more are listed.
         """
         ...
 

@@ -28,7 +28,7 @@ class JobStore(Protocol):
         """Insert or replace the record of a job; an older attempt never replaces a newer one."""
         ...
 
-    async def put_tasks(self, tasks: Sequence[TaskRecord]) -> None:
+    async def put_tasks(self, tasks: Sequence[TaskRecord], /) -> None:
         """Insert or replace records of tasks; key: (job, attempt, stage, ordinal)."""
         ...
 
@@ -75,4 +75,30 @@ class JobStore(Protocol):
 
     async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
         """Stage to how many of its tasks are in which state."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobAlias:
+    """The id that a foreign system gave to a job."""
+
+    alias: str
+    digest: str
+    """Of the message that brought it, without secrets."""
+    job_id: str
+
+
+class JobAliases(Protocol):
+    """Aliases of jobs; every method raises `Unavailable` when the database does not answer."""
+
+    async def get(self, alias: str) -> JobAlias | None:
+        """What is kept of a foreign id; None: nothing."""
+        ...
+
+    async def claim(self, alias: JobAlias) -> JobAlias:
+        """Keep an alias, unless it is taken; what is kept."""
+        ...
+
+    async def move(self, alias: JobAlias) -> None:
+        """Let an alias name another job: the one that it named was never started."""
         ...

@@ -21,6 +21,7 @@ from contracts.jobs.messages import (
     JobRequest,
     WebhookParameters,
 )
+from contracts.jobs.outputs import OUTPUTS, JobOutputs, OutputFile
 from contracts.jobs.rasters import (
     BandSums,
     CogFacts,
@@ -122,6 +123,7 @@ __all__ = [
     "LINE_BYTES",
     "MESSAGE_BYTES",
     "NAMED",
+    "OUTPUTS",
     "PARK_SECONDS",
     "RESULT_BYTES",
     "STAGE",
@@ -159,6 +161,7 @@ __all__ = [
     "ItemFacts",
     "JobId",
     "JobOrder",
+    "JobOutputs",
     "JobQueueMessage",
     "JobRecord",
     "JobRecording",
@@ -173,6 +176,7 @@ __all__ = [
     "LinkFacts",
     "OnFailure",
     "Operation",
+    "OutputFile",
     "PixelRules",
     "PlacedAsset",
     "PlanLine",

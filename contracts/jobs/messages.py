@@ -18,7 +18,9 @@ class WebhookParameters(Contract):
     """Who is told when a job has ended, as its request says; the secret never travels on."""
 
     webhook_url: str | tuple[str, ...] | None = None
-    webhook_secret: str | None = Field(default=None, max_length=500, repr=False)
+    webhook_secret: str | None = Field(default=None, min_length=1, max_length=500, repr=False)
+    webhook_secret_name: str | None = Field(default=None, max_length=100)
+    """A secret in the settings, instead of one that travels with the request."""
     webhook_retry_count: int = Field(default=3, ge=0, le=20)
     webhook_timeout_seconds: int = Field(default=30, ge=1, le=120)
 
@@ -31,8 +33,8 @@ class JobQueueMessage(Contract):
     job_type: JobTypeName
     stage: int = 1
     """Above 1 it asks to continue a job of the other system, which cannot be done here."""
-    parameters: JsonObject
-    """Those of the job, with those of its webhook."""
+    parameters: JsonObject = Field(repr=False)
+    """Those of the job, with those of its webhook, whose secret no log may show."""
     stage_results: JsonObject = Field(default_factory=dict)
     timestamp: datetime | None = None
 
@@ -41,7 +43,8 @@ class JobRequest(Contract):
     """The same by HTTP or on the command line."""
 
     job_type: JobTypeName
-    parameters: JsonObject = Field(default_factory=dict)
+    parameters: JsonObject = Field(default_factory=dict, repr=False)
+    """Those of the job, with those of its webhook, whose secret no log may show."""
     project: str | None = Field(default=None, max_length=128)
     """Fairness: work of one project does not hold that of another up. None: of the type."""
     alias: str | None = Field(default=None, max_length=200)

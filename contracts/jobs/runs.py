@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from contracts.answers import Person
+from contracts.answers import Retry
 from contracts.base import Contract
 from contracts.blobs import BlobName
 from contracts.jobs.definitions import (
@@ -100,10 +100,9 @@ class JobOrder(Contract):
     notices: bool = False
 
 
-class JobRetry(Contract):
+class JobRetry(Retry):
     """Do the failed stage again; its good tasks are kept unless parameters change."""
 
-    by: Person | None = None
     parameters: JsonObject | None = None
     """Corrected ones of the job, which are added to those it has."""
 
@@ -134,8 +133,9 @@ class StagePlan(Contract):
     """Result of `jobs.plan_stage`; the tasks lie in a blob for each batch."""
 
     tasks: int = 0
+    """To be done."""
     kept: int = 0
-    """Tasks that need not be done again."""
+    """More that need not be done again."""
     question: Question | None = None
 
 
@@ -162,7 +162,7 @@ class GroupOrder(Contract):
     positions: tuple[Position, ...] = Field(max_length=TASKS_PER_BATCH)
     timeout_seconds: int
     """Of one attempt at one task."""
-    tries: dict[int, int] = Field(default_factory=dict)
+    tries: dict[int, int] = Field(default_factory=dict[int, int])
     """Position to the failed attempts before."""
     give_up: bool = False
     """What the first task cannot use is counted as its own failure: it was waited for in vain."""
@@ -368,8 +368,6 @@ class PlanLine(Contract):
     """Of the same index in the stage that this one depends on, where it is short."""
     predecessor_at: TaskPlace | None = None
     """Where it is, when it is long."""
-    done: FinishedTask | None = None
-    """Its result, kept of an earlier run of the stage."""
 
 
 def job_workflow_id(job_id: str) -> str:

@@ -182,13 +182,6 @@ class ItemFacts(Contract):
             raise ValueError("datetime, or start and end, are needed")
         return self
 
-    @property
-    def begins(self) -> datetime:
-        """The first moment of it."""
-        moment = self.start or self.datetime
-        assert moment is not None
-        return moment
-
 
 class CollectionFacts(Contract):
     """A collection, before its first item."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import cast
 
 from contracts.jobs import InputIdentity, JsonObject, WorkflowDefinition
 from domain.errors import RuleViolation
@@ -52,9 +53,10 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        fields = cast(dict[object, object], value)
+        return {str(key): _plain(each) for key, each in fields.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_plain(each) for each in cast(Sequence[object], value)]
     return value
 
 

@@ -38,7 +38,7 @@ from stack.embedded import EmbeddedStack, embedded_stack
 from stack.folders import demo_folder
 from workers.connect import connect
 from workers.resources.common import open_resources
-from workers.services.imports.queue import ServiceBusQueue, open_queue
+from workers.services.service_bus import ServiceBusQueue, open_queue
 from workers.settings.batches import BatchSettings
 from workers.settings.imports import QueueSettings
 from workflows.imports.document_import import DocumentImport

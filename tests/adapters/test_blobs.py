@@ -80,6 +80,17 @@ def make_file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
+async def test_a_folder_lists_its_blobs_by_name(blobs: Blobs, tmp_path: Path) -> None:
+    source = make_file(tmp_path, SMALL)
+    for name in ("scenes/b.tif", "scenes/a/1.tif", "scenes.txt", "scenes2/c.tif"):
+        await blobs.upload(source, name)
+    found = await blobs.list("scenes/", 10)
+    assert [each.name for each in found] == ["scenes/a/1.tif", "scenes/b.tif"]
+    assert found[1] == (await blobs.stat("scenes/b.tif")).model_copy(update={"sha256": None})
+    assert [each.name for each in await blobs.list("scenes/", 1)] == ["scenes/a/1.tif"]
+    assert not await blobs.list("nothing/", 10)
+
+
 async def test_a_target_that_cannot_be_written_is_no_fault_of_the_store(
     blobs: Blobs, tmp_path: Path
 ) -> None:

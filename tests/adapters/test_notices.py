@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from adapters.http.signatures import secret_bytes
 from adapters.notices.log import LogNotices
-from adapters.notices.webhook import WebhookNotices, check_webhook_url, secret_bytes
+from adapters.notices.webhook import WebhookNotices, check_webhook_url
 from adapters.ports import PortError, Throttled, Unavailable
 from stack.children import free_port
 from tests.support.notices import ID, SINCE, WORKFLOW_ID, a_notice

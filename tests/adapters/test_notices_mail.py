@@ -1,30 +1,23 @@
 """Notices reach a real mail server, and nothing slips in with them."""
 
 import asyncio
-import datetime as dt
 import email
 import email.policy
-import ipaddress
 import logging
-import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import EmailMessage
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.ports import PortError, Unavailable
 from stack.children import free_port
+from tests.support.certificates import Certificate, certificate_for
 from tests.support.notices import ID, WORKFLOW_ID, a_notice
 
 
@@ -69,45 +62,10 @@ def serving(inbox: Inbox, **options: Any) -> Iterator[int]:
         controller.stop()
 
 
-@dataclass(frozen=True)
-class Certificate:
-    server: ssl.SSLContext
-    client: ssl.SSLContext
-
-
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+def certificate() -> Certificate:
     """A certificate for 127.0.0.1 that only this client trusts."""
-    folder = tmp_path_factory.mktemp("certificate")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
-            critical=False,
-        )
-        .sign(key, hashes.SHA256())
-    )
-    pem: Path = folder / "server.pem"
-    pem.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server.load_cert_chain(pem)
-    return Certificate(server, ssl.create_default_context(cafile=str(pem)))
+    return certificate_for("127.0.0.1")
 
 
 def notices(port: int, scheme: str = "smtp", **options: Any) -> SmtpNotices:

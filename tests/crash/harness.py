@@ -30,7 +30,7 @@ from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, Document
 from workers.connect import connect
 from workers.resources.common import Resources, open_resources
-from workers.services.imports.queue import ServiceBusQueue, open_queue
+from workers.services.service_bus import ServiceBusQueue, open_queue
 from workers.settings.imports import QueueSettings
 
 WORKER = ("worker", "imports")

@@ -1,5 +1,266 @@
 """Recorded cases of `jobs`, by workflow."""
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
-CASES_OF: dict[str, dict[str, Any]] = {}
+from temporalio import activity
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.worker import Worker
+
+from contracts.answers import Answer
+from contracts.jobs import (
+    DELIVER_WEBHOOK,
+    JobOrder,
+    JobRetry,
+    JobStatus,
+    Lane,
+    OnFailure,
+    Question,
+    StageDefinition,
+    StageRef,
+    WebhookAttempt,
+    WebhookOrder,
+    WebhookReceiver,
+    WorkflowDefinition,
+    batch_workflow_id,
+    job_workflow_id,
+    stage_workflow_id,
+)
+from tests.support.jobs.scripted import ScriptedJob
+from tests.support.scripted import unavailable
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.jobs.job import Job
+from workflows.jobs.stage import Stage
+from workflows.jobs.task_batch import TaskBatch
+from workflows.jobs.webhook_delivery import WebhookDelivery
+
+Handle = WorkflowHandle[Any, Any]
+Act = Callable[[Handle, ScriptedJob], Awaitable[None]]
+ID = "5eed" * 16
+
+
+def a_definition(on_failure: OnFailure = OnFailure.FAIL_FAST, **stage: Any) -> WorkflowDefinition:
+    """Two stages; the fields are of the first."""
+    return WorkflowDefinition(
+        job_type="recorded",
+        description="Recorded.",
+        total_stages=2,
+        stages=(
+            StageDefinition(
+                stage_number=1,
+                stage_name="pieces",
+                task_type="piece",
+                on_failure=on_failure,
+                **{"max_parallel_tasks": 2, **stage},
+            ),
+            StageDefinition(stage_number=2, stage_name="sum", task_type="sum"),
+        ),
+    )
+
+
+async def _nothing(handle: Handle, script: ScriptedJob) -> None:
+    return
+
+
+async def _parked(handle: Handle) -> None:
+    async def is_parked() -> bool:
+        return (await handle.query(Job.status)).waiting_since is not None
+
+    await eventually(is_parked)
+
+
+async def _retry(handle: Handle, script: ScriptedJob) -> None:
+    await _parked(handle)
+    await handle.execute_update(Job.retry, JobRetry(by="ann"))
+
+
+async def _answer(handle: Handle, script: ScriptedJob) -> None:
+    await _parked(handle)
+    await handle.execute_update(Job.retry, JobRetry(by="ann", parameters={"year": 1999}))
+
+
+async def _skip(handle: Handle, script: ScriptedJob) -> None:
+    await _parked(handle)
+    await handle.signal("skip", Answer(by="ann"))
+
+
+async def _give_up(handle: Handle, script: ScriptedJob) -> None:
+    await _parked(handle)
+    await handle.execute_update(Job.fail, Answer(by="ann", reason="no use"))
+
+
+async def _cancel(handle: Handle, script: ScriptedJob) -> None:
+    await script.working.wait()
+    await handle.execute_update(Job.cancel, Answer(by="ann"))
+
+
+async def _cancel_in_temporal(handle: Handle, script: ScriptedJob) -> None:
+    await script.working.wait()
+    await handle.cancel()
+
+
+@dataclass
+class Case:
+    """One way a job can go; the history is that of the job, or of a part of it."""
+
+    script: ScriptedJob = field(default_factory=lambda: ScriptedJob({1: 3, 2: 1}))
+    definition: WorkflowDefinition = field(default_factory=a_definition)
+    act: Act = _nothing
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    of: str = job_workflow_id(ID)
+    _job: Handle | None = None
+    _tasks: asyncio.Task[None] | None = None
+
+    workflow = Job
+    workflows = (Job, Stage, TaskBatch, WebhookDelivery)
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [*self.script.activities(), _delivered]
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the job, and a worker of its tasks."""
+        tasks = Worker(client, task_queue=Lane.LIGHT.value, activities=self.script.activities())
+        self._tasks = asyncio.create_task(tasks.run())
+        order = JobOrder(
+            job_id=ID,
+            definition=self.definition,
+            parameters={"pieces": 3},
+            **{"notices": True, **self.fields},
+        )
+        self._job = await client.start_workflow(
+            Job.run,
+            order,
+            id=job_workflow_id(ID),
+            task_queue=task_queue,
+            search_attributes=attributes.at_start("jobs", "recorded", "P1"),
+        )
+        return client.get_workflow_handle(self.of)
+
+    async def go(self, handle: Handle) -> None:
+        """Do what a person does, and wait for the end of the job."""
+        assert self._job is not None and self._tasks is not None
+        await self.act(self._job, self.script)
+        try:
+            await self._job.result()
+        except WorkflowFailureError:
+            return
+        finally:
+            self._tasks.cancel()
+            await asyncio.gather(self._tasks, return_exceptions=True)
+
+
+@activity.defn(name=DELIVER_WEBHOOK)
+async def _delivered(order: WebhookOrder) -> WebhookAttempt:
+    """The receiver takes the message."""
+    return WebhookAttempt(delivered=True)
+
+
+_REF = StageRef(stage=1, attempt=1)
+_FIRST_STAGE = stage_workflow_id(ID, _REF)
+_FIRST_BATCH = batch_workflow_id(ID, _REF, 0)
+_ASKS = Question(parameter="year", question="which year?")
+_RECEIVERS = (WebhookReceiver(url="https://receiver.example/hook"),)
+
+
+def _script(*, tasks: int = 3, acts: Any = None, **script: Any) -> ScriptedJob:
+    return ScriptedJob({1: tasks, 2: 1}, acts, **script)
+
+
+def _outage() -> ScriptedJob:
+    return _script(fails={"run_tasks": [unavailable()], "record": [unavailable()]})
+
+
+_GROUPED = a_definition(OnFailure.FAIL_FAST, max_parallel_tasks=100, tasks_per_activity=10)
+_WIDE = a_definition(OnFailure.FAIL_FAST, max_parallel_tasks=1_000, tasks_per_activity=100)
+_PARK = a_definition(OnFailure.PARK)
+_CONTINUE = a_definition(OnFailure.CONTINUE)
+
+
+@dataclass
+class WebhookCase:
+    """One way a delivery can go."""
+
+    attempts: list[WebhookAttempt]
+
+    workflow = WebhookDelivery
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        left = list(self.attempts)
+
+        @activity.defn(name=DELIVER_WEBHOOK)
+        async def deliver(order: WebhookOrder) -> WebhookAttempt:
+            return left.pop(0)
+
+        return [deliver]
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the delivery."""
+        order = WebhookOrder(
+            job_id=ID,
+            attempt=1,
+            status=JobStatus.COMPLETED,
+            ended_at=datetime(2026, 1, 2, tzinfo=UTC),
+            receiver=_RECEIVERS[0],
+        )
+        return await client.start_workflow(
+            WebhookDelivery.run, order, id=f"job-webhook/{ID}/1/0", task_queue=task_queue
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Nothing: time passes."""
+
+
+_REFUSED = WebhookAttempt(delivered=False, status_code=500, problem="500", retry_after=1)
+_OPEN = WebhookAttempt(delivered=False, counted=False, retry_after=1, problem="circuit is open")
+
+CASES_OF: dict[str, dict[str, Any]] = {
+    "Job": {
+        "happy": Case(fields={"webhooks": _RECEIVERS}),
+        "grouped": Case(_script(tasks=1_200), _GROUPED),
+        "failed-fast": Case(_script(acts={(1, 1): "failed"})),
+        "failed-then-retried": Case(_script(acts={(1, 1): "failed"}), _PARK, _retry),
+        "failed-then-left-out": Case(_script(acts={(1, 1): "failed"}), _PARK, _skip),
+        "failed-then-given-up": Case(_script(acts={(1, 1): "failed"}), _PARK, _give_up),
+        "continued": Case(_script(acts={(1, 1): "failed"}), _CONTINUE),
+        "asked-then-answered": Case(_script(acts={(1, 0): _ASKS}), act=_answer),
+        "cancelled": Case(_script(held={"run_tasks"}), act=_cancel),
+        "cancelled-in-temporal": Case(_script(held={"run_tasks"}), act=_cancel_in_temporal),
+        "restarted": Case(
+            fields={
+                "attempt": 2,
+                "restart_from": 2,
+                "kept": (_REF, StageRef(stage=2, attempt=1)),
+            }
+        ),
+        "outage": Case(_outage()),
+        "empty": Case(_script(tasks=0)),
+    },
+    "Stage": {
+        "happy": Case(of=_FIRST_STAGE),
+        "grouped": Case(_script(tasks=1_200), _GROUPED, of=_FIRST_STAGE),
+        "failed-fast": Case(
+            _script(tasks=1_200, acts={(1, 700): "failed"}), _GROUPED, of=_FIRST_STAGE
+        ),
+        "ten-thousand": Case(_script(tasks=10_000), _WIDE, of=_FIRST_STAGE),
+        "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
+        "outage": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),
+    },
+    "TaskBatch": {
+        "happy": Case(of=_FIRST_BATCH),
+        "asked-again": Case(_script(acts={(1, 1): 0.5}), of=_FIRST_BATCH),
+        "outage": Case(_outage(), of=_FIRST_BATCH),
+        "failed-fast": Case(_script(acts={(1, 0): "failed"}), of=_FIRST_BATCH),
+        "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_BATCH),
+    },
+    "WebhookDelivery": {
+        "delivered": WebhookCase([WebhookAttempt(delivered=True)]),
+        "refused-then-delivered": WebhookCase([_REFUSED, _OPEN, WebhookAttempt(delivered=True)]),
+        "given-up": WebhookCase([_REFUSED] * 4),
+    },
+}

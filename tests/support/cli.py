@@ -36,13 +36,13 @@ from workers.errors import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
 from workers.resources import tables
-from workers.services import rejected
+from workers.services import rejected, service_bus
 from workers.services import runs as all_runs
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import ServiceError
-from workers.services.imports import access, queue, runs
-from workers.services.imports.queue import QueueSnapshot
+from workers.services.imports import access, runs
 from workers.services.runs import RunView
+from workers.services.service_bus import QueueSnapshot
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
 from workers.services.status import ParkedRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
@@ -373,7 +373,7 @@ class FakeInstallation:
             patch.setattr(tables, "open_tables", self._tables)
             for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS):
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
-            patch.setattr(queue, "open_queue", self._queue)
+            patch.setattr(service_bus, "open_queue", self._queue)
             for module in (runs, all_runs):
                 patch.setattr(module, "open_runs", self._runs)
             return run_docflow(*arguments, context=CliContext(self.environment))

@@ -149,7 +149,8 @@ def build_app(
     uploads = SpreadsheetSettings(**{"create_per_minute": 100_000, **of_uploads})
     of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
     settings = GatewaySettings(tokens=TOKENS, **of_gateway)
-    parts = open_parts(Context({}, client, resources), {SPREADSHEETS.name: uploads})
+    environment = {"DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs")}
+    parts = open_parts(Context(environment, client, resources), {SPREADSHEETS.name: uploads})
     app = create_app(
         parts,
         Inbox(client),

@@ -163,7 +163,11 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
             "DOCFLOW_JWT_KEY": _KEY,
             "DOCFLOW_CREATE_PER_MINUTE": "1000",
             "DOCFLOW_UPLOAD_LIMIT_MB": "50",
+            "DOCFLOW_BRONZE_CONTAINER": "bronze",
+            "DOCFLOW_JOBS_WEBHOOK_LOCAL": "true",
         }
+        for tier in ("bronze", "silver", "gold"):
+            (folder / "blobs" / tier).mkdir(parents=True)
         await upgrade(settings["DATABASE_URL"])
         async with open_database(settings["DATABASE_URL"]) as database:
             club = await sample_club(database)

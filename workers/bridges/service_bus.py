@@ -31,8 +31,8 @@ from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import LeaseLost, QueueMissing, QueueRefused, TransportError
 from workers.health import Health
+from workers.services.service_bus import QueueSettings
 from workers.services.verdicts import DeadLetter
-from workers.settings.imports import QueueSettings
 
 logger = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
 }
 """Command to the entry point of the typer app that has it; those of pipelines come after it."""
 _GROUPS: Final[Mapping[str, str]] = {
+    "submit": "workers.cli.submit:submit_commands",
     "rejected": "workers.cli.rejected:app",
     "db": "workers.cli.database:app",
     "worker": "workers.cli.processes:worker_commands",

@@ -11,6 +11,7 @@ from workers import catalogue
 from workers.gateway.http.problems import MakeProblem
 from workers.pipelines.base import Context, load
 from workers.services.errors import ServiceError
+from workers.services.identity import Identity
 from workers.settings.base import Settings
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ class MenuEntry:
     title: str
     writes: bool = False
     """Only for people who may write."""
+    operators: bool = False
+    """Only for operators."""
+
+    def is_for(self, who: Identity) -> bool:
+        """Whether a person sees it."""
+        return (who.may_write or not self.writes) and (who.is_operator or not self.operators)
 
 
 def _none() -> Mapping[str, str]:

@@ -224,6 +224,8 @@ class Pipeline:
     """
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
+    submit: str | None = None
+    """Entry point of the typer app with its command in `docflow submit`; None: it has none."""
     requirements: str | None = None
     """Entry point of a function that opens what its workers need (`Requirement`), from the
     environment, as an asynchronous context; None: nothing beyond what all pipelines need."""

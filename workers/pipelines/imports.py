@@ -160,7 +160,7 @@ IMPORTS = Pipeline(
     ),
     verbs="workers.services.imports.verbs:VERBS",
     show="workers.cli.imports.views:show_run",
-    commands={"submit": "workers.cli.imports.submit:app"},
+    submit="workers.cli.imports.submit:app",
     parked="workers.cli.imports.status:parked",
     checks="workers.cli.imports.status:checks",
 )

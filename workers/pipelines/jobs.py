@@ -1,5 +1,6 @@
 """The register of `jobs`: staged jobs, their stages and batches of tasks."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,13 +21,14 @@ from contracts.jobs import (
     StageView,
 )
 from contracts.jobs import Lane as TaskLane
-from workers.pipelines.base import Context, Lane, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission, RunKind
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
+    from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.jobs import JobsOpened
-    from workers.settings.jobs import JobSettings
+    from workers.settings.jobs import JobQueueSettings, JobSettings
 
 NAME: Final = "jobs"
 _JOB: Final = "(?P<job>[0-9a-f]{64})"
@@ -43,8 +45,11 @@ def _workflows() -> Sequence[type]:
 
 
 def _settings(environment: Mapping[str, str]) -> "JobSettings":
+    from workers.settings.check import check_settings
     from workers.settings.jobs import JobSettings
+    from workers.settings.webhooks import WebhookSettings
 
+    check_settings(environment, JobSettings, WebhookSettings)
     return JobSettings.read(environment)
 
 
@@ -54,6 +59,7 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
     from adapters.ports.rasters import Rasters
     from workers.resources.jobs import job_resources
     from workers.settings.common import BlobSettings
+    from workers.settings.webhooks import WebhookSettings
 
     common = context.resources
     async with FileRasters(settings.heavy) as rasters:
@@ -64,6 +70,7 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
             common.database,
             common.scratch,
             more={Rasters: rasters},
+            webhooks=WebhookSettings.read(context.environment),
         )
 
 
@@ -72,11 +79,13 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     from activities.jobs.closing import StageClosing
     from activities.jobs.planning import StagePlanning
     from activities.jobs.task_batches import BatchRecords
+    from activities.jobs.webhooks import JobWebhooks
 
     return (
         StagePlanning(own.ports),
         BatchRecords(own.ports),
         StageClosing(own.ports),
+        JobWebhooks(own.webhooks, own.store),
         *_tasks(common, own),
     )
 
@@ -89,6 +98,33 @@ def _tasks(common: "Resources", own: "JobsOpened") -> Sequence[object]:
 
 def _open_rows(own: "JobsOpened") -> "OpenRows":
     return own.store
+
+
+def _bridge_settings(environment: Mapping[str, str]) -> "JobQueueSettings":
+    from workers.settings.check import check_settings
+    from workers.settings.jobs import JobQueueSettings, TierSettings
+    from workers.settings.webhooks import WebhookSettings
+
+    check_settings(environment, JobQueueSettings, TierSettings, WebhookSettings)
+    return JobQueueSettings.read(environment)
+
+
+async def _run_bridge(
+    context: Context, settings: "JobQueueSettings", stop: asyncio.Event, drain: bool
+) -> "BridgeTotals":
+    from workers.bridges.service_bus import ServiceBusBridge
+    from workers.services.jobs.opening import job_intake
+
+    intake = job_intake(context.environment, context.client, context.resources, settings.queue_name)
+    bridge = ServiceBusBridge(settings, intake.accept, ready=intake.ready, health=context.health)
+    return await bridge.run(stop, drain=drain)
+
+
+def _queue_name(environment: Mapping[str, str]) -> str:
+    from workers.settings.jobs import JobQueueSettings
+
+    named = environment.get("DOCFLOW_JOBS_QUEUE", "").strip()
+    return named or JobQueueSettings.model_fields["queue_name"].default
 
 
 def _light(own: "JobsOpened") -> int:
@@ -160,5 +196,22 @@ JOBS = Pipeline(
     activity_slots=16,
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.services.jobs.setup:worker_requirements",
+    gateway="workers.gateway.jobs.part:open_part",
+    submit="workers.cli.jobs.submit:app",
+    commands={NAME: "workers.cli.jobs:app", "stac": "workers.cli.jobs.stac:app"},
+    bridges=(
+        Bridge(
+            name="job-queue",
+            help="Receive messages that ask for jobs from Service Bus and start them.",
+            settings=_bridge_settings,
+            run=_run_bridge,
+            requirements="workers.services.jobs.setup:queue_requirements",
+            resubmission=Resubmission(
+                setting="DOCFLOW_JOBS_QUEUE",
+                queue=_queue_name,
+                sender="workers.services.jobs.resubmission:SENDER",
+            ),
+        ),
+    ),
     passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
 )

@@ -1,21 +1,25 @@
 """What the `jobs` pipeline uses beyond the adapters that all pipelines share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from activities.jobs.api import JobResources, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
+from activities.jobs.webhooks import ReceiverRules, WebhookPorts
 from adapters.database import Database
+from adapters.database.jobs.catalogue import open_catalogue
+from adapters.database.jobs.secrets import SqlWebhookSecrets
 from adapters.database.jobs.store import SqlJobStore
+from adapters.database.jobs.webhooks import SqlWebhookLog
+from adapters.http.webhooks import HttpWebhooks
 from adapters.ports import Blobs
-from adapters.ports.catalogue import Catalogue, CataloguePage, CatalogueQuery
-from domain.errors import RuleViolation
 from workers.resources.blobs import open_blobs
 from workers.settings.common import BlobSettings
 from workers.settings.jobs import JobSettings
+from workers.settings.webhooks import WebhookSettings
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class JobsOpened:
     ports: JobPorts
     light_slots: int
     heavy_slots: int
+    webhooks: WebhookPorts
 
 
 def job_resources(
@@ -35,8 +40,8 @@ def job_resources(
     database: Database,
     scratch: Path,
     types: JobTypes | None = None,
-    catalogue: Catalogue | None = None,
     more: Mapping[type, Any] | None = None,
+    webhooks: WebhookSettings | None = None,
 ) -> JobsOpened:
     """Wire the adapters of jobs.
 
@@ -44,11 +49,11 @@ def job_resources(
         settings: Of its workers.
         blob_settings: Where the containers of its data are.
         blobs: The container of documents; plans and results of stages lie there.
-        database: Where records are kept.
+        database: Where records and the catalogue of spatial data are kept.
         scratch: Folder for temporary files.
         types: Job types; None: those that are installed.
-        catalogue: Of spatial data; None: there is none.
         more: Further ports of tasks, by protocol.
+        webhooks: Which receivers are accepted; None: as without settings.
     """
     bronze, silver, gold = map(open_blobs, settings.of(blob_settings))
     store = SqlJobStore(database)
@@ -56,7 +61,7 @@ def job_resources(
         bronze=bronze,
         silver=silver,
         gold=gold,
-        catalogue=catalogue or NoCatalogue(),
+        catalogue=open_catalogue(database),
         scratch=scratch,
         more=more or {},
     )
@@ -71,40 +76,20 @@ def job_resources(
         ),
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
+        webhooks=webhook_ports(webhooks or WebhookSettings.read({}), database),
     )
 
 
-class NoCatalogue:
-    """Stands where no catalogue of spatial data is set up; whatever is asked of it is refused."""
-
-    async def put_collection(self, collection: Mapping[str, Any]) -> None:
-        """Refused."""
-        _refuse()
-
-    async def put_items(self, collection: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Refused."""
-        _refuse()
-
-    async def delete_item(self, collection: str, item: str) -> bool:
-        """Refused."""
-        _refuse()
-
-    async def collections(self) -> Sequence[Mapping[str, Any]]:
-        """Refused."""
-        _refuse()
-
-    async def collection(self, id: str) -> Mapping[str, Any] | None:
-        """Refused."""
-        _refuse()
-
-    async def item(self, collection: str, id: str) -> Mapping[str, Any] | None:
-        """Refused."""
-        _refuse()
-
-    async def search(self, query: CatalogueQuery) -> CataloguePage:
-        """Refused."""
-        _refuse()
+def webhook_ports(settings: WebhookSettings, database: Database) -> WebhookPorts:
+    """Wire the adapters of webhooks."""
+    return WebhookPorts(
+        HttpWebhooks(local=settings.local),
+        webhook_secrets(settings, database),
+        SqlWebhookLog(database),
+        ReceiverRules(settings.hosts, settings.local),
+    )
 
 
-def _refuse() -> NoReturn:
-    raise RuleViolation("this worker has no catalogue of spatial data")
+def webhook_secrets(settings: WebhookSettings, database: Database) -> SqlWebhookSecrets:
+    """The secrets of webhooks, under the keys of the settings."""
+    return SqlWebhookSecrets(database, settings.secret_keys, settings.named_secrets)

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from domain.notices import NoticePolicies, NoticePolicy
-from workers.settings.base import HINT, Missing, Setting, Settings, WholeMessage
+from workers.settings.base import HINT, Missing, Setting, Settings, Whole, WholeMessage
 
 if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
@@ -163,6 +163,30 @@ class LogSettings(Settings):
     )
 
 
+class ServiceBusSettings(Settings):
+    """The Service Bus namespace, and how its queues are received from."""
+
+    title: ClassVar[str] = "Service Bus"
+    used_by: ClassVar[str] = "bridges of Service Bus queues, `docflow submit`, `docflow rejected`"
+    queue_setting: ClassVar[str] = ""
+    """Names the queue of a group that stands on this one."""
+
+    connection_string: Annotated[str, Setting(secret=True)] = Field(
+        validation_alias="AZURE_SERVICE_BUS_CONNECTION_STRING",
+        description="the namespace of the queues",
+    )
+    max_messages: Annotated[int, Whole(1, 1000)] = Field(
+        10,
+        validation_alias="MAX_MESSAGES_PER_RUN",
+        description="messages received and started together",
+    )
+    max_wait_seconds: Annotated[int, Whole(1, 3600)] = Field(
+        30,
+        validation_alias="MAX_WAIT_TIME_SECONDS",
+        description="seconds that an empty queue is waited on before `--drain` ends",
+    )
+
+
 class HttpSettings(Settings):
     """Where processes listen."""
 
@@ -186,7 +210,7 @@ def _webhook_url(url: str | None) -> str | None:
 
 
 def _webhook_secret(secret: object) -> object:
-    from adapters.notices.webhook import secret_bytes
+    from adapters.http.signatures import secret_bytes
 
     return secret_bytes(secret.strip()) if isinstance(secret, str) else secret
 

@@ -4,31 +4,19 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from workers.settings.base import Setting, Settings, Whole
+from workers.settings.base import Settings, Whole
+from workers.settings.common import ServiceBusSettings
 
 
-class QueueSettings(Settings):
+class QueueSettings(ServiceBusSettings):
     """The Service Bus queue that import messages come from."""
 
     title: ClassVar[str] = "Queue of imports"
     used_by: ClassVar[str] = "bridges of imports, `docflow submit`, `docflow rejected`"
+    queue_setting: ClassVar[str] = "AZURE_SERVICE_BUS_QUEUE_NAME"
 
-    connection_string: Annotated[str, Setting(secret=True)] = Field(
-        validation_alias="AZURE_SERVICE_BUS_CONNECTION_STRING",
-        description="the namespace of the queue",
-    )
     queue_name: str = Field(
         "import-queue", validation_alias="AZURE_SERVICE_BUS_QUEUE_NAME", description="the queue"
-    )
-    max_messages: Annotated[int, Whole(1, 1000)] = Field(
-        10,
-        validation_alias="MAX_MESSAGES_PER_RUN",
-        description="messages received and started together",
-    )
-    max_wait_seconds: Annotated[int, Whole(1, 3600)] = Field(
-        30,
-        validation_alias="MAX_WAIT_TIME_SECONDS",
-        description="seconds that an empty queue is waited on before `--drain` ends",
     )
 
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from contracts.jobs import RESULT_BYTES
 from workers.settings.base import Setting, Settings, Whole
-from workers.settings.common import BlobSettings, container_name
+from workers.settings.common import BlobSettings, ServiceBusSettings, container_name
 
 
 class TierSettings(Settings):
@@ -67,3 +67,13 @@ class JobSettings(TierSettings):
     def heavy(self) -> int:
         """Heavy tasks at once: as set, or one for each processor."""
         return self.heavy_slots or os.cpu_count() or 1
+
+
+class JobQueueSettings(ServiceBusSettings):
+    """The Service Bus queue that messages of jobs come from."""
+
+    title: ClassVar[str] = "Queue of jobs"
+    used_by: ClassVar[str] = "bridge of jobs, `docflow rejected`"
+    queue_setting: ClassVar[str] = "DOCFLOW_JOBS_QUEUE"
+
+    queue_name: str = Field("jobs", validation_alias="DOCFLOW_JOBS_QUEUE", description="the queue")

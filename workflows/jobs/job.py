@@ -19,6 +19,7 @@ from contracts.errors import JOB_FAILED, WRONG_STATE
 from contracts.jobs import (
     JOB,
     NAMED,
+    FailedName,
     JobOrder,
     JobRecording,
     JobResult,
@@ -207,7 +208,8 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._parking.resume()
         self._status, self._end, self._reason = JobStatus.PROCESSING, None, None
         if answered.decision is Decision.FAIL:
-            raise _Failed(answered.explain(answered.reason or reason))
+            said = answered.explain(reason) if answered.answer else answered.reason
+            raise _Failed(said or reason)
         if answered.decision is Decision.SKIP:
             return Decision.SKIP
         given = answered.answer.parameters if isinstance(answered.answer, JobRetry) else None
@@ -317,7 +319,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             reason=self._reason and self._reason[:2_000],
         )
 
-    def _failed_names(self) -> tuple:  # type: ignore[type-arg]
+    def _failed_names(self) -> tuple[FailedName, ...]:
         return tuple(each for end in self._ends.values() for each in end.failed)[:NAMED]
 
     def _show(self) -> None:

@@ -91,7 +91,7 @@ class Stage:
         self._plan = await self._waiting.done(self._planned)
         if self._plan.question is not None:
             self._questions[self._plan.question.parameter] = self._plan.question
-        if not self._plan.tasks or self._is_stopped:
+        if not self._total or self._is_stopped:
             return
         self._show()
         division = fan_out(self._plan.tasks, self._definition.max_parallel_tasks)
@@ -99,6 +99,16 @@ class Stage:
         async with asyncio.TaskGroup() as working:
             for batch in range(division.batches):
                 working.create_task(self._batch(batch, division, abreast))
+
+    @property
+    def _total(self) -> int:
+        return self._plan.tasks + self._plan.kept
+
+    def _tally(self) -> TaskCounts:
+        """What has become of the tasks so far; those that are kept have completed."""
+        done = sum_of(self._batches.values())
+        update = {"total": self._total, "completed": done.completed + self._plan.kept}
+        return done.model_copy(update=update)
 
     async def _planned(self) -> StagePlan:
         return await workflow.execute_activity_method(
@@ -129,13 +139,15 @@ class Stage:
                     static_summary=f"{self._definition.stage_name}, batch {batch}",
                 )
                 self._open[batch] = handle
-                self._take(batch, await handle)
+                end = await handle
             except ChildWorkflowError as error:
                 if not is_cancelled_exception(error):
                     self._failure = explain_child(error)
                     self._stop()
+                return
             finally:
                 self._open.pop(batch, None)
+            self._take(batch, end)
 
     def _take(self, batch: int, end: BatchEnd) -> None:
         self._batches[batch] = end.counts
@@ -147,12 +159,13 @@ class Stage:
             self._stop()
         self._show()
 
-    def _stop(self) -> None:
-        """Begin no further task in any batch."""
+    def _stop(self, own: int | None = None) -> None:
+        """Begin no further task in any batch but one that stops by itself."""
         if not self._stopped:
             self._stopped = True
-            for handle in self._open.values():
-                asyncio.create_task(_stop_batch(handle))  # noqa: RUF006
+            for batch, handle in self._open.items():
+                if batch != own:
+                    asyncio.create_task(_stop_batch(handle))  # noqa: RUF006
 
     @property
     def _is_stopped(self) -> bool:
@@ -163,13 +176,13 @@ class Stage:
         return workflow.cancellation_reason() is not None
 
     async def _end(self) -> StageEnd:
-        if not self._plan.tasks:
+        if not self._total:
             skipped = self._failure is None and not self._questions and not self._is_cancelled
             if not skipped:
                 return self._ended(StageClosed(counts=TaskCounts()), self._failure)
             closed = StageClosed(counts=TaskCounts())
             return self._ended(closed, None).model_copy(update={"skipped": True})
-        tally = sum_of(self._batches.values())
+        tally = self._tally()
         failure = self._failure or self._verdict(tally)
         is_used = failure is None and not self._questions and not self._is_cancelled
         try:
@@ -184,7 +197,7 @@ class Stage:
     async def _closed(self, aggregate: bool) -> StageClosed:
         return await workflow.execute_activity_method(
             StageClosing.close_stage,
-            StageTally(order=self._order, tasks=self._plan.tasks, aggregate=aggregate),
+            StageTally(order=self._order, tasks=self._total, aggregate=aggregate),
             summary=f"close {self._definition.stage_name}",
             **policies.LONG,
         )
@@ -193,7 +206,7 @@ class Stage:
         """Why a stage cannot be used, by what became of its tasks; None: it can."""
         if not tally.failed:
             return None
-        said = f"{tally.failed:,} of {self._plan.tasks:,} tasks failed"
+        said = f"{tally.failed:,} of {self._total:,} tasks failed"
         is_lost = tally.completed == 0
         if self._definition.on_failure is OnFailure.CONTINUE and not is_lost:
             return None
@@ -215,12 +228,11 @@ class Stage:
         if progress.batch in self._open:
             self._batches[progress.batch] = progress.counts
             if progress.failing and self._definition.on_failure is OnFailure.FAIL_FAST:
-                self._stop()
+                self._stop(progress.batch)
             self._show()
 
     def _show(self) -> None:
-        counts = sum_of(self._batches.values())
-        counts = counts.model_copy(update={"total": self._plan.tasks})
+        counts = self._tally()
         self._view = with_progress(self._view, counts, workflow.now())
         workflow.set_current_details(line(self._view))
         part = counts.done * REPORTS // max(counts.total, 1)

@@ -36,6 +36,8 @@ RECORDED_EVERY: Final = timedelta(seconds=5)
 RECORDED_AT_LEAST_EVERY: Final = timedelta(minutes=1)
 REPORTS: Final = 4
 """Parts of a batch after which it tells its stage."""
+LONGEST: Final = timedelta(hours=1)
+"""Of an activity, beyond what its tasks may take: the others of its worker may delay them."""
 QUICK: Final = timedelta(seconds=2)
 """A batch that has not worked longer tells nothing but its end."""
 
@@ -120,15 +122,15 @@ class TaskBatch:
         )
 
         async def run() -> GroupResult:
-            options = dict(policies.LONG)
-            del options["start_to_close_timeout"]
             return await workflow.execute_activity_method(
                 TaskGroups.run_tasks,
                 order,
                 task_queue=self._order.definition.lane.value,
-                start_to_close_timeout=policies.LONG["start_to_close_timeout"]
+                start_to_close_timeout=LONGEST
                 + timedelta(seconds=order.timeout_seconds * len(positions)),
-                **options,
+                heartbeat_timeout=policies.LONG["heartbeat_timeout"],
+                retry_policy=policies.BACKOFF,
+                cancellation_type=policies.LONG["cancellation_type"],
             )
 
         async def blame(failure: FailureError) -> None:

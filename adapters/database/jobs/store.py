@@ -13,7 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.jobs import leftovers
-from adapters.database.models.jobs import jobs, tasks
+from adapters.database.models.jobs import jobs
+from adapters.database.models.jobs import tasks as rows
 from adapters.ports import OpenRow
 from adapters.ports.jobs import TaskPage
 from contracts.jobs import JobRecord, JobStatus, TaskRecord, TaskStatus
@@ -23,7 +24,7 @@ _FOUND: Final = 10
 _PREFIX: Final = 8
 """Hex digits of an id that are enough to look for it."""
 _JOB_COLUMNS: Final = tuple(column.name for column in jobs.columns)
-_TASK_COLUMNS: Final = tuple(column.name for column in tasks.columns)
+_TASK_COLUMNS: Final = tuple(column.name for column in rows.columns)
 
 
 class SqlJobStore:
@@ -55,12 +56,12 @@ class SqlJobStore:
         async with self._database.transaction() as connection:
             await connection.execute(query, [_row(record, jobs)])
 
-    async def put_tasks(self, tasks_: Sequence[TaskRecord]) -> None:
+    async def put_tasks(self, tasks: Sequence[TaskRecord]) -> None:
         """Insert or replace records of tasks."""
-        if not tasks_:
+        if not tasks:
             return
-        insert = self._insert(tasks)
-        key = [column.name for column in tasks.primary_key.columns]
+        insert = self._insert(rows)
+        key = [column.name for column in rows.primary_key.columns]
         changed = {
             name: insert.excluded[name]
             for name in _TASK_COLUMNS
@@ -70,16 +71,16 @@ class SqlJobStore:
             index_elements=key,
             set_=changed,
             # What was seen earlier and is written later changes nothing.
-            where=tasks.c.updated_at <= insert.excluded.updated_at,
+            where=rows.c.updated_at <= insert.excluded.updated_at,
         )
         async with self._database.transaction() as connection:
-            await connection.execute(query, [_row(each, tasks) for each in tasks_])
+            await connection.execute(query, [_row(each, rows) for each in tasks])
 
     async def cancel_tasks(self, job_id: str, attempt: int, stage: int | None = None) -> None:
         """Show tasks that have not ended as cancelled; those of a stage, or of all."""
-        condition = and_(tasks.c.parent_job_id == job_id, tasks.c.attempt == attempt)
+        condition = and_(rows.c.parent_job_id == job_id, rows.c.attempt == attempt)
         if stage is not None:
-            condition &= tasks.c.stage == stage
+            condition &= rows.c.stage == stage
         async with self._database.transaction() as connection:
             await connection.execute(leftovers.cancelled_tasks(condition, datetime.now(UTC)))
 
@@ -130,22 +131,22 @@ class SqlJobStore:
         token: str | None = None,
     ) -> TaskPage:
         """Tasks of a job's attempt (None: the newest), by stage and ordinal."""
-        place = (tasks.c.stage, tasks.c.ordinal)
-        query = select(tasks).where(tasks.c.parent_job_id == job_id)
+        place = (rows.c.stage, rows.c.ordinal)
+        query = select(rows).where(rows.c.parent_job_id == job_id)
         if attempt is None:
-            newest = select(func.max(tasks.c.attempt)).where(tasks.c.parent_job_id == job_id)
-            query = query.where(tasks.c.attempt == newest.scalar_subquery())
+            newest = select(func.max(rows.c.attempt)).where(rows.c.parent_job_id == job_id)
+            query = query.where(rows.c.attempt == newest.scalar_subquery())
         else:
-            query = query.where(tasks.c.attempt == attempt)
+            query = query.where(rows.c.attempt == attempt)
         if stage is not None:
-            query = query.where(tasks.c.stage == stage)
+            query = query.where(rows.c.stage == stage)
         if status is not None:
-            query = query.where(tasks.c.status == status.value)
+            query = query.where(rows.c.status == status.value)
         if token is not None:
             query = query.where(tuple_(*place) > tuple_(*_place(token)))
         async with self._database.reading() as connection:
-            rows = (await connection.execute(query.order_by(*place).limit(limit + 1))).mappings()
-            found = [TaskRecord.model_validate(dict(row)) for row in rows]
+            result = await connection.execute(query.order_by(*place).limit(limit + 1))
+            found = [TaskRecord.model_validate(dict(row)) for row in result.mappings()]
         page = found[:limit]
         more = len(found) > limit and bool(page)
         return TaskPage(page, _token(page[-1]) if more else None)
@@ -153,9 +154,9 @@ class SqlJobStore:
     async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
         """Stage to how many of its tasks are in which state."""
         query = (
-            select(tasks.c.stage, tasks.c.status, func.count())
-            .where(tasks.c.parent_job_id == job_id, tasks.c.attempt == attempt)
-            .group_by(tasks.c.stage, tasks.c.status)
+            select(rows.c.stage, rows.c.status, func.count())
+            .where(rows.c.parent_job_id == job_id, rows.c.attempt == attempt)
+            .group_by(rows.c.stage, rows.c.status)
         )
         counts: dict[int, dict[TaskStatus, int]] = defaultdict(dict)
         async with self._database.reading() as connection:
@@ -177,8 +178,8 @@ class SqlJobStore:
 
     async def _jobs(self, query: Select[Any]) -> Sequence[JobRecord]:
         async with self._database.reading() as connection:
-            rows = (await connection.execute(query)).mappings()
-            return [JobRecord.model_validate(dict(row)) for row in rows]
+            found = (await connection.execute(query)).mappings()
+            return [JobRecord.model_validate(dict(row)) for row in found]
 
 
 def _row(record: JobRecord | TaskRecord, table: Table) -> dict[str, Any]:
@@ -193,9 +194,10 @@ def _row(record: JobRecord | TaskRecord, table: Table) -> dict[str, Any]:
 def _cleaned(value: Any) -> Any:
     match value:
         case str():
-            return clean(value)
+            # Most texts need no look at each character.
+            return value if value.isascii() and "\0" not in value else clean(value)
         case dict():
-            return {clean(str(key)): _cleaned(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return {_cleaned(key): _cleaned(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case list():
             return [_cleaned(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
         case _:

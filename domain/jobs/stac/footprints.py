@@ -1,9 +1,9 @@
 """Footprints in degrees: from the header of a raster, across the antimeridian and over poles."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import antimeridian
 import shapely
@@ -221,6 +221,8 @@ def _json(mapping: Mapping[str, Any]) -> JsonObject:
     """Tuples as the lists that they are in JSON."""
 
     def lists(value: Any) -> Any:
-        return [lists(part) for part in value] if isinstance(value, tuple | list) else value
+        if not isinstance(value, tuple | list):
+            return value
+        return [lists(part) for part in cast(Sequence[Any], value)]
 
     return {"type": mapping["type"], "coordinates": lists(mapping["coordinates"])}

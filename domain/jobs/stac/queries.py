@@ -41,6 +41,7 @@ LIMIT: Final = 1_000
 _DEPTH: Final = 30
 _PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]{0,199}")
 _OPEN: Final = ("", "..")
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 JsonObject = dict[str, Any]
 Interval = tuple[datetime | None, datetime | None]
@@ -150,10 +151,21 @@ def _arguments(found: JsonObject, depth: int) -> list[Any]:
         raise RuleViolation(f"filter: {operator!r} is not supported; supported are: {known}")
     if not isinstance(arguments, list):
         raise RuleViolation(f"filter: {operator!r} needs a list of arguments")
+    if operator == "between":
+        arguments = _flat(cast(list[Any], arguments))
     checked: list[Any] = _checked(arguments, depth)
     if operator.startswith("s_"):
         _check_spatial(operator, checked)
     return checked
+
+
+def _flat(arguments: list[Any]) -> list[Any]:
+    """The bounds of `between` beside its value, also where they come as a list, as in drafts."""
+    match arguments:
+        case [value, [lower, upper]]:
+            return [value, lower, upper]
+        case _:
+            return arguments
 
 
 def _check_spatial(operator: str, arguments: Sequence[Any]) -> None:
@@ -178,3 +190,16 @@ def _box(value: Any) -> Sequence[float]:
             return cast(Sequence[float], value)
         case _:
             raise RuleViolation("filter: a bbox has four numbers")
+
+
+def whole_days(text: str) -> str:
+    """Dates in an interval as their first and last moments: `2024-05-01` is the whole of that day.
+
+    What is no date stays as it is.
+    """
+    first, slash, last = text.partition("/")
+    if not slash:
+        last = first
+    begins = f"{first}T00:00:00Z" if _DATE.fullmatch(first) else first
+    ends = f"{last}T23:59:59.999999Z" if _DATE.fullmatch(last) else last
+    return begins if begins == ends else f"{begins}/{ends}"

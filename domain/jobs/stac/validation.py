@@ -123,7 +123,7 @@ def _validator(kind: Literal["item", "collection"]) -> Any:
 
     schemas = get_local_schema_cache()
     resources = [(uri, Resource.from_contents(schema)) for uri, schema in schemas.items()]
-    registry: Any = Registry().with_resources(resources)
+    registry: Any = cast(Any, Registry)().with_resources(resources)
     uri = next(uri for uri in schemas if uri.endswith(f"/{kind}.json") and "stacspec" in uri)
     return Draft7Validator(schemas[uri], registry=registry)
 

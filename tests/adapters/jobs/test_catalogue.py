@@ -8,6 +8,8 @@ import pytest
 from adapters.ports.catalogue import Catalogue, CatalogueQuery
 from domain.errors import InvalidDocument
 from domain.jobs.stac.queries import filter_of_text
+from tests.support.chaos import kills
+from tests.support.jobs.catalogue_writers import count, write_at_once
 from tests.support.jobs.stac import (
     EVERYWHERE,
     PARIS,
@@ -143,3 +145,9 @@ async def test_concurrent_writers_lose_nothing(catalogue: Catalogue) -> None:
     assert known["extent"]["temporal"]["interval"] == [
         ["2024-05-01T10:00:00Z", "2025-04-26T10:00:00Z"]
     ]
+
+
+@pytest.mark.chaos
+def test_eight_writers_of_two_thousand_items_lose_none(catalogue_url: str) -> None:
+    assert asyncio.run(write_at_once(catalogue_url, 8, kills(40, 250))) == []
+    assert asyncio.run(count(catalogue_url)) == 8 * kills(40, 250)

@@ -15,8 +15,11 @@ from adapters.database.jobs.spatial import (
     migration_path,
     spatial,
 )
-from adapters.ports import Denied
+from adapters.ports import Denied, Unavailable
+from contracts.dependencies import Dependency
+from stack.children import free_port
 from tests.support.fresh_database import administer
+from tests.support.jobs.stac import EVERYWHERE, PARIS, collection, found, item, put_scenes
 
 SCRIPTS = ["pgstac.0.9.9.sql", "pgstac.0.9.8-0.9.9.sql", "pgstac.0.9.9-0.9.10.sql"]
 
@@ -58,6 +61,42 @@ async def test_a_database_without_pgstac_says_what_to_do(bare_postgis_url: str) 
     async with open_database(bare_postgis_url) as database:
         with pytest.raises(Denied, match="run `docflow setup`"):
             await open_catalogue(database).collections()
+
+
+@pytest.mark.postgis
+async def test_a_user_with_the_role_of_ingestion_alone_writes_and_searches(
+    postgis_url: str,
+) -> None:
+    await administer(postgis_url, "CREATE ROLE loader LOGIN IN ROLE pgstac_ingest")
+    try:
+        async with open_database(postgis_url.replace("postgres@", "loader@")) as database:
+            catalogue = await put_scenes(open_catalogue(database))
+            assert await found(catalogue, bbox=PARIS) == ["paris"]
+            assert await catalogue.delete_item("scenes", "paris")
+            await catalogue.put_items("scenes", [item("late", days=900)])
+            assert (await found(catalogue))[0] == "late"
+    finally:
+        await administer(postgis_url, "DROP OWNED BY loader; DROP ROLE loader")
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "sqlite"])
+async def test_a_store_that_does_not_answer_is_an_outage(kind: str, tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "docflow.db"
+    nobody = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
+    url = nobody if kind == "postgresql" else f"sqlite:///{missing}"
+    async with open_database(url) as database:
+        catalogue = open_catalogue(database)
+        for asked in (
+            catalogue.collections(),
+            catalogue.item("scenes", "a"),
+            catalogue.search(EVERYWHERE),
+            catalogue.put_collection(collection()),
+            catalogue.put_items("scenes", [item()]),
+            catalogue.delete_item("scenes", "a"),
+        ):
+            with pytest.raises(Unavailable) as refused:
+                await asked
+            assert refused.value.dependency is Dependency.DATABASE
 
 
 def test_migrations_are_chained_to_the_release_that_is_wanted() -> None:

@@ -10,18 +10,22 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import Priority
 from temporalio.worker import Worker
 
+from activities.dependencies import Dependencies
 from activities.jobs.api import JobResources, JobType, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import Database, open_database, upgrade
+from adapters.database.jobs.catalogue import open_catalogue
 from adapters.database.jobs.store import SqlJobStore
 from adapters.memory.blobs import MemoryBlobs
 from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job_workflow_id
 from domain.jobs.ids import job_id
+from tests.support.scripted import ScriptedActivities, scripted
 from workers.pipelines.base import activities_of
 from workers.pipelines.jobs import JOBS
-from workers.resources.jobs import JobsOpened, NoCatalogue
+from workers.resources.jobs import JobsOpened, webhook_ports
+from workers.settings.webhooks import WebhookSettings
 from workflows import attributes
 from workflows.jobs.job import Job
 
@@ -36,6 +40,8 @@ class JobInstallation:
     blobs: MemoryBlobs
     opened: JobsOpened
     database: Database
+    waits: ScriptedActivities
+    """Waits for dependencies: each of them answers at once, after an outage."""
 
     @property
     def store(self) -> SqlJobStore:
@@ -89,7 +95,7 @@ def ports_of(
         bronze=MemoryBlobs(),
         silver=MemoryBlobs(),
         gold=MemoryBlobs(),
-        catalogue=NoCatalogue(),
+        catalogue=open_catalogue(database),
         scratch=folder / "scratch",
     )
     return JobPorts(
@@ -124,10 +130,13 @@ async def job_installation(
         database = await stack.enter_async_context(open_database(url))
         blobs = MemoryBlobs()
         ports = ports_of(folder, blobs, database, types)
-        opened = JobsOpened(SqlJobStore(database), ports, 100, 4)
+        local = webhook_ports(WebhookSettings(local=True), database)
+        opened = JobsOpened(SqlJobStore(database), ports, 100, 4, local)
+        waits = scripted(Dependencies)
         every: Any = activities_of(*JOBS.activities(None, opened))  # type: ignore[arg-type]
+        every = [*every, *waits.activities()]
         await stack.enter_async_context(run_worker(QUEUE, list(JOBS.workflows()), every))
         for lane in (Lane.LIGHT, Lane.HEAVY):
             tasks: Any = activities_of(*JOBS.lanes[0].activities(None, opened))  # type: ignore[arg-type]
             await stack.enter_async_context(run_worker(lane.value, [], tasks))
-        yield JobInstallation(client, blobs, opened, database)
+        yield JobInstallation(client, blobs, opened, database, waits)

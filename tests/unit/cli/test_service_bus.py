@@ -7,7 +7,7 @@ from stack.children import free_port
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from workers.services.errors import ServiceError
-from workers.services.imports.queue import open_queue
+from workers.services.service_bus import open_queue
 from workers.settings.errors import SettingsError
 from workers.settings.imports import QueueSettings
 

@@ -8,8 +8,8 @@ from workers.cli.context import CliContext
 if TYPE_CHECKING:
     from adapters.database.imports.views import SqlImportTasks
     from workers.services.imports.access import ImportAccess
-    from workers.services.imports.queue import ServiceBusQueue
     from workers.services.imports.runs import ImportRuns
+    from workers.services.service_bus import ServiceBusQueue
 
 
 def open_imports(cli: CliContext) -> "AbstractAsyncContextManager[ImportAccess]":
@@ -42,10 +42,10 @@ def open_queue(cli: CliContext) -> "AbstractAsyncContextManager[ServiceBusQueue]
     Raises:
         SettingsError: A setting is missing.
     """
-    from workers.services.imports import queue
+    from workers.services import service_bus
     from workers.settings.imports import QueueSettings
 
-    return queue.open_queue(QueueSettings.read(cli.environment))
+    return service_bus.open_queue(QueueSettings.read(cli.environment))
 
 
 async def open_runs(cli: CliContext) -> "ImportRuns":

@@ -1,4 +1,4 @@
-"""`docflow submit`: a document goes in and is followed to its end."""
+"""`docflow submit imports`: a document goes in and is followed to its end."""
 
 import asyncio
 from collections.abc import Mapping
@@ -26,14 +26,10 @@ from workers.services.imports.verbs import name_of
 
 if TYPE_CHECKING:
     from workers.services.imports.access import ImportAccess
-    from workers.services.imports.queue import ServiceBusQueue
     from workers.services.imports.runs import ImportRuns
+    from workers.services.service_bus import ServiceBusQueue
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Send a document into a pipeline and follow it.",
-)
+app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from workers.services.imports import queue
+from workers.services import service_bus
 from workers.services.imports.messages import read_message
 from workers.services.resubmission import QueueSender
 from workers.settings.imports import QueueSettings
@@ -27,7 +27,7 @@ class ImportSender:
             SettingsError: A setting is missing or wrong.
             QueueUnavailable: It cannot be sent, or it is not known whether it was.
         """
-        async with queue.open_queue(QueueSettings.read(environment)) as opened:
+        async with service_bus.open_queue(QueueSettings.read(environment)) as opened:
             await opened.send(body, message_id)
 
 

@@ -8,8 +8,8 @@ from contracts.imports import FileMessage, ImportMessage, ImportState, ScheduleU
 from contracts.sweep import TERMINATED
 from workers.services.errors import WrongState
 from workers.services.imports.access import ImportAccess
-from workers.services.imports.queue import ServiceBusQueue
 from workers.services.imports.runs import ImportRuns
+from workers.services.service_bus import ServiceBusQueue
 
 REJECTIONS_SEARCHED: Final = 50
 """The newest rejected messages, among which a message is looked for."""

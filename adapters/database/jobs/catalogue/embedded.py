@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import cql2
-import shapely.geometry
+import shapely
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -20,6 +20,7 @@ from adapters.ports.catalogue import CataloguePage, CatalogueQuery, JsonObject
 from domain.errors import RuleViolation
 from domain.jobs.stac import check_collection, split_box, widened
 from domain.jobs.stac import validation as stac
+from domain.jobs.stac.footprints import read
 from domain.jobs.stac.queries import checked_filter, interval
 
 _SCHEMA: Final = (
@@ -45,7 +46,7 @@ _SCHEMA: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS stac_boxes USING rtree (id, west, east, south, north)",
 )
 _CHUNK: Final = 500
-"""Rows that are read and decided about at once."""
+"""Rows that are read and decided about at once, at the most."""
 _UPSERT: Final = text(
     "INSERT INTO stac_items (collection, id, starts, ends, content) "
     "VALUES (:collection, :id, :starts, :ends, :content) "
@@ -184,14 +185,16 @@ class EmbeddedCatalogue:
     ) -> list[tuple[Place, JsonObject]]:
         """The first items behind a place, by chunks, until as many as wanted are accepted."""
         found: list[tuple[Place, JsonObject]] = []
+        size = min(wanted, _CHUNK)
         async with self._database.reading() as connection:
             while len(found) < wanted:
-                rows = await connection.execute(*conditions.statement(place, backwards))
-                chunk = [(tuple(row[:3]), row[3]) for row in rows]
+                rows = await connection.execute(*conditions.statement(place, backwards, size))
+                chunk = [((row.starts, row.collection, row.id), row.content) for row in rows]
                 found += await asyncio.to_thread(accepts.those_of, chunk)
-                if len(chunk) < _CHUNK:
+                if len(chunk) < size:
                     break
-                place = chunk[-1][0]
+                # The fewer are accepted, the more are read.
+                place, size = chunk[-1][0], min(2 * size, _CHUNK)
         return found[:wanted]
 
 
@@ -202,8 +205,10 @@ class _Conditions:
     clauses: Sequence[str]
     values: Mapping[str, Any]
 
-    def statement(self, place: Place | None, backwards: bool) -> tuple[Any, dict[str, Any]]:
-        """The next rows behind a place."""
+    def statement(
+        self, place: Place | None, backwards: bool, size: int
+    ) -> tuple[Any, dict[str, Any]]:
+        """The next rows behind a place, as many as `size`."""
         clauses, values = list(self.clauses), dict(self.values)
         order = "ASC" if backwards else "DESC"
         if place is not None:
@@ -214,7 +219,7 @@ class _Conditions:
         return (
             text(
                 f"SELECT starts, collection, id, content FROM stac_items WHERE {where} "  # noqa: S608
-                f"ORDER BY starts {order}, collection {order}, id {order} LIMIT {_CHUNK}"
+                f"ORDER BY starts {order}, collection {order}, id {order} LIMIT {size}"
             ),
             values,
         )
@@ -224,7 +229,7 @@ class _Decision:
     """What is left to decide about rows: the exact geometry, and the filter."""
 
     def __init__(self, query: CatalogueQuery, area: Mapping[str, Any] | None) -> None:
-        self._area = None if area is None else shapely.geometry.shape(area)
+        self._area = None if area is None else read(area)
         self._filter = None
         if query.filter is not None:
             self._filter = cql2.parse_json(json.dumps(checked_filter(query.filter)))
@@ -236,7 +241,7 @@ class _Decision:
 
     def _accepts(self, item: JsonObject) -> bool:
         if self._area is not None:
-            shape = shapely.geometry.shape(item["geometry"])
+            shape = read(item["geometry"])
             if not shapely.intersects(shape, self._area):
                 return False
         return self._filter is None or _matches(self._filter, item)
@@ -287,7 +292,7 @@ def _conditions(query: CatalogueQuery, area: Mapping[str, Any] | None) -> _Condi
 
 def _boxes_of(area: Mapping[str, Any]) -> Sequence[tuple[float, float, float, float]]:
     """Around the parts of a geometry, which may lie on both sides of the antimeridian."""
-    shape = shapely.geometry.shape(area)
+    shape = read(area)
     parts = getattr(shape, "geoms", [shape])
     return [part.bounds for part in parts] if len(parts) <= _PARTS else [shape.bounds]
 

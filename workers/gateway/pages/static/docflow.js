@@ -239,6 +239,21 @@
     show();
   }
 
+  // A page that shows something in progress hears of news as server-sent events, and fetches what
+  // has changed; the connection is made again by the browser until nothing more can happen.
+  function watchEvents() {
+    const address = find("[data-events]")?.dataset.events;
+    if (!address) return;
+    const events = new EventSource(address);
+    events.addEventListener("job", (event) => {
+      const shown = find("[data-revision]");
+      if (!shown || shown.dataset.revision === event.data) return;
+      shown.dispatchEvent(new CustomEvent("news"));
+    });
+    window.addEventListener("pagehide", () => events.close());
+  }
+
   fillToken();
+  watchEvents();
   watchUpload();
 })();

@@ -1,10 +1,12 @@
-"""The Service Bus queue of import messages: send one, see how many wait."""
+"""A Service Bus queue: send a message, see how many wait, check that it is there."""
 
 import asyncio
+import shlex
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import ClassVar, Protocol
 
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
@@ -15,8 +17,36 @@ from azure.servicebus.exceptions import (
 )
 
 from workers.services.errors import QueueUnavailable
+from workers.services.setup.requirements import Finding, Requirement, State
 from workers.settings.errors import SettingsError
-from workers.settings.imports import QueueSettings
+
+
+class QueueSettings(Protocol):
+    """The settings of one queue."""
+
+    queue_setting: ClassVar[str]
+    """The setting that names it."""
+
+    @property
+    def connection_string(self) -> str:
+        """The namespace of the queue."""
+        ...
+
+    @property
+    def queue_name(self) -> str:
+        """The queue."""
+        ...
+
+    @property
+    def max_messages(self) -> int:
+        """Received and started together."""
+        ...
+
+    @property
+    def max_wait_seconds(self) -> int:
+        """That an empty queue is waited on before a drain ends."""
+        ...
+
 
 SECONDS_TO_ANSWER = 15
 """How long one attempt may take before the queue counts as unreachable."""
@@ -39,6 +69,7 @@ class ServiceBusQueue:
     def __init__(self, client: ServiceBusClient, settings: QueueSettings) -> None:
         self._client = client
         self._name = settings.queue_name
+        self._setting = settings.queue_setting
         self._sender = client.get_queue_sender(self._name)
         # A sender is not made for two tasks at once.
         self._sending = asyncio.Lock()
@@ -101,7 +132,7 @@ class ServiceBusQueue:
         return QueueUnavailable(
             f"cannot use the Service Bus queue {self._name!r} at "
             f"{self.namespace}: {str(error).splitlines()[0]}; is it up, "
-            "and are AZURE_SERVICE_BUS_CONNECTION_STRING and AZURE_SERVICE_BUS_QUEUE_NAME right?"
+            f"and are AZURE_SERVICE_BUS_CONNECTION_STRING and {self._setting} right?"
         )
 
 
@@ -132,3 +163,34 @@ async def open_queue(settings: QueueSettings) -> AsyncGenerator[ServiceBusQueue]
         ) from error
     async with client:
         yield ServiceBusQueue(client, settings)
+
+
+def queue_requirement(queue: ServiceBusQueue, settings: QueueSettings, what: str) -> Requirement:
+    """That a queue is there, for `docflow setup`.
+
+    Checked by opening it: the key that receives has no right to make a queue.
+
+    Args:
+        queue: As it was opened.
+        settings: Its settings.
+        what: What the requirement is called.
+    """
+    name = settings.queue_name
+
+    async def check() -> Finding:
+        if await queue.exists():
+            return Finding(State.OK, name)
+        return Finding(State.MISSING, f"there is no queue {name!r} in {queue.namespace}")
+
+    namespace = queue.namespace.partition(".")[0]
+    command = (
+        "az servicebus queue create --resource-group GROUP "
+        f"--namespace-name {shlex.quote(namespace)} --name {shlex.quote(name)} "
+        "--lock-duration PT5M --max-delivery-count 10"
+    )
+    return Requirement(
+        what,
+        check,
+        consequence="no message is received",
+        cure=f"correct {settings.queue_setting}, or run `{command}`",
+    )

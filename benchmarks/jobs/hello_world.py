@@ -1,0 +1,214 @@
+"""`hello_world` with ten thousand tasks: grouped, one by one, and beside another project."""
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.jobs.api import JobTypes
+from activities.jobs.types.hello_world import HelloWorld
+from adapters.database import upgrade
+from benchmarks.jobs.bare import LIGHT, QUEUE, BareBatch, BareJob, BareOrder, greet
+from benchmarks.report import Table, at_most, middle, percentile, spread
+from contracts.jobs import JobOrder, StageRef, WorkflowDefinition, job_workflow_id
+from contracts.jobs import stage_workflow_id as stage_id
+from stack.postgres import postgres_server
+from stack.temporal import temporal_server
+from workers.connect import connect
+from workers.pipelines.jobs import JOBS
+from workers.process import build_lanes, build_worker
+from workers.resources.common import open_resources
+from workers.resources.jobs import job_resources
+from workers.services.jobs.runs import JobRuns
+from workers.settings.common import BlobSettings
+from workers.settings.jobs import JobSettings
+
+TASKS: Final = 10_000
+BATCHES: Final = 20
+WINDOW: Final = 50
+GROUPED_SECONDS: Final = 5.0
+RATIO: Final = 1.3
+MEGABYTES: Final = 400.0
+EVENTS: Final = 500
+BESIDE_SECONDS: Final = 2.0
+SMALL_JOBS: Final = 40
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Workers of jobs, as `docflow worker jobs` builds them, and those of bare workflows."""
+
+    client: Client
+    runs: JobRuns
+
+    async def job(self, order: JobOrder) -> float:
+        """Seconds that a job takes."""
+        began = time.perf_counter()
+        await self.runs.start(order)
+        await self.client.get_workflow_handle(job_workflow_id(order.job_id)).result()
+        return time.perf_counter() - began
+
+    async def bare(self) -> float:
+        """Seconds that bare activities take."""
+        began = time.perf_counter()
+        await self.client.execute_workflow(
+            BareJob.run,
+            BareOrder(batches=BATCHES, tasks=TASKS // BATCHES, window=WINDOW),
+            id=f"bare-{uuid.uuid4()}",
+            task_queue=QUEUE,
+        )
+        return time.perf_counter() - began
+
+    async def events(self, order: JobOrder) -> int:
+        """Length of the longest history of a job and its stages."""
+        stages = range(1, order.definition.total_stages + 1)
+        refs = [StageRef(stage=stage, attempt=order.attempt) for stage in stages]
+        ids = [job_workflow_id(order.job_id), *(stage_id(order.job_id, ref) for ref in refs)]
+        found = [await self.client.get_workflow_handle(id).describe() for id in ids]
+        return max(each.history_length for each in found)
+
+
+def an_order(definition: WorkflowDefinition, n: int, project: str) -> JobOrder:
+    """A job that was never run."""
+    return JobOrder(
+        job_id=(uuid.uuid4().hex + uuid.uuid4().hex),
+        definition=definition,
+        parameters={"n": n},
+        project=project,
+    )
+
+
+def one_by_one() -> WorkflowDefinition:
+    """Greetings alone, an activity each."""
+    [greeting, *_] = HelloWorld.definition.stages
+    stage = greeting.model_copy(update={"tasks_per_activity": 1})
+    return HelloWorld.definition.model_copy(update={"total_stages": 1, "stages": (stage,)})
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncGenerator[Installation]:
+    """Temporal in memory, PostgreSQL, blobs in a folder, one process of workers."""
+    async with AsyncExitStack() as stack:
+        url = stack.enter_context(postgres_server(durable=True))
+        await upgrade(url)
+        server = await stack.enter_async_context(
+            temporal_server(folder / "temporal", ui=False, in_memory=True)
+        )
+        environment = {
+            "DATABASE_URL": url,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        }
+        common = await stack.enter_async_context(open_resources(environment))
+        client = await connect(server.address)
+        blobs = BlobSettings.read(environment)
+        own = job_resources(
+            JobSettings.read(environment),
+            blobs,
+            common.blobs,
+            common.database,
+            common.scratch,
+            JobTypes(HelloWorld),
+        )
+        workers = [
+            build_worker(client, JOBS, common, own),
+            *build_lanes(client, JOBS, common, own),
+            Worker(client, task_queue=QUEUE, workflows=[BareJob, BareBatch]),
+            Worker(
+                client,
+                task_queue=LIGHT,
+                activities=[greet],
+                max_concurrent_activities=own.light_slots,
+            ),
+        ]
+        for worker in workers:
+            await stack.enter_async_context(worker)
+        yield Installation(client, JobRuns(client, own.store))
+
+
+async def grouped(folder: Path, rounds: int) -> Table:
+    """Three stages with ten thousand tasks, ten to an activity."""
+    table = Table(
+        f"hello_world, {TASKS:,} tasks, ten to an activity",
+        ("seconds", "tasks/s", "memory MB", "longest history"),
+    )
+    async with opened(folder) as installation:
+        seconds, events = list[float](), 0
+        for _ in range(rounds):
+            order = an_order(HelloWorld.definition, TASKS // 2, "P1")
+            seconds.append(await installation.job(order))
+            events = await installation.events(order)
+        memory = _megabytes()
+    rate = TASKS / middle(seconds)
+    table.add(spread(seconds, 1), f"{rate:,.0f}", f"{memory:.0f}", f"{events}")
+    table.notes += [
+        at_most(middle(seconds), GROUPED_SECONDS, " s"),
+        at_most(memory, MEGABYTES, " MB"),
+        at_most(events, EVENTS, " events of job and stages"),
+    ]
+    return table
+
+
+async def ungrouped(folder: Path, rounds: int) -> Table:
+    """One stage with ten thousand tasks, an activity each, against bare activities."""
+    table = Table(
+        f"{TASKS:,} tasks, an activity each: {BATCHES} x {TASKS // BATCHES}, window {WINDOW}",
+        ("bare activities s", "docflow s", "ratio", "memory MB", "longest history"),
+    )
+    async with opened(folder) as installation:
+        bare, ours, events = list[float](), list[float](), 0
+        for _ in range(rounds):
+            bare.append(await installation.bare())
+            order = an_order(one_by_one(), TASKS, "P1")
+            ours.append(await installation.job(order))
+            events = await installation.events(order)
+        memory = _megabytes()
+    ratio = middle(ours) / middle(bare)
+    table.add(spread(bare, 1), spread(ours, 1), f"{ratio:.2f}", f"{memory:.0f}", f"{events}")
+    table.notes += [
+        at_most(ratio, RATIO),
+        at_most(memory, MEGABYTES, " MB"),
+        at_most(events, EVENTS, " events of job and stages"),
+    ]
+    return table
+
+
+async def beside(folder: Path) -> Table:
+    """Small jobs of one project while another one has ten thousand tasks to do."""
+    table = Table(
+        f"A hello_world of 3 beside {TASKS:,} tasks of another project",
+        ("jobs", "median s", "p95 s", "load"),
+    )
+    async with opened(folder) as installation:
+        flood = asyncio.create_task(_flood(installation))
+        seconds: list[float] = []
+        try:
+            for _ in range(SMALL_JOBS):
+                seconds.append(await installation.job(an_order(HelloWorld.definition, 3, "P2")))
+        finally:
+            flood.cancel()
+            await asyncio.gather(flood, return_exceptions=True)
+        load = os.getloadavg()[0]
+    slow = percentile(seconds, 0.95)
+    table.add(f"{len(seconds)}", f"{middle(seconds):.2f}", f"{slow:.2f}", f"{load:.1f}")
+    table.notes.append(at_most(slow, BESIDE_SECONDS, " s"))
+    table.notes.append("100 light slots and 16 of control in one process")
+    return table
+
+
+async def _flood(installation: Installation) -> None:
+    while True:
+        await installation.job(an_order(one_by_one(), TASKS, "P1"))
+
+
+def _megabytes() -> float:
+    return psutil.Process().memory_info().rss / 1e6

@@ -1,0 +1,144 @@
+"""A GeoJSON geometry as a drawing to scale."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+WIDTH: Final = 320.0
+HEIGHT: Final = 220.0
+_MARGIN: Final = 12.0
+_POINT: Final = 3.0
+"""Radius of a point."""
+_POINTS: Final = 2_000
+"""Of one line; more could not be seen."""
+KILOMETRES_PER_DEGREE: Final = 111.195
+_SMALLEST: Final = 1e-5
+"""Degrees, about a metre: a point is drawn in an area of this size."""
+_BAR: Final = 100.0
+"""Longest scale bar, in units of the drawing."""
+
+Position = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """A drawing of `WIDTH` by `HEIGHT`."""
+
+    path: str
+    """Of SVG: areas and lines."""
+    points: tuple[Position, ...]
+    """Centres of points."""
+    bar: float
+    """Length of the scale bar."""
+    bar_label: str
+    """What it stands for: `5 km`."""
+    west: float
+    south: float
+    east: float
+    north: float
+    """Limits in degrees; an east above 180 lies beyond the antimeridian."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    positions: Sequence[Position]
+    closed: bool
+
+
+def footprint(geometry: Mapping[str, Any]) -> Footprint | None:
+    """Draw a geometry; None: it holds no position that can be drawn.
+
+    Degrees of longitude are shortened as they are at the middle latitude, so that distances
+    compare in both directions.
+
+    Args:
+        geometry: GeoJSON (RFC 7946), in degrees.
+    """
+    try:
+        lines = list(_lines(geometry))
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None
+    every = [position for line in lines for position in line.positions]
+    if not every or not all(math.isfinite(number) for position in every for number in position):
+        return None
+    if max(x for x, _ in every) - min(x for x, _ in every) > 180:
+        # Parts on both sides of the antimeridian are drawn beside each other.
+        lines = [_Line([_eastward(each) for each in line.positions], line.closed) for line in lines]
+        every = [position for line in lines for position in line.positions]
+    west, east = min(x for x, _ in every), max(x for x, _ in every)
+    south, north = min(y for _, y in every), max(y for _, y in every)
+    shrink = max(math.cos(math.radians((south + north) / 2)), 0.01)
+    wide, high = max((east - west) * shrink, _SMALLEST), max(north - south, _SMALLEST)
+    scale = min((WIDTH - 2 * _MARGIN) / wide, (HEIGHT - 2 * _MARGIN - 20) / high)
+    left, top = (WIDTH - wide * scale) / 2, (HEIGHT - 20 - high * scale) / 2
+
+    def placed(position: Position) -> Position:
+        x, y = position
+        return left + (x - west) * shrink * scale, top + (north - y) * scale
+
+    length, label = _bar(scale)
+    return Footprint(
+        path="".join(_path(line, placed) for line in lines if len(line.positions) > 1),
+        points=tuple(placed(each.positions[0]) for each in lines if len(each.positions) == 1),
+        bar=length,
+        bar_label=label,
+        west=west,
+        south=south,
+        east=east,
+        north=north,
+    )
+
+
+def _lines(geometry: Mapping[str, Any]) -> Iterator[_Line]:
+    kind = geometry["type"]
+    if kind == "GeometryCollection":
+        for each in geometry["geometries"]:
+            yield from _lines(each)
+        return
+    found = geometry["coordinates"]
+    match kind:
+        case "Point":
+            yield _Line([_position(found)], closed=False)
+        case "MultiPoint":
+            yield from (_Line([_position(each)], closed=False) for each in found)
+        case "LineString":
+            yield _line(found, closed=False)
+        case "MultiLineString":
+            yield from (_line(each, closed=False) for each in found)
+        case "Polygon":
+            yield from (_line(each, closed=True) for each in found)
+        case "MultiPolygon":
+            yield from (_line(ring, closed=True) for each in found for ring in each)
+        case _:
+            raise ValueError(kind)
+
+
+def _line(found: Sequence[Any], *, closed: bool) -> _Line:
+    step = max(1, math.ceil(len(found) / _POINTS))
+    return _Line([_position(each) for each in found[::step]], closed)
+
+
+def _position(found: Sequence[Any]) -> Position:
+    return float(found[0]), float(found[1])
+
+
+def _eastward(position: Position) -> Position:
+    x, y = position
+    return (x + 360 if x < 0 else x), y
+
+
+def _path(line: _Line, placed: Any) -> str:
+    positions = (placed(each) for each in line.positions)
+    drawn = "L".join(f"{x:.1f} {y:.1f}" for x, y in positions)
+    return f"M{drawn}{'Z' if line.closed else ''}"
+
+
+def _bar(scale: float) -> tuple[float, str]:
+    """The longest of 1, 2 and 5 times a power of ten that fits, and its name."""
+    per_kilometre = scale / KILOMETRES_PER_DEGREE
+    fitting = _BAR / per_kilometre
+    power = 10.0 ** math.floor(math.log10(fitting))
+    kilometres = max(factor * power for factor in (1, 2, 5) if factor * power <= fitting)
+    label = f"{kilometres:,.0f} km" if kilometres >= 1 else f"{kilometres * 1000:,.3g} m"
+    return kilometres * per_kilometre, label

@@ -1,0 +1,68 @@
+"""The pages of jobs in a real browser: live, for everybody, on a phone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import expect
+
+from tests.support.jobs.receivers import receiver, with_status
+from tests.support.pages import PagesSetup, Scheme, overflow, violations
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WINDOWS: Sequence[tuple[int, Scheme]] = ((1280, "light"), (1280, "dark"), (400, "light"))
+
+
+async def started(site: PagesSetup, **parameters: Any) -> str:
+    """Path of the page of a job that was asked for over HTTP."""
+    token = site.token("olga", ["operator"])
+    async with httpx.AsyncClient(
+        base_url=site.address, headers={"authorization": f"Bearer {token}"}, timeout=60
+    ) as browser:
+        answer = await browser.post(
+            "/api/jobs", json={"job_type": "hello_world", "parameters": parameters}
+        )
+    assert answer.status_code == 201, answer.text
+    return f"/jobs/{answer.json()['job_id']}"
+
+
+async def test_a_job_is_followed_live_and_its_webhook_sent_again(site: PagesSetup) -> None:
+    async with receiver(with_status("200 OK")) as hook:
+        url = f"http://127.0.0.1:{hook.port}/done"
+        job = await started(site, n=3_000, message="followed", webhook_url=url)
+        async with site.visit(start=job) as page:
+            await expect(page.get_by_text("Running").first).to_be_visible()
+            bar = page.get_by_role("progressbar", name="Tasks of stage greeting")
+            await expect(bar).to_have_attribute("max", "3000")
+            # Nothing is loaded again by hand.
+            await expect(page.get_by_role("status").first).to_contain_text("Completed")
+            await expect(bar).to_have_attribute("value", "3000")
+            await expect(page.get_by_text("Cancel the job")).to_be_hidden()
+            await page.reload()
+            await expect(page.get_by_text("Delivered")).to_be_visible()
+            await page.get_by_role("button", name="Send again").click()
+            await expect(page.get_by_role("heading", name="Webhooks")).to_be_visible()
+    assert len(hook.requests) >= 1
+
+
+async def test_the_pages_are_accessible_in_every_window(site: PagesSetup) -> None:
+    job = await started(site, n=2, message="accessible")
+    for width, scheme in WINDOWS:
+        async with site.visit(start=job, width=width, scheme=scheme) as page:
+            await expect(page.get_by_text("Completed").first).to_be_visible()
+            assert await violations(page) == []
+            assert await overflow(page) <= 0
+            await page.goto("/jobs")
+            await expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+            assert await violations(page) == []
+            assert await overflow(page) <= 0
+
+
+async def test_a_page_works_without_scripts(site: PagesSetup) -> None:
+    job = await started(site, n=2, message="without scripts")
+    async with site.visit(start=job, scripts=False) as page:
+        await expect(page.get_by_role("heading", name="hello_world")).to_be_visible()
+        await page.get_by_role("link", name="Failed").click()
+        await expect(page.get_by_text("No task is in this status.")).to_be_visible()

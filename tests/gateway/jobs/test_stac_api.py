@@ -1,0 +1,232 @@
+"""The STAC API over a real server, with the clients that people use."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pystac_client
+import pytest
+import pytest_asyncio
+from fastapi import FastAPI
+from pystac.validation.local_validator import get_local_schema_cache
+from stac_api_validator.validations import QueryConfig, validate_api
+from stac_validator import utilities
+
+from adapters.database import open_database
+from adapters.database.jobs.catalogue import open_catalogue
+from tests.support.gateway import TOKENS, served, token
+from tests.support.jobs.stac import PARIS, ids, item, put_scenes
+from workers.gateway.http.auth import Tokens
+from workers.gateway.http.problems import handle_problems
+from workers.gateway.jobs.stac import stac_router
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+STORES = ["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)]
+AROUND_PARIS = {
+    "type": "Polygon",
+    "coordinates": [[[2, 48], [3, 48], [3, 49], [2, 49], [2, 48]]],
+}
+
+
+@dataclass(frozen=True)
+class Api:
+    """A served catalogue of scenes."""
+
+    site: str
+
+    @property
+    def root(self) -> str:
+        """Address of the landing page."""
+        return f"{self.site}/api/stac"
+
+    async def get(self, path: str, **parameters: str) -> httpx.Response:
+        """Ask for a document with a token."""
+        async with self._client() as client:
+            return await client.get(path, params=parameters)
+
+    async def post(self, path: str, body: Any) -> httpx.Response:
+        """Search by a body."""
+        async with self._client() as client:
+            return await client.post(path, json=body)
+
+    def _client(self) -> httpx.AsyncClient:
+        headers = {"authorization": f"Bearer {token()}"}
+        return httpx.AsyncClient(base_url=self.root, headers=headers, timeout=60)
+
+
+@pytest.fixture(scope="module", params=STORES)
+def one_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[str]:
+    """URL of a database for all tests of the module, none of which writes."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('catalogue') / 'catalogue.db'}"
+        return
+    with request.getfixturevalue("postgis").database() as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(one_url: str) -> AsyncGenerator[Api]:
+    async with open_database(one_url) as database:
+        catalogue = await put_scenes(open_catalogue(database))
+        more = [item(f"s{at:02}", days=10 + at, box=(60, 10, 61, 11)) for at in range(12)]
+        await catalogue.put_items("scenes", more)
+        app = FastAPI()
+        app.state.tokens = Tokens(TOKENS)
+        app.include_router(stac_router(catalogue))
+        handle_problems(app, {})
+        async with served(app) as site:
+            yield Api(site)
+
+
+async def test_clients_open_it_and_search(api: Api) -> None:
+    def ask() -> None:
+        headers = {"authorization": f"Bearer {token()}"}
+        client = pystac_client.Client.open(api.root, headers=headers)
+        assert [each.id for each in client.get_collections()] == ["scenes"]
+        assert client.get_collection("scenes").extent.spatial.bboxes[0][3] == 49
+        near = client.search(bbox=list(PARIS), datetime="2024-05-01")
+        assert [each.id for each in near.items()] == ["paris"]
+        every = client.search(collections=["scenes"], limit=5)
+        assert len(list(every.items())) == 16
+        assert [len(page.items) for page in every.pages()] == [5, 5, 5, 1]
+        by_address = client.search(collections=["scenes"], limit=5, method="GET")
+        assert len(list(by_address.items())) == 16
+        cloudy = client.search(filter="eo:cloud_cover > 20")
+        assert [each.id for each in cloudy.items()] == ["east"]
+        shape = client.search(
+            intersects=AROUND_PARIS, filter={"op": "=", "args": [{"property": "id"}, "paris"]}
+        )
+        found = next(iter(shape.items()))
+        assert found.get_collection().id == "scenes" and found.assets["data"].media_type
+        assert found.get_parent().id == "scenes" and found.get_root().id == "docflow"
+
+    await asyncio.to_thread(ask)
+
+
+@pytest.fixture
+def offline_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The validator reads the schemas that pystac brings; those of extensions hold nothing."""
+    known = get_local_schema_cache()
+    fetch = utilities.fetch_and_parse_file
+
+    def read(path: str, headers: Any = None) -> Any:
+        if path.startswith("https://stac-extensions.github.io/"):
+            return {"$id": path}
+        return known[path] if path in known else fetch(path, headers)
+
+    monkeypatch.setattr(utilities, "fetch_and_parse_file", read)
+
+
+@pytest.mark.filterwarnings("ignore:get_all_items is deprecated")
+async def test_the_validator_finds_no_fault(api: Api, offline_schemas: None) -> None:
+    warnings, errors = await asyncio.to_thread(
+        validate_api,
+        root_url=api.root,
+        ccs_to_validate=["core", "collections", "features", "item-search", "filter"],
+        collection="scenes",
+        geometry=json.dumps(AROUND_PARIS),
+        auth_bearer_token=token(),
+        auth_query_parameter=None,
+        fields_nested_property=None,
+        validate_pagination=True,
+        query_config=QueryConfig(*[None] * 13),
+        transaction_collection=None,
+        headers={"Authorization": f"Bearer {token()}"},
+    )
+    assert list(errors) == []
+    # What is left are recommendations; nothing is declared that is not there.
+    assert all("should" in str(each) or "returned 0 results" in str(each) for each in warnings)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"bbox": "1,2,3"}, "four numbers"),
+        ({"bbox": "a,b,c,d"}, "bbox"),
+        ({"bbox": "0,10,1,5"}, "is no box in degrees"),
+        ({"datetime": "2024-05-01"}, "RFC 3339"),
+        ({"limit": "0"}, "limit"),
+        ({"limit": "many"}, "limit"),
+        ({"filter": "eo:cloud_cover <"}, "no CQL2"),
+        ({"filter": "avg(eo:cloud_cover) > 1"}, "'avg' is not supported"),
+        ({"filter": "{", "filter-lang": "cql2-json"}, "no JSON"),
+        ({"filter": "1 = 1", "filter-lang": "cql-text"}, "filter-lang"),
+        ({"intersects": "[]"}, "no JSON object"),
+        ({"token": "nonsense"}, "token"),
+        ({"sortby": "datetime"}, "sortby"),
+        ({"fields": "id"}, "fields"),
+    ],
+)
+async def test_what_means_nothing_is_a_bad_request(
+    api: Api, parameters: dict[str, str], says: str
+) -> None:
+    answer = await api.get("/search", **parameters)
+    assert answer.status_code == 400, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert says in answer.json()["detail"]
+
+
+async def test_bodies_that_are_no_search_are_bad_requests(api: Api) -> None:
+    for body in ([], {"limit": -1}, {"bbox": [1]}, {"filter": {"op": "avg"}}, {"nothing": 1}):
+        assert (await api.post("/search", body)).status_code == 400, body
+    both = {"bbox": [0, 0, 1, 1], "intersects": AROUND_PARIS}
+    assert "exclude each other" in (await api.post("/search", both)).json()["detail"]
+
+
+async def test_items_are_served_with_their_links_and_types(api: Api) -> None:
+    answer = await api.get("/collections/scenes/items/paris")
+    assert answer.headers["content-type"] == "application/geo+json"
+    links = {link["rel"]: link["href"] for link in answer.json()["links"]}
+    assert links["self"] == f"{api.root}/collections/scenes/items/paris"
+    assert links["collection"] == f"{api.root}/collections/scenes"
+    page = (await api.get("/collections/scenes/items", bbox="2,48,3,49", limit="5")).json()
+    assert ids(page["features"]) == ["paris"]
+    assert (await api.get("/collections/scenes/items", ids="paris")).status_code == 400
+    for path in ("/collections/others", "/collections/others/items", "/collections/scenes/items/x"):
+        missing = await api.get(path)
+        assert missing.status_code == 404, path
+        assert missing.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_box_across_the_antimeridian_and_a_filter_as_json(api: Api) -> None:
+    asked = {
+        "bbox": [170, -30, 0, -170, 0, 100],
+        "filter-lang": "cql2-json",
+        "filter": {"op": "like", "args": [{"property": "id"}, "f%"]},
+    }
+    assert ids((await api.post("/search", asked)).json()["features"]) == ["fiji"]
+    by_address = await api.get("/search", bbox="170,-30,-170,0", filter="id LIKE 'f%'")
+    assert ids(by_address.json()["features"]) == ["fiji"]
+
+
+async def test_whoever_has_no_token_sees_nothing(api: Api) -> None:
+    async with httpx.AsyncClient(base_url=api.root) as client:
+        for path in ("", "/conformance", "/collections", "/search"):
+            assert (await client.get(path)).status_code == 401, path
+        assert (await client.post("/search", json={})).status_code == 401
+
+
+async def test_addresses_are_those_that_users_know(one_url: str) -> None:
+    async with open_database(one_url) as database:
+        router = stac_router(
+            open_catalogue(database),
+            "https://maps.example.org",
+            lambda href: href.replace("silver://", "https://files.example.org/"),
+        )
+        app = FastAPI()
+        app.state.tokens = Tokens(TOKENS)
+        app.include_router(router)
+        transport = httpx.ASGITransport(app)
+        headers = {"authorization": f"Bearer {token()}"}
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://inside", headers=headers
+        ) as client:
+            found = (await client.get("/api/stac/search", params={"limit": "1"})).json()
+    (shown,) = found["features"]
+    assert shown["assets"]["data"]["href"] == "https://files.example.org/scene.tif"
+    assert all("inside" not in link["href"] for link in [*found["links"], *shown["links"]])

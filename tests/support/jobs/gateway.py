@@ -1,0 +1,203 @@
+"""A gateway with jobs: workers of every lane, operators with tokens."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from cryptography.fernet import Fernet
+from fastapi import FastAPI
+from temporalio.client import Client
+
+from activities.jobs.api import (
+    JobType,
+    JobTypes,
+    StageContext,
+    TaskContext,
+    TaskDone,
+    job_type,
+    task,
+)
+from activities.jobs.types.hello_world import HelloWorld
+from contracts.base import Contract
+from contracts.jobs import (
+    JsonObject,
+    OnFailure,
+    PlannedTask,
+    StageDefinition,
+    WorkflowDefinition,
+)
+from domain.errors import RuleViolation
+from tests.support.gateway import TOKENS, token
+from tests.support.waiting import eventually
+from workers.gateway.app import create_app
+from workers.gateway.http.auth import Tokens
+from workers.gateway.jobs.part import part_of
+from workers.pipelines.jobs import JOBS, NAME
+from workers.process import build_lanes, build_worker
+from workers.resources.common import Resources
+from workers.resources.jobs import job_resources
+from workers.services.inbox import Inbox
+from workers.services.jobs.opening import job_service
+from workers.services.readiness import Readiness
+from workers.settings.common import BlobSettings
+from workers.settings.gateway import GatewaySettings
+from workers.settings.jobs import JobSettings
+from workers.settings.webhooks import WebhookSettings
+
+FOOTPRINT = {
+    "type": "Polygon",
+    "coordinates": [[[10, 50], [11, 50], [11, 51], [10, 51], [10, 50]]],
+}
+
+
+class SurveyParameters(Contract):
+    """What is surveyed."""
+
+    files: tuple[str, ...] = ()
+    bad: int = 0
+    """Tasks that fail."""
+
+
+@job_type(
+    WorkflowDefinition(
+        job_type="survey",
+        description="Makes a file, a preview and a footprint; some of its tasks fail.",
+        total_stages=2,
+        stages=(
+            StageDefinition(
+                stage_number=1,
+                stage_name="measure",
+                task_type="measure",
+                max_parallel_tasks=10,
+                on_failure=OnFailure.CONTINUE,
+            ),
+            StageDefinition(stage_number=2, stage_name="publish", task_type="publish"),
+        ),
+    )
+)
+class Survey(JobType[SurveyParameters]):
+    """Four measurements, one publication."""
+
+    parameters = SurveyParameters
+
+    def inputs(self, parameters: SurveyParameters) -> Sequence[str]:
+        return parameters.files
+
+    async def plan(
+        self, stage: StageDefinition, context: StageContext[SurveyParameters]
+    ) -> AsyncIterator[PlannedTask]:
+        for number in range(4 if stage.stage_number == 1 else 1):
+            yield PlannedTask(index=f"tile-x{number}", parameters={"number": number})
+
+    @task("measure")
+    async def measure(self, context: TaskContext[SurveyParameters]) -> TaskDone:
+        if context.task["number"] < context.parameters.bad:
+            raise RuleViolation(f"tile <{context.index}> holds no data")
+        return TaskDone(result={"metres": 3})
+
+    @task("publish")
+    async def publish(self, context: TaskContext[SurveyParameters]) -> TaskDone:
+        for name, content in (("preview.png", PNG), ("heights.txt", b"1 2 3")):
+            path = context.folder / name
+            path.write_bytes(content)
+            await context.resources.silver.upload(path, f"{context.job_id}/{name}")
+        return TaskDone()
+
+    async def result(self, context: StageContext[SurveyParameters]) -> JsonObject:
+        return {
+            "outputs": {
+                "preview": f"silver://{context.job_id}/preview.png",
+                "footprint": FOOTPRINT,
+                "files": [
+                    {
+                        "uri": f"silver://{context.job_id}/heights.txt",
+                        "title": "Heights",
+                        "media_type": "text/plain",
+                        "size": 5,
+                    }
+                ],
+            }
+        }
+
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
+    "0000000a49444154789c63680000008200815ce5da3d0000000049454e44ae426082"
+)
+"""One grey pixel."""
+
+
+@dataclass
+class JobStack:
+    """A gateway, and what it stands on."""
+
+    client: Client
+    resources: Resources
+    app: FastAPI
+
+    def browser(
+        self, *roles: str, app: FastAPI | None = None, address: str | None = None
+    ) -> httpx.AsyncClient:
+        """A client of an operator, or of who has these roles."""
+        bearer = token("olga", 1, *(roles or ("operator",)))
+        return httpx.AsyncClient(
+            transport=None if address else httpx.ASGITransport(app or self.app),
+            base_url=address or "http://gateway",
+            headers={"authorization": f"Bearer {bearer}"},
+            timeout=60,
+        )
+
+
+async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resources) -> JobStack:
+    """A gateway with workers behind it."""
+    environment = {
+        "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),
+        "DOCFLOW_JOBS_WEBHOOK_LOCAL": "true",
+        "DOCFLOW_JOBS_SECRET_KEY": Fernet.generate_key().decode(),
+    }
+    for tier in ("bronze", "silver", "gold"):
+        (resources.scratch.parent / "blobs" / tier).mkdir(parents=True, exist_ok=True)
+    types = JobTypes(HelloWorld, Survey)
+    own = job_resources(
+        JobSettings.read(environment),
+        BlobSettings.read(environment),
+        resources.blobs,
+        resources.database,
+        resources.scratch,
+        types=types,
+        webhooks=WebhookSettings.read(environment),
+    )
+    await exits.enter_async_context(build_worker(client, JOBS, resources, own))
+    for lane in build_lanes(client, JOBS, resources, own):
+        await exits.enter_async_context(lane)
+    service = job_service(environment, client, resources, types)
+    app = create_app(
+        {NAME: part_of(service, resources.scratch)},
+        Inbox(client),
+        Readiness(()),
+        Tokens(TOKENS),
+        GatewaySettings(tokens=TOKENS),
+    )
+    return JobStack(client, resources, app)
+
+
+async def submit(browser: httpx.AsyncClient, job_type: str, **parameters: Any) -> str:
+    """Id of a job that was started."""
+    answer = await browser.post("/api/jobs", json={"job_type": job_type, "parameters": parameters})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["job_id"]
+
+
+async def ended(browser: httpx.AsyncClient, job: str) -> dict[str, Any]:
+    """Wait until a job has ended, and its record says so."""
+    document: dict[str, Any] = {}
+
+    async def over() -> bool:
+        nonlocal document
+        document = (await browser.get(f"/api/jobs/{job}")).json()
+        return document.get("status") in ("COMPLETED", "FAILED", "CANCELLED")
+
+    await eventually(over)
+    return document

@@ -1,0 +1,81 @@
+"""The submission service over fakes at its ports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from activities.jobs.api import JobTypes
+from adapters.memory.blobs import MemoryBlobs
+from adapters.ports import Denied
+from contracts.jobs import JobOrder
+from tests.support.jobs.counting import CountWords
+from workers.services.jobs.inputs import JobInputs
+from workers.services.jobs.receivers import WebhookReceivers
+from workers.services.jobs.runs import StartedJob
+from workers.services.jobs.submission import JobSubmission
+from workers.settings.webhooks import WebhookSettings
+
+
+@dataclass
+class Runs:
+    """Remembers what was started."""
+
+    orders: list[JobOrder] = field(default_factory=list)
+
+    async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+        before = [each for each in self.orders if each.job_id == order.job_id]
+        self.orders.append(order)
+        return StartedJob(order.job_id, 1 + len(before) * rerun, rerun or not before)
+
+
+@dataclass
+class Secrets:
+    """Keeps secrets, unless it has no key."""
+
+    key: bool = True
+    kept: dict[str, str] = field(default_factory=dict)
+
+    async def keep(self, job_id: str, secret: str) -> str:
+        if not self.key:
+            raise Denied("DOCFLOW_JOBS_SECRET_KEY is not set")
+        reference = f"kept:{len(self.kept)}"
+        self.kept[reference] = secret
+        return reference
+
+    async def forget(self, reference: str) -> None:
+        self.kept.pop(reference, None)
+
+    def reference_of(self, name: str) -> str:
+        if name != "client":
+            raise Denied(f"there is no {name!r}")
+        return f"named:{name}"
+
+    async def secrets(self, reference: str) -> Sequence[bytes]:
+        return [self.kept[reference].encode()]
+
+
+@dataclass
+class SubmissionSetup:
+    """The service, and what it stands on."""
+
+    scratch: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    runs: Runs = field(default_factory=Runs)
+    secrets: Secrets = field(default_factory=Secrets)
+    bronze: MemoryBlobs = field(default_factory=MemoryBlobs)
+
+    @property
+    def service(self) -> JobSubmission:
+        return JobSubmission(
+            JobTypes(CountWords),
+            JobInputs(self.bronze, self.scratch),
+            WebhookReceivers(self.secrets, WebhookSettings(**self.settings)),
+            self.runs,
+        )
+
+    async def put(self, name: str, content: str = "a b c") -> None:
+        """A file in the bronze container."""
+        path = self.scratch / "content"
+        path.write_text(content)
+        await self.bronze.upload(path, name)

@@ -1,0 +1,100 @@
+"""Acting on jobs: `docflow jobs restart`, `docflow jobs webhooks`."""
+
+from typing import Annotated
+
+import typer
+
+from workers.cli.context import CliContext, cli_context
+from workers.cli.errors import run
+from workers.cli.jobs.context import JobArgument, open_jobs
+from workers.cli.output import JsonOption, console, moment, print_json, table, text
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def restart(
+    context: typer.Context,
+    job: JobArgument,
+    from_stage: Annotated[
+        int | None,
+        typer.Option("--from-stage", min=1, help="Begin at this stage [the one that failed]."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Begin another attempt at a job that has failed; its good tasks are kept.
+
+    \b
+    Examples:
+      docflow jobs restart 5eed5eed
+      docflow jobs restart 5eed5eed --from-stage 2
+    """
+    run(_restart(cli_context(context), job, from_stage, as_json=as_json))
+
+
+async def _restart(cli: CliContext, job: str, from_stage: int | None, *, as_json: bool) -> None:
+    async with open_jobs(cli) as (service, who):
+        done = await service.restart(who, job, from_stage)
+    if as_json:
+        print_json({"job_id": done.job_id, "attempt": done.attempt})
+        return
+    typer.echo(
+        f"attempt {done.attempt} of job {done.job_id[:12]} has begun; "
+        f"follow it with `docflow jobs watch {done.job_id[:12]}`"
+    )
+
+
+@app.command()
+def webhooks(
+    context: typer.Context,
+    job: JobArgument,
+    send: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="NUMBER", help="Send the webhook of this receiver again."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Attempts to tell receivers how a job has ended, the newest first.
+
+    \b
+    Examples:
+      docflow jobs webhooks 5eed5eed
+      docflow jobs webhooks 5eed5eed --send 0
+    """
+    run(_webhooks(cli_context(context), job, send, as_json=as_json))
+
+
+async def _webhooks(cli: CliContext, job: str, send: int | None, *, as_json: bool) -> None:
+    from domain.jobs.webhooks import shown
+
+    async with open_jobs(cli) as (service, who):
+        if send is not None:
+            sent = await service.send_again(who, job, send)
+            typer.echo(f"sending to {shown(sent.order.receiver.url)} again", err=as_json)
+        found = await service.queries.deliveries(who, job)
+    if as_json:
+        print_json(
+            [
+                {
+                    **each.attempt.model_dump(mode="json"),
+                    "number": each.order.number,
+                    "url": shown(each.order.receiver.url),
+                    "sent_at": each.sent_at.isoformat(),
+                }
+                for each in found
+            ]
+        )
+        return
+    if not found:
+        typer.echo("nothing was sent so far")
+        return
+    made = table("number", "sent", "to", "answer", "result", numbers=["number", "answer"])
+    for each in found:
+        made.add_row(
+            text(each.order.number),
+            text(moment(each.sent_at)),
+            text(shown(each.order.receiver.url)),
+            text(each.attempt.status_code),
+            text(each.attempt.problem or "delivered"),
+        )
+    console().print(made)

@@ -1,0 +1,49 @@
+"""What the endpoints of jobs share."""
+
+from datetime import datetime
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Path, Query, Request
+from fastapi_problem.error import Problem
+
+from workers.gateway.http.problems import ProblemDescription, problem_of, problem_responses
+from workers.pipelines.jobs import NAME
+from workers.services.errors import NotFound, Refused, WrongState
+from workers.services.jobs.errors import InvalidJob
+from workers.services.jobs.queries import LARGEST_PAGE
+from workers.services.jobs.service import JobService
+
+_DESCRIPTIONS = {
+    404: ProblemDescription(NotFound.kind, "no such job"),
+    409: ProblemDescription(WrongState.kind, "not in this state of the job"),
+    422: ProblemDescription(Refused.kind, "fields of the request are wrong; `errors` names them"),
+}
+
+
+def _service_of(request: Request) -> JobService:
+    return cast("JobService", request.app.state.services[NAME])
+
+
+TheService = Annotated[JobService, Depends(_service_of)]
+JobName = Annotated[
+    str,
+    Path(
+        alias="job",
+        min_length=1,
+        max_length=200,
+        description="Id of a job, its first 8 characters or more, or its alias.",
+    ),
+]
+PageSize = Annotated[int, Query(alias="limit", ge=1, le=LARGEST_PAGE, description="At most.")]
+Before = Annotated[datetime | None, Query(description="Those that changed before.")]
+
+
+def job_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Entries of an OpenAPI document for problems of these statuses."""
+    return problem_responses(*statuses, further=_DESCRIPTIONS)
+
+
+def invalid_job(error: InvalidJob) -> Problem:
+    """Each field that is wrong, and why."""
+    errors = [{"location": each.location, "message": each.message} for each in error.errors]
+    return problem_of(error, {}, errors=errors)

@@ -1,0 +1,81 @@
+"""Answers about jobs; names are those of the records."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from adapters.ports.webhooks import WebhookDelivery
+from contracts.base import Contract
+from contracts.jobs import JobRecord, TaskRecord
+from domain.jobs.webhooks import shown
+
+
+class SubmittedView(Contract):
+    """What became of a request."""
+
+    job_id: str
+    attempt: int
+    created: bool
+    """False: the same job was asked for before; it was not started again."""
+    notes: tuple[str, ...] = ()
+    """What of the request was not used, and why."""
+
+
+class JobList(Contract):
+    """A page of jobs."""
+
+    jobs: tuple[JobRecord, ...]
+    next: datetime | None = None
+    """`before` of the next page; null: there is none."""
+
+
+class TaskList(Contract):
+    """A page of tasks."""
+
+    tasks: tuple[TaskRecord, ...]
+    next: str | None = None
+    """`token` of the next page; null: there is none."""
+
+
+class RestartBody(Contract):
+    """Where a job begins again."""
+
+    from_stage: int | None = Field(default=None, ge=1)
+    """Null: the stage that failed."""
+
+
+class DeliveryView(Contract):
+    """One attempt to tell one receiver."""
+
+    number: int
+    """Of the receiver, from 0."""
+    url: str
+    """Without what stands behind a question mark."""
+    attempt: int
+    """Of the job."""
+    redelivery: int
+    delivery_attempt: int
+    message_id: str
+    sent_at: datetime
+    seconds: float
+    delivered: bool
+    status_code: int | None = None
+    problem: str | None = None
+
+
+def delivery_view(delivery: WebhookDelivery) -> DeliveryView:
+    """An entry of the log, without what may be a secret."""
+    order, result = delivery.order, delivery.attempt
+    return DeliveryView(
+        number=order.number,
+        url=shown(order.receiver.url),
+        attempt=order.attempt,
+        redelivery=order.redelivery,
+        delivery_attempt=order.delivery_attempt,
+        message_id=order.message_id,
+        sent_at=delivery.sent_at,
+        seconds=delivery.seconds,
+        delivered=result.delivered,
+        status_code=result.status_code,
+        problem=result.problem,
+    )

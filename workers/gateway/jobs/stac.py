@@ -1,0 +1,189 @@
+"""The STAC API: the catalogue as clients of STAC open it."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse
+
+from adapters.ports.catalogue import Catalogue, JsonObject
+from domain.errors import RuleViolation
+from workers.gateway.http.identity import Who
+from workers.gateway.http.problems import problem_responses
+from workers.gateway.jobs.stac_documents import (
+    CONFORMANCE,
+    GEOJSON,
+    JSON,
+    OPENAPI,
+    ROOT,
+    SCHEMA,
+    StacDocuments,
+)
+from workers.gateway.jobs.stac_requests import SearchBody, body_of, parameters_of
+
+_MISSING: Final[dict[int | str, dict[str, Any]]] = {
+    404: {"description": "There is no such collection or item"}
+}
+
+
+def _unchanged(href: str) -> str:
+    return href
+
+
+def stac_router(
+    catalogue: Catalogue,
+    public_url: str | None = None,
+    address_of: Callable[[str], str] = _unchanged,
+) -> APIRouter:
+    """The API over a catalogue, below `/api/stac`, for whoever has a token.
+
+    Args:
+        catalogue: What is served.
+        public_url: Address of the gateway for its users; None: as each request was addressed.
+        address_of: The address at which a client gets an asset, from its address in the catalogue.
+    """
+    api = _Api(catalogue, public_url, address_of)
+    router = APIRouter(prefix=ROOT, tags=["stac"], responses=problem_responses(400, 401, 403, 503))
+    add = router.add_api_route
+    add("", api.landing_page)
+    add("/", api.landing_page, include_in_schema=False)
+    add("/openapi.json", api.description, include_in_schema=False)
+    add("/conformance", api.conformance)
+    add("/queryables", api.queryables)
+    add("/collections", api.collections)
+    add("/collections/{collection}", api.collection, responses=_MISSING)
+    add("/collections/{collection}/queryables", api.collection_queryables, responses=_MISSING)
+    add(
+        "/collections/{collection}/items",
+        api.items,
+        responses=_MISSING,
+        openapi_extra=_parameters(),
+    )
+    add("/collections/{collection}/items/{item}", api.item, responses=_MISSING)
+    add("/search", api.search, openapi_extra=_parameters(("collections", "ids", "intersects")))
+    add("/search", api.search_by_body, methods=["POST"], openapi_extra=_search_body())
+    return router
+
+
+class _Api:
+    """The endpoints."""
+
+    def __init__(
+        self, catalogue: Catalogue, public_url: str | None, address_of: Callable[[str], str]
+    ) -> None:
+        self._catalogue = catalogue
+        self._public_url = public_url
+        self._address_of = address_of
+
+    async def landing_page(self, request: Request, who: Who) -> JSONResponse:
+        """Where clients begin: what is here, and where."""
+        return JSONResponse(self._documents(request).landing(await self._catalogue.collections()))
+
+    async def description(self, request: Request) -> JSONResponse:
+        """The OpenAPI document of the gateway, in the type that clients of STAC ask for."""
+        app: FastAPI = request.app
+        return JSONResponse(app.openapi(), media_type=OPENAPI)
+
+    async def conformance(self, who: Who) -> JSONResponse:
+        """What of the standards is implemented."""
+        return JSONResponse({"conformsTo": list(CONFORMANCE)})
+
+    async def queryables(self, request: Request, who: Who) -> JSONResponse:
+        """What filters may ask for, in any collection."""
+        return JSONResponse(self._documents(request).queryables(None), media_type=SCHEMA)
+
+    async def collections(self, request: Request, who: Who) -> JSONResponse:
+        """All collections."""
+        found = await self._catalogue.collections()
+        return JSONResponse(self._documents(request).collections(found))
+
+    async def collection(self, request: Request, who: Who, collection: str) -> JSONResponse:
+        """One collection."""
+        known = await self._known(collection)
+        return JSONResponse(self._documents(request).collection(known))
+
+    async def collection_queryables(
+        self, request: Request, who: Who, collection: str
+    ) -> JSONResponse:
+        """What filters may ask for, in one collection."""
+        await self._known(collection)
+        return JSONResponse(self._documents(request).queryables(collection), media_type=SCHEMA)
+
+    async def items(self, request: Request, who: Who, collection: str) -> JSONResponse:
+        """Items of a collection, the newest first."""
+        await self._known(collection)
+        with _refusals():
+            asked = parameters_of(dict(request.query_params))
+            if asked.collections is not None or asked.ids is not None or asked.intersects:
+                raise RuleViolation("collections, ids and intersects belong to /search")
+            searched = asked.model_copy(update={"collections": [collection]})
+            page = await self._catalogue.search(searched.query())
+        documents = self._documents(request)
+        path = f"collections/{quote(collection)}/items"
+        paging = documents.by_address(path, asked, page)
+        return _items(documents.page(page, paging, path, request.url.query))
+
+    async def item(self, request: Request, who: Who, collection: str, item: str) -> JSONResponse:
+        """One item."""
+        known = await self._catalogue.item(collection, item)
+        if known is None:
+            raise HTTPException(404, f"there is no item {item!r} in the collection {collection!r}")
+        return _items(self._documents(request).item(known))
+
+    async def search(self, request: Request, who: Who) -> JSONResponse:
+        """Items of all collections that meet the parameters, the newest first."""
+        with _refusals():
+            asked = parameters_of(dict(request.query_params))
+            page = await self._catalogue.search(asked.query())
+        documents = self._documents(request)
+        paging = documents.by_address("search", asked, page)
+        return _items(documents.page(page, paging, "search", request.url.query))
+
+    async def search_by_body(self, request: Request, who: Who) -> JSONResponse:
+        """The same by a body, whose filter may be CQL2 as JSON."""
+        with _refusals():
+            asked = body_of(await request.body())
+            page = await self._catalogue.search(asked.query())
+        documents = self._documents(request)
+        return _items(documents.page(page, documents.by_body(asked, page), "search"))
+
+    def _documents(self, request: Request) -> StacDocuments:
+        base = self._public_url or str(request.base_url)
+        return StacDocuments(base.rstrip("/"), self._address_of)
+
+    async def _known(self, id: str) -> JsonObject:
+        known = await self._catalogue.collection(id)
+        if known is None:
+            raise HTTPException(404, f"there is no collection {id!r}")
+        return known
+
+
+@contextmanager
+def _refusals() -> Generator[None]:
+    """A search that means nothing is a bad request."""
+    try:
+        yield
+    except RuleViolation as error:
+        raise HTTPException(400, str(error)) from error
+
+
+def _items(content: dict[str, Any]) -> JSONResponse:
+    return JSONResponse(content, media_type=GEOJSON)
+
+
+def _parameters(more: Sequence[str] = ()) -> dict[str, Any]:
+    """The parameters of a search, for the OpenAPI document: texts, read by `parameters_of`."""
+    names = ("bbox", "datetime", "filter", "filter-lang", "filter-crs", "limit", "token", *more)
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
+            for name in names
+        ]
+    }
+
+
+def _search_body() -> dict[str, Any]:
+    schema = SearchBody.model_json_schema(by_alias=True)
+    return {"requestBody": {"content": {JSON: {"schema": schema}}}}

@@ -1,0 +1,142 @@
+"""What a client asks of the STAC API, by address or by body, as a search of the catalogue."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import ConfigDict, Field, ValidationError, field_validator
+
+from adapters.ports.catalogue import CatalogueQuery
+from contracts.base import Contract
+from domain.errors import RuleViolation
+from domain.jobs.stac.queries import filter_of_text
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class SearchBody(Contract):
+    """Body of `POST /search`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    collections: list[str] | None = Field(default=None, max_length=1_000)
+    ids: list[str] | None = Field(default=None, max_length=10_000)
+    bbox: list[Number] | None = None
+    intersects: dict[str, Any] | None = None
+    datetime: str | None = Field(default=None, max_length=200)
+    filter: dict[str, Any] | str | None = None
+    filter_lang: Literal["cql2-json", "cql2-text"] | None = Field(None, alias="filter-lang")
+    filter_crs: Literal["http://www.opengis.net/def/crs/OGC/1.3/CRS84"] | None = Field(
+        None, alias="filter-crs"
+    )
+    limit: int = Field(default=10, ge=1)
+    token: str | None = Field(default=None, max_length=1_000)
+
+    @field_validator("bbox")
+    @classmethod
+    def _has_sides(cls, value: list[float] | None) -> list[float] | None:
+        if value is not None and len(value) not in (4, 6):
+            raise ValueError("a bbox has four numbers, or six with heights")
+        return value
+
+    def query(self) -> CatalogueQuery:
+        """As the catalogue is asked.
+
+        Raises:
+            RuleViolation: The filter is not what its language says.
+        """
+        return CatalogueQuery(
+            collections=self.collections,
+            ids=self.ids,
+            bbox=_without_heights(self.bbox),
+            intersects=self.intersects,
+            datetime=self.datetime,
+            filter=self._filter(),
+            limit=self.limit,
+            token=self.token,
+        )
+
+    def _filter(self) -> Mapping[str, Any] | None:
+        if self.filter is None:
+            return None
+        if isinstance(self.filter, str):
+            if self.filter_lang == "cql2-json":
+                return _object(self.filter)
+            return filter_of_text(self.filter)
+        if self.filter_lang == "cql2-text":
+            raise RuleViolation("filter: cql2-text is a text, and not an object")
+        return self.filter
+
+
+def body_of(content: bytes) -> SearchBody:
+    """A search by body.
+
+    Raises:
+        RuleViolation: It is no JSON, or no search; the message names the field.
+    """
+    try:
+        return _validated(json.loads(content or b"{}"))
+    except ValueError as error:
+        raise RuleViolation(f"the body is no JSON: {error}") from error
+    except RecursionError as error:
+        raise RuleViolation("the body is nested too deep") from error
+
+
+def parameters_of(values: Mapping[str, str]) -> SearchBody:
+    """A search by the parameters of an address: lists are separated by commas.
+
+    Raises:
+        RuleViolation: A parameter cannot be read, or is not known; the message names it.
+    """
+    given: dict[str, Any] = dict(values)
+    for name in ("collections", "ids"):
+        if name in given:
+            given[name] = [part for part in given[name].split(",") if part]
+    if "bbox" in given:
+        given["bbox"] = given["bbox"].split(",")
+    if "intersects" in given:
+        given["intersects"] = _object(given["intersects"])
+    return _validated(given)
+
+
+def addressed(body: SearchBody, token: str) -> Mapping[str, str]:
+    """Parameters of the address of another page of a search."""
+    known = body.model_dump(exclude_none=True, exclude_unset=True, by_alias=True)
+    made = {name: _parameter(value) for name, value in known.items()}
+    return {**made, "token": token}
+
+
+def _validated(value: object) -> SearchBody:
+    try:
+        return SearchBody.model_validate(value)
+    except ValidationError as error:
+        problems = (
+            f"{'.'.join(map(str, each['loc'])) or 'the search'}: {each['msg']}"
+            for each in error.errors()[:5]
+        )
+        raise RuleViolation("; ".join(problems)) from error
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RuleViolation(f"it is no JSON: {text[:100]!r}") from error
+    if not isinstance(value, dict):
+        raise RuleViolation(f"it is no JSON object: {text[:100]!r}")
+    return cast(dict[str, Any], value)
+
+
+def _parameter(value: Any) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value)
+    if isinstance(value, list):
+        return ",".join(str(part) for part in cast(list[Any], value))
+    return str(value)
+
+
+def _without_heights(box: Sequence[float] | None) -> tuple[float, float, float, float] | None:
+    if box is None:
+        return None
+    west, south, east, north = box if len(box) == 4 else (box[0], box[1], box[3], box[4])
+    return west, south, east, north

@@ -1,0 +1,128 @@
+"""The one entry point of queue messages that ask for jobs."""
+
+import hashlib
+import json
+import logging
+from typing import Final
+
+from temporalio.client import Client
+
+from adapters.ports import PortError, RejectedMessages
+from adapters.ports.jobs import JobAlias, JobAliases
+from contracts.jobs import JobQueueMessage, JobRequest, job_workflow_id
+from workers.services.bodies import RefusedMessage, printable
+from workers.services.errors import ServiceUnavailable
+from workers.services.intake import both_answer, refuse
+from workers.services.jobs.errors import InvalidJob
+from workers.services.jobs.messages import read_message, without_secrets
+from workers.services.jobs.parameters import without_secret
+from workers.services.jobs.submission import JobSubmission
+from workers.services.runs import TemporalRuns
+from workers.services.verdicts import INVALID_MESSAGE, KEY_REUSED, Abandon, Settle, Verdict
+
+logger = logging.getLogger(__name__)
+
+LOUD_FROM_DELIVERY: Final = 8
+"""A queue gives a message up after its tenth delivery: from here on an operator should look."""
+
+
+class JobIntake:
+    """Turns the body of a message into a job, or returns why not.
+
+    Args:
+        submission: Starts jobs.
+        aliases: The foreign ids of messages.
+        rejected: Keeps messages that can never be accepted, without their secrets.
+        client: Of Temporal.
+        queue: Name of the queue, for that record.
+    """
+
+    def __init__(
+        self,
+        submission: JobSubmission,
+        aliases: JobAliases,
+        rejected: RejectedMessages,
+        client: Client,
+        *,
+        queue: str,
+    ) -> None:
+        self._submission = submission
+        self._aliases = aliases
+        self._rejected = rejected
+        self._client = client
+        self._queue = queue
+
+    async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
+        """Start the job that a message asks for.
+
+        May be called again with the same message: one foreign id is one job. Another message of
+        the same foreign id is refused.
+
+        Args:
+            raw: The body as it came.
+            delivery_count: Deliveries before this one; 0 the first time.
+            message_id: As the sender set it.
+        """
+        if delivery_count + 1 >= LOUD_FROM_DELIVERY:
+            logger.error(
+                "message %r of queue %r is at delivery %d: it will soon be dead-lettered "
+                "by the queue; find out why it cannot be accepted",
+                message_id,
+                self._queue,
+                delivery_count + 1,
+            )
+        try:
+            return await self._start(read_message(raw))
+        except InvalidJob as error:
+            refused = RefusedMessage(INVALID_MESSAGE, str(error))
+        except RefusedMessage as error:
+            refused = error
+        except (ServiceUnavailable, PortError) as error:
+            return Abandon(str(error))
+        body = without_secrets(raw)
+        return await refuse(self._rejected, self._queue, message_id, refused, body)
+
+    async def ready(self) -> bool:
+        """Whether Temporal and the record of rejected messages answer."""
+        return await both_answer(self._client, self._rejected)
+
+    async def _start(self, message: JobQueueMessage) -> Verdict:
+        digest = digest_of(message)
+        earlier = await self._aliases.get(message.job_id)
+        if earlier is not None and (verdict := await self._verdict(earlier, digest)):
+            return verdict
+        job = await self._submission.prepare(
+            JobRequest(
+                job_type=message.job_type, parameters=message.parameters, alias=message.job_id
+            )
+        )
+        wanted = JobAlias(message.job_id, digest, job.order.job_id)
+        kept = await self._aliases.claim(wanted)
+        if verdict := await self._verdict(kept, digest):
+            return verdict
+        if kept != wanted:
+            # Never started, and the files have changed since.
+            await self._aliases.move(wanted)
+        done = await self._submission.start(job)
+        return Settle(job_workflow_id(done.job_id), duplicate=not done.created)
+
+    async def _verdict(self, kept: JobAlias, digest: str) -> Verdict | None:
+        """On a message whose foreign id was used before; None: its job was never started."""
+        if kept.digest != digest:
+            raise RefusedMessage(
+                KEY_REUSED,
+                f"job_id {printable(kept.alias)[:100]!r} came before with other content, as job "
+                f"{kept.job_id}: this message was not used; send it again under another job_id",
+            )
+        workflow_id = job_workflow_id(kept.job_id)
+        is_known = await TemporalRuns(self._client, {}).look(workflow_id) is not None
+        return Settle(workflow_id, duplicate=True) if is_known else None
+
+
+def digest_of(message: JobQueueMessage) -> str:
+    """The same for two messages that ask for the same; neither secret nor time counts."""
+    content = {
+        "job_type": message.job_type,
+        "parameters": without_secret(message.parameters),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,74 @@
+"""Parameters of a request: those of the job type, and those of webhooks."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from contracts.base import Contract
+from contracts.jobs import JsonObject, WebhookParameters
+from workers.services.jobs.errors import FieldError, InvalidJob
+
+ERRORS_LISTED: Final = 20
+_OF_WEBHOOKS: Final = frozenset(WebhookParameters.model_fields)
+HIDDEN: Final = "***"
+
+M = TypeVar("M", bound=Contract)
+
+
+def without_secret(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as they may be recorded: with the secret masked."""
+    return {
+        name: HIDDEN if name == "webhook_secret" and value else value
+        for name, value in parameters.items()
+    }
+
+
+def divided(parameters: Mapping[str, Any]) -> tuple[WebhookParameters, JsonObject]:
+    """Parameters of webhooks, and those of the job.
+
+    Raises:
+        InvalidJob: One of a webhook is wrong.
+    """
+    given = {name: value for name, value in parameters.items() if name in _OF_WEBHOOKS}
+    rest = {name: value for name, value in parameters.items() if name not in _OF_WEBHOOKS}
+    return validated(WebhookParameters, given), rest
+
+
+def validated(model: type[M], given: Mapping[str, Any]) -> M:
+    """Parameters as their model.
+
+    Raises:
+        InvalidJob: They do not fit, or one is not known: it would be ignored otherwise.
+    """
+    errors = [
+        FieldError(f"parameters.{name}", f"is not known; {_known(model)}")
+        for name in sorted(given.keys() - _names(model))
+    ]
+    try:
+        parsed = model.model_validate(dict(given))
+    except ValidationError as error:
+        known = {each.location for each in errors}
+        errors += [each for each in errors_of(error) if each.location not in known]
+        raise InvalidJob(errors) from None
+    if errors:
+        raise InvalidJob(errors)
+    return parsed
+
+
+def errors_of(error: ValidationError, *, within: str = "parameters") -> Iterator[FieldError]:
+    """The problems of pydantic, without the values that they are about."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    for problem in found[:ERRORS_LISTED]:
+        location = ".".join(str(part) for part in (within, *problem["loc"]) if part != "")
+        yield FieldError(location, problem["msg"].removeprefix("Value error, ")[:300])
+
+
+def _names(model: type[BaseModel]) -> frozenset[str]:
+    aliases = (each.alias for each in model.model_fields.values())
+    return frozenset((*model.model_fields, *filter(None, aliases)))
+
+
+def _known(model: type[BaseModel]) -> str:
+    names = ", ".join(model.model_fields)
+    return f"known are {names}" if names else "this type has no parameters"

@@ -1,0 +1,246 @@
+"""What people and programs ask about jobs."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from temporalio.client import WorkflowExecutionDescription
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.jobs.api import JobType
+from adapters.ports.jobs import JobStore, TaskPage
+from adapters.ports.webhooks import WebhookDelivery, WebhookLog
+from contracts.jobs import JobRecord, JobStatus, JobView, TaskStatus, job_workflow_id
+from domain.errors import RuleViolation
+from workers.services.errors import Forbidden, NotFound, Refused, TemporalUnavailable
+from workers.services.identity import Identity
+from workers.services.jobs.documents import ENDED, JobDocument, from_run, from_table
+from workers.services.runs import TemporalRuns, temporal_errors
+from workflows import attributes
+
+PAGE: Final = 50
+LARGEST_PAGE: Final = 500
+STATUS: Final = "status"
+"""The query of a run."""
+_FULL: Final = 64
+_POLL_SECONDS: Final = 0.5
+_SILENCE_SECONDS: Final = 15
+_WATCH_SECONDS: Final = 15 * 60
+"""A watcher is disconnected then and reconnects with a token that is checked again."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some of the jobs, the newest change first."""
+
+    jobs: Sequence[JobRecord]
+    next: datetime | None = None
+    """Jobs of the next page changed before; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A job as it is at a moment."""
+
+    id: str
+    """The same for the same content."""
+    job: JobDocument
+
+
+class JobQueries:
+    """Reads jobs. Each method is given who asks: operators alone see jobs.
+
+    Args:
+        store: Records of jobs.
+        log: Of webhooks.
+        runs: Of Temporal, which know what the table does not know yet.
+        types: The job types that are installed.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        log: WebhookLog,
+        runs: TemporalRuns,
+        types: Mapping[str, JobType[Any]],
+    ) -> None:
+        self.types = types
+        self._store = store
+        self._log = log
+        self._runs = runs
+
+    async def list(
+        self,
+        who: Identity,
+        *,
+        status: JobStatus | None = None,
+        job_type: str | None = None,
+        project: str | None = None,
+        before: datetime | None = None,
+        limit: int = PAGE,
+    ) -> JobPage:
+        """Jobs, the newest change first."""
+        require_operator(who)
+        limit = min(limit, LARGEST_PAGE)
+        found = await self._store.jobs(
+            limit=limit + 1, status=status, job_type=job_type, project=project, before=before
+        )
+        page = found[:limit]
+        return JobPage(page, page[-1].updated_at if len(found) > limit else None)
+
+    async def record(self, who: Identity, name: str) -> JobRecord:
+        """The record of a job.
+
+        Args:
+            who: Who asks.
+            name: Its id, the beginning of its id, or its alias.
+
+        Raises:
+            NotFound: There is none.
+            Refused: There are several.
+        """
+        require_operator(who)
+        found = await self._store.find(name)
+        exact = [each for each in found if name in (each.job_id, each.alias)]
+        match exact or list(found):
+            case [one]:
+                return one
+            case []:
+                return await self._not_written_yet(name)
+            case several:
+                named = ", ".join(each.job_id[:12] for each in several)
+                raise Refused(f"{name!r} may be {named}; give more of the id")
+
+    async def get(self, who: Identity, name: str) -> JobDocument:
+        """A job, with its stages as they are at this moment."""
+        record = await self.record(who, name)
+        if record.status not in ENDED:
+            try:
+                view = await self._runs.query(job_workflow_id(record.job_id), STATUS, JobView)
+            except TemporalUnavailable:
+                view = None
+            if view is not None and view.attempt >= record.attempt:
+                return from_run(record, view)
+        counts = await self._store.counts(record.job_id, record.attempt)
+        found = self.types.get(record.job_type)
+        same = found is not None and found.definition.version == record.version
+        return from_table(record, counts, found.definition if found and same else None)
+
+    async def tasks(
+        self,
+        who: Identity,
+        name: str,
+        *,
+        attempt: int | None = None,
+        stage: int | None = None,
+        status: TaskStatus | None = None,
+        limit: int = PAGE,
+        token: str | None = None,
+    ) -> TaskPage:
+        """Tasks of a job, by stage and place."""
+        record = await self.record(who, name)
+        try:
+            return await self._store.tasks(
+                record.job_id,
+                attempt=attempt,
+                stage=stage,
+                status=status,
+                limit=min(limit, LARGEST_PAGE),
+                token=token,
+            )
+        except RuleViolation as error:
+            raise Refused(str(error)) from error
+
+    async def deliveries(self, who: Identity, name: str) -> Sequence[WebhookDelivery]:
+        """What was sent to the receivers of a job, the newest first."""
+        record = await self.record(who, name)
+        return await self._log.deliveries(record.job_id)
+
+    async def events(
+        self,
+        who: Identity,
+        name: str,
+        last_seen: str | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[Revision | None]:
+        """The job whenever it changes, until it has ended.
+
+        Now and then None, so that a connection without news does not time out.
+
+        Args:
+            who: Who asks.
+            name: The job.
+            last_seen: Revision that the asker has; None: begin with the job as it is.
+            stopping: Whether the process is about to end.
+        """
+        clock = asyncio.get_running_loop().time
+        until = clock() + _WATCH_SECONDS
+        silent_since = clock()
+        while True:
+            job = await _uninterrupted(self.get(who, name))
+            now = revision(job)
+            if now.id != last_seen:
+                last_seen, silent_since = now.id, clock()
+                yield now
+            if job.ended or stopping() or clock() > until:
+                return
+            if clock() - silent_since > _SILENCE_SECONDS:
+                silent_since = clock()
+                yield None
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _not_written_yet(self, name: str) -> JobRecord:
+        """A job that has just been started: its run is there before its record."""
+        if len(name) == _FULL:
+            handle = self._runs.client.get_workflow_handle(job_workflow_id(name))
+            with temporal_errors():
+                try:
+                    found = await handle.describe()
+                except RPCError as error:
+                    if error.status is not RPCStatusCode.NOT_FOUND:
+                        raise
+                    found = None
+            if found is not None:
+                return _just_started(name, found)
+        raise NotFound(f"there is no job {name!r}")
+
+
+def _just_started(job_id: str, found: WorkflowExecutionDescription) -> JobRecord:
+    return JobRecord(
+        job_id=job_id,
+        job_type=found.typed_search_attributes.get(attributes.DOCUMENT_TYPE) or "unknown",
+        status=JobStatus.QUEUED,
+        total_stages=0,
+        parameters={},
+        created_at=found.start_time,
+        updated_at=found.start_time,
+    )
+
+
+def revision(job: JobDocument) -> Revision:
+    """A job with what tells it from others."""
+    text = job.model_dump_json(exclude={"updated_at"})
+    return Revision(hashlib.sha256(text.encode()).hexdigest()[:16], job)
+
+
+def require_operator(who: Identity) -> None:
+    """Refuse those who are no operators: a job belongs to no organisation.
+
+    Raises:
+        Forbidden: The caller is none.
+    """
+    if not who.is_operator:
+        raise Forbidden("jobs are for operators: your token lacks the role operator")
+
+
+async def _uninterrupted(reading: Coroutine[Any, Any, T]) -> T:
+    """Let a read end by itself when the watcher disconnects.
+
+    Interrupted, it would leave its connection to the database behind.
+    """
+    return await asyncio.shield(asyncio.ensure_future(reading))

@@ -1,0 +1,294 @@
+"""Runs of jobs in Temporal: start, restart, cancel."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+)
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.jobs.folders import StageFolders
+from adapters.ports import BlobNotFound
+from adapters.ports.jobs import JobStore
+from contracts.answers import Answer
+from contracts.jobs import (
+    TASK_QUEUE,
+    JobOrder,
+    JobResult,
+    JobRetry,
+    JobStatus,
+    JobView,
+    StageState,
+    StageView,
+    job_workflow_id,
+)
+from workers.services.errors import InvalidRequest, NotFound, WrongState
+from workers.services.intake import START_TIMEOUT, short
+from workers.services.runs import PARKED, TemporalRuns, temporal_errors
+from workflows import attributes
+from workflows.jobs.job import Job
+
+_ATTEMPT: Final = "attempt"
+"""Entry of a run's memo."""
+_FAIRNESS_KEY: Final = 64
+"""Characters that the server takes."""
+_DONE: Final = (StageState.COMPLETED, StageState.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """A job that runs, or has run."""
+
+    job_id: str
+    attempt: int
+    created: bool
+    """False: it was asked for before, and this request has changed nothing."""
+    note: str | None = None
+    """What to know of the run that was met, and what to do."""
+
+
+class JobRuns:
+    """Runs of jobs in one namespace; every refusal is a `ServiceError`.
+
+    Args:
+        client: Of the namespace.
+        store: Remembers jobs that Temporal has forgotten; None: those begin anew.
+        folders: Plans and results of stages: they hold the newest parameters of a job.
+    """
+
+    def __init__(
+        self, client: Client, store: JobStore | None = None, folders: StageFolders | None = None
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._folders = folders
+
+    async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+        """Start a job, unless it was started before.
+
+        Args:
+            order: As its first attempt.
+            rerun: Another attempt at the whole, when an earlier one has ended.
+
+        Raises:
+            TemporalUnavailable: Temporal does not answer.
+            WrongState: A rerun of a job that has not ended.
+            Unavailable: The database does not answer.
+        """
+        found = await self._found(order.job_id)
+        if found is None:
+            return await self._start_forgotten(order, rerun=rerun)
+        attempt = await _attempt_of(found)
+        if found.status is WorkflowExecutionStatus.RUNNING:
+            if rerun:
+                raise WrongState(
+                    "the job has not ended: cancel it before it is done again",
+                    workflow_id=found.id,
+                )
+            return StartedJob(order.job_id, attempt, created=False)
+        if rerun:
+            return await self._begin(order.model_copy(update={"attempt": attempt + 1}))
+        return StartedJob(order.job_id, attempt, created=False, note=_note(order.job_id, found))
+
+    async def _start_forgotten(self, order: JobOrder, *, rerun: bool) -> StartedJob:
+        """Start a job of which Temporal knows no run (any more)."""
+        record = None if self._store is None else await self._store.job(order.job_id)
+        if record is None:
+            return await self._begin(order, WorkflowIDReusePolicy.REJECT_DUPLICATE)
+        if record.status is JobStatus.COMPLETED and not rerun:
+            return StartedJob(order.job_id, record.attempt, created=False)
+        # Under another attempt, so that nothing that was published is overwritten.
+        return await self._begin(order.model_copy(update={"attempt": record.attempt + 1}))
+
+    async def _begin(
+        self,
+        order: JobOrder,
+        reuse: WorkflowIDReusePolicy = WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+    ) -> StartedJob:
+        job_type = order.definition.job_type
+        project = order.project or job_type
+        with temporal_errors():
+            try:
+                await self._client.start_workflow(
+                    Job.run,
+                    order,
+                    id=job_workflow_id(order.job_id),
+                    task_queue=TASK_QUEUE,
+                    id_reuse_policy=reuse,
+                    # Of two callers at the same moment the later one meets the earlier one's run.
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    search_attributes=attributes.at_start("jobs", job_type, project),
+                    memo={_ATTEMPT: order.attempt},
+                    priority=Priority(fairness_key=project[:_FAIRNESS_KEY]),
+                    static_summary=short(f"{job_type} for {project}"),
+                    rpc_timeout=START_TIMEOUT,
+                )
+            except WorkflowAlreadyStartedError:
+                return StartedJob(order.job_id, order.attempt, created=False)
+        return StartedJob(order.job_id, order.attempt, created=True)
+
+    async def restart(self, job_id: str, from_stage: int | None = None) -> StartedJob:
+        """Do the failed stage again, keeping its good tasks; or an earlier one, keeping none.
+
+        A parked job is answered with `retry`. Of one that has ended another attempt begins.
+
+        Raises:
+            NotFound: Temporal knows no such job.
+            WrongState: It runs, or has completed.
+            InvalidRequest: There is no such stage, or one before it is not done.
+            TemporalUnavailable: Temporal does not answer, or no worker.
+        """
+        found = await self._found(job_id)
+        if found is None:
+            raise NotFound(
+                f"Temporal knows no run of job {job_id[:8]} (any more): submit it again, with "
+                "--rerun when it has completed"
+            )
+        attempt = await _attempt_of(found)
+        if found.status is WorkflowExecutionStatus.RUNNING:
+            return await self._retry(found, job_id, attempt, from_stage)
+        handle = self._client.get_workflow_handle(found.id, run_id=found.run_id)
+        with temporal_errors():
+            stages = await _stages(handle, found)
+            order = await self._order(handle)
+        first = _first(stages, from_stage, job_id)
+        failed = _failed(stages)
+        kept = [view.ref for view in stages if view.stage < first and view.ref is not None]
+        redo = stages[first - 1].ref
+        if first == failed and redo is not None:
+            kept.append(redo)
+            order = await self._newest(order, stages[first - 1])
+        return await self._begin(
+            order.model_copy(
+                update={"attempt": attempt + 1, "restart_from": first, "kept": tuple(kept)}
+            )
+        )
+
+    async def _retry(
+        self,
+        found: WorkflowExecutionDescription,
+        job_id: str,
+        attempt: int,
+        from_stage: int | None,
+    ) -> StartedJob:
+        """Answer a job that is parked."""
+        if found.typed_search_attributes.get(attributes.STATE) != PARKED or from_stage is not None:
+            raise WrongState(
+                "the job has not ended"
+                + ("" if from_stage is None else ", so it cannot go back to a stage")
+                + f": wait for it, or cancel it with `docflow cancel {found.id}`",
+                workflow_id=found.id,
+            )
+        runs = TemporalRuns(self._client, {})
+        await runs.update(found.id, "retry", JobRetry(), JobView, "jobs")
+        return StartedJob(job_id, attempt, created=False, note="it was parked, and tries again")
+
+    async def cancel(self, job_id: str, reason: str | None = None) -> None:
+        """Begin no more tasks and end; running tasks clean up.
+
+        Raises:
+            NotFound: There is no such open run.
+            Refused: It is too late.
+            TemporalUnavailable: Temporal does not answer, or no worker.
+        """
+        runs = TemporalRuns(self._client, {})
+        await runs.update(job_workflow_id(job_id), "cancel", Answer(reason=reason), JobView, "jobs")
+
+    async def _found(self, job_id: str) -> WorkflowExecutionDescription | None:
+        """The newest run of a job; None: Temporal knows of none."""
+        handle = self._client.get_workflow_handle(job_workflow_id(job_id))
+        with temporal_errors():
+            try:
+                return await handle.describe(rpc_timeout=START_TIMEOUT)
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    return None
+                raise
+
+    async def _order(self, handle: WorkflowHandle[Any, Any]) -> JobOrder:
+        """What a run was started with."""
+        async for event in handle.fetch_history_events(page_size=1):
+            payloads = event.workflow_execution_started_event_attributes.input.payloads
+            [order] = await self._client.data_converter.decode(payloads, [JobOrder])
+            return order
+        raise AssertionError("a history without its first event")
+
+    async def _newest(self, order: JobOrder, view: StageView) -> JobOrder:
+        """The order with the parameters that people have given since."""
+        if self._folders is None or view.ref is None:
+            return order
+        try:
+            stage = await self._folders.order(order.job_id, view.ref)
+        except BlobNotFound:
+            # The stage was never planned.
+            return order
+        return order.model_copy(update={"parameters": stage.job.parameters})
+
+
+async def _attempt_of(found: WorkflowExecutionDescription) -> int:
+    memo: Mapping[str, Any] = await found.memo()
+    return int(memo.get(_ATTEMPT, 1))
+
+
+def _note(job_id: str, found: WorkflowExecutionDescription) -> str | None:
+    """What to know of a run that has ended; None: it has completed."""
+    state = found.typed_search_attributes.get(attributes.STATE) or ""
+    assert found.status is not None
+    if found.status is WorkflowExecutionStatus.COMPLETED:
+        if state != JobStatus.CANCELLED.lower():
+            return None
+        ended = state
+    else:
+        ended = found.status.name.lower().replace("_", " ")
+    return (
+        f"this job was done before and is {ended}: `docflow jobs restart {job_id[:8]}` continues "
+        "at its failed stage and keeps what is good, --rerun does all of it again"
+    )
+
+
+async def _stages(
+    handle: WorkflowHandle[Any, Any], found: WorkflowExecutionDescription
+) -> Sequence[StageView]:
+    """How far a run that has ended was."""
+    if found.status is WorkflowExecutionStatus.COMPLETED:
+        return JobResult.model_validate(await handle.result()).stages
+    if found.status is WorkflowExecutionStatus.FAILED:
+        try:
+            await handle.result()
+        except WorkflowFailureError as error:
+            cause = error.cause
+            if isinstance(cause, ApplicationError) and cause.details:
+                return JobResult.model_validate(cause.details[0]).stages
+    return (await handle.query(Job.status)).stages
+
+
+def _failed(stages: Sequence[StageView]) -> int | None:
+    """The first stage that is not done; None: all are."""
+    return next((view.stage for view in stages if view.state not in _DONE), None)
+
+
+def _first(stages: Sequence[StageView], wanted: int | None, job_id: str) -> int:
+    """The stage at which another attempt begins."""
+    failed = _failed(stages)
+    if wanted is None:
+        if failed is None:
+            raise WrongState(
+                "every stage of the job is done: name one with --from-stage, or submit it again "
+                "with --rerun",
+                workflow_id=job_workflow_id(job_id),
+            )
+        return failed
+    last = len(stages) if failed is None else failed
+    if not 1 <= wanted <= last:
+        raise InvalidRequest(
+            f"the job can be restarted from stage 1 to {last}, and not from {wanted}"
+        )
+    return wanted

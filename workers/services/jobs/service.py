@@ -1,0 +1,131 @@
+"""Everything that people and programs do with jobs, whatever way they come."""
+
+import asyncio
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from adapters.ports import BlobNotFound, Blobs
+from adapters.ports.webhooks import WebhookDelivery
+from contracts.blobs import BlobRef
+from contracts.jobs import JobOutputs, JobRequest
+from workers.services.errors import NotFound
+from workers.services.identity import Identity
+from workers.services.jobs.queries import JobQueries, require_operator
+from workers.services.jobs.redelivery import Redelivery
+from workers.services.jobs.runs import StartedJob
+from workers.services.jobs.submission import (
+    JobSubmission,
+    StartsJobs,
+    Submitted,
+)
+
+
+class JobRunActions(StartsJobs, Protocol):
+    """What is done to runs of jobs; every refusal is a `ServiceError`."""
+
+    async def restart(self, job_id: str, from_stage: int | None = None) -> StartedJob:
+        """Begin another attempt at the failed stage, or at an earlier one; good tasks are kept."""
+        ...
+
+    async def cancel(self, job_id: str, reason: str | None = None) -> None:
+        """Begin no more tasks and end; running tasks clean up."""
+        ...
+
+
+class JobService:
+    """Every operation on jobs; a refusal is a `ServiceError`.
+
+    Args:
+        queries: Reads jobs.
+        submission: Starts them.
+        runs: Restarts and cancels them.
+        redelivery: Sends webhooks again.
+        tiers: Containers of bronze, silver and gold, by name.
+    """
+
+    def __init__(
+        self,
+        queries: JobQueries,
+        submission: JobSubmission,
+        runs: JobRunActions,
+        redelivery: Redelivery,
+        tiers: dict[str, Blobs],
+    ) -> None:
+        self.queries = queries
+        self.submission = submission
+        self._runs = runs
+        self._redelivery = redelivery
+        self._tiers = tiers
+
+    async def submit(self, who: Identity, request: JobRequest) -> Submitted:
+        """Start a job, or find the one that does the same.
+
+        Raises:
+            InvalidJob: A field is wrong; nothing was started.
+        """
+        require_operator(who)
+        return await self.submission.submit(request)
+
+    async def with_file(self, who: Identity, request: JobRequest, file: Path) -> JobRequest:
+        """Upload a file to the bronze container; the request with it as its input.
+
+        It is named after its content: the same file is uploaded once, and stays the same input.
+
+        Raises:
+            InvalidJob: Its type takes no file, or the request names another input.
+            Unavailable: The blob store does not answer.
+        """
+        require_operator(who)
+        field = self.submission.file_parameter(request)
+        digest = await asyncio.to_thread(_digest, file)
+        name = f"uploads/{digest}/{file.name}"
+        with suppress(FileExistsError):
+            await self._tiers["bronze"].upload(file, name, overwrite=False)
+        return request.model_copy(update={"parameters": {**request.parameters, field: name}})
+
+    async def restart(self, who: Identity, name: str, from_stage: int | None = None) -> StartedJob:
+        """Begin another attempt at the failed stage, or at an earlier one."""
+        record = await self.queries.record(who, name)
+        return await self._runs.restart(record.job_id, from_stage)
+
+    async def cancel(self, who: Identity, name: str, reason: str | None = None) -> None:
+        """Begin no more tasks of a job, and end it."""
+        record = await self.queries.record(who, name)
+        await self._runs.cancel(record.job_id, reason)
+
+    async def send_again(
+        self, who: Identity, name: str, number: int, attempt: int | None = None
+    ) -> WebhookDelivery:
+        """Send a webhook again; the entry of the log that it is sent like.
+
+        Args:
+            who: Who asks.
+            name: The job.
+            number: Place of the receiver, from 0.
+            attempt: Of the job; None: the newest that was told of.
+        """
+        deliveries = await self.queries.deliveries(who, name)
+        return await self._redelivery.send(deliveries, number, attempt)
+
+    async def download(self, who: Identity, name: str, uri: str, target: Path) -> BlobRef:
+        """Fetch a file that the result of a job names.
+
+        Raises:
+            NotFound: The result names no such file, or it has been removed.
+        """
+        record = await self.queries.record(who, name)
+        outputs = JobOutputs.of(record.result_data)
+        if uri != outputs.preview and uri not in {each.uri for each in outputs.files}:
+            raise NotFound("the result of this job names no such file")
+        tier, _, blob = uri.partition("://")
+        try:
+            return await self._tiers[tier].download(blob, target)
+        except BlobNotFound as error:
+            raise NotFound("this file has been removed") from error
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,0 +1,160 @@
+"""The one way in for jobs: HTTP, commands and queues call it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from activities.jobs.api import JobType
+from contracts.jobs import JobOrder, JobRequest, JsonObject, WebhookParameters
+from domain.errors import RuleViolation
+from domain.jobs.ids import job_id
+from workers.services.jobs.errors import FieldError, InvalidJob
+from workers.services.jobs.inputs import JobInputs
+from workers.services.jobs.parameters import divided, validated
+from workers.services.jobs.receivers import WebhookReceivers
+from workers.services.jobs.runs import StartedJob
+
+_LIMIT: Final = "--limit"
+"""No name of a parameter."""
+
+
+class StartsJobs(Protocol):
+    """Starts runs of jobs."""
+
+    async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+        """Start a job, unless it was started before.
+
+        Raises:
+            TemporalUnavailable: Temporal does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of a request."""
+
+    job_id: str
+    attempt: int
+    created: bool
+    notes: tuple[str, ...] = ()
+    """What of the request was not used, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedJob:
+    """A request whose every field has been checked."""
+
+    order: JobOrder
+    """Without receivers of webhooks: their secret is not kept yet."""
+    webhooks: WebhookParameters
+    rerun: bool
+
+
+class JobSubmission:
+    """Makes a job of a request.
+
+    Args:
+        types: The job types that are installed, by name.
+        inputs: Finds what a job reads.
+        receivers: Takes the secrets of webhooks out of requests.
+        runs: Starts jobs.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[str, JobType[Any]],
+        inputs: JobInputs,
+        receivers: WebhookReceivers,
+        runs: StartsJobs,
+    ) -> None:
+        self.types = types
+        self._inputs = inputs
+        self._receivers = receivers
+        self._runs = runs
+
+    async def submit(self, request: JobRequest) -> Submitted:
+        """Start a job, or find the one that does the same.
+
+        Raises:
+            InvalidJob: A field is wrong, or an input is missing; nothing was started.
+            Unavailable: Database or blob store do not answer.
+            TemporalUnavailable: Temporal does not answer.
+        """
+        return await self.start(await self.prepare(request))
+
+    async def prepare(self, request: JobRequest) -> PreparedJob:
+        """Check a request and find its inputs; nothing is kept or started.
+
+        Raises:
+            InvalidJob: A field is wrong, or an input is missing.
+            Unavailable: The blob store does not answer.
+        """
+        job_type = self._type(request.job_type)
+        webhooks, given = divided(request.parameters)
+        self._receivers.check(webhooks)
+        parameters = validated(job_type.parameters, given)
+        inputs = await self._inputs.resolve(job_type.inputs(parameters))
+        content = parameters.model_dump(mode="json")
+        try:
+            id = job_id(job_type.definition, _identifying(content, request.limit), inputs)
+        except RuleViolation as error:
+            raise InvalidJob([FieldError("parameters", str(error))]) from error
+        order = JobOrder(
+            job_id=id,
+            definition=job_type.definition,
+            parameters=content,
+            inputs=inputs,
+            project=request.project,
+            alias=request.alias,
+            limit=request.limit,
+            notices=True,
+        )
+        return PreparedJob(order, webhooks, request.rerun)
+
+    async def start(self, job: PreparedJob) -> Submitted:
+        """Keep the secret of a checked request and start its job.
+
+        Raises:
+            InvalidJob: The secret cannot be kept.
+            Unavailable: The database does not answer.
+            TemporalUnavailable: Temporal does not answer.
+        """
+        receivers = await self._receivers.keep(job.order.job_id, job.webhooks)
+        order = job.order.model_copy(update={"webhooks": receivers})
+        started = await self._runs.start(order, rerun=job.rerun)
+        notes = [] if started.note is None else [started.note]
+        if receivers and not started.created:
+            await self._receivers.forget(receivers)
+            notes.append(
+                "webhook_url is not used: the job was asked for before, and only the request that "
+                "starts a job or its rerun names the receivers"
+            )
+        return Submitted(started.job_id, started.attempt, started.created, tuple(notes))
+
+    def file_parameter(self, request: JobRequest) -> str:
+        """The parameter that names the file which comes with a request.
+
+        Raises:
+            InvalidJob: Its type has none, or the request gives it a value.
+        """
+        field = self._type(request.job_type).file_parameter
+        if field is None:
+            raise InvalidJob([FieldError("file", f"{request.job_type} takes no file")])
+        if field in request.parameters:
+            raise InvalidJob([FieldError(f"parameters.{field}", "give it or a file, not both")])
+        return field
+
+    def _type(self, name: str) -> JobType[Any]:
+        found = self.types.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.types)) or "none"
+            raise InvalidJob(
+                [FieldError("job_type", f"{name!r} is not installed; there are: {known}")]
+            )
+        return found
+
+
+def _identifying(parameters: JsonObject, limit: int | None) -> JsonObject:
+    """What makes a job the same: a trial run is another one than the whole."""
+    return parameters if limit is None else {**parameters, _LIMIT: limit}
