@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.jobs import hello_world
+from benchmarks.jobs import hello_world, rasters
 from benchmarks.report import Table
 
-PARTS = ("grouped", "ungrouped", "beside")
+PARTS = ("grouped", "ungrouped", "beside", "rasters")
 
 
 async def measure(part: str, folder: Path, rounds: int) -> Table:
@@ -24,6 +24,8 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
             return await hello_world.grouped(folder, rounds)
         case "ungrouped":
             return await hello_world.ungrouped(folder, rounds)
+        case "rasters":
+            return await rasters.tiled(folder, rounds)
         case _:
             return await hello_world.beside(folder)
 

@@ -315,8 +315,5 @@ class RasterParameters(Contract):
     @property
     def is_many(self) -> bool:
         """Whether more than one raster may be meant."""
-        return (
-            len(self.sources) > 1
-            or self.sources[0].startswith("@")
-            or (self.sources[0].endswith("/"))
-        )
+        folders = [name for name in self.sources if name.startswith("@") or name.endswith("/")]
+        return len(self.sources) > 1 or bool(folders)
