@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.jobs import catalogue, hello_world, vectors
+from benchmarks.jobs import catalogue, hello_world, rasters, vectors
 from benchmarks.report import Table
 
-PARTS = ("grouped", "ungrouped", "beside", "polygons", "catalogue")
+PARTS = ("grouped", "ungrouped", "beside", "rasters", "polygons", "catalogue")
 
 
 async def measure(part: str, folder: Path, rounds: int) -> Table:
@@ -28,6 +28,8 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
             return await vectors.polygons(folder, rounds)
         case "catalogue":
             return await catalogue.concurrent_writers(folder)
+        case "rasters":
+            return await rasters.tiled(folder, rounds)
         case _:
             return await hello_world.beside(folder)
 

@@ -274,10 +274,8 @@ class RasterParameters(Contract):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    source: str | tuple[str, ...] | None = None
-    """Blobs of the bronze container; `name/` is a prefix."""
-    manifest: str | None = None
-    """A blob of the bronze container with the name of a raster on each line."""
+    source: str | Annotated[tuple[str, ...], Field(min_length=1)]
+    """Blobs of the bronze container; `name/` is a folder, `@name` a list of names."""
     collection: str = Field(default="rasters", pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")
     datetime: str | None = None
     """When it was acquired: RFC 3339, a day, or `start/end`."""
@@ -304,16 +302,18 @@ class RasterParameters(Contract):
     """Of several sources, leave out those that are catalogued from the same bytes already."""
 
     @model_validator(mode="after")
-    def _has_a_source(self) -> Self:
-        if not self.source and self.manifest is None:
-            raise ValueError("source or manifest is needed")
-        if self.item is not None and (self.manifest or not isinstance(self.source, str)):
+    def _item_names_one(self) -> Self:
+        if self.item is not None and self.is_many:
             raise ValueError("item names a single source")
         return self
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names and prefixes."""
-        if isinstance(self.source, str):
-            return (self.source,)
-        return self.source or ()
+        """Names, folders and lists."""
+        return (self.source,) if isinstance(self.source, str) else self.source
+
+    @property
+    def is_many(self) -> bool:
+        """Whether more than one raster may be meant."""
+        folders = [name for name in self.sources if name.startswith("@") or name.endswith("/")]
+        return len(self.sources) > 1 or bool(folders)

@@ -21,11 +21,12 @@ from activities.jobs.api import (
     task,
 )
 from activities.jobs.sources import SourceFiles
-from activities.jobs.types.raster_files import Publication, put, read_json
+from activities.jobs.types.raster_files import Publication, outputs_of, put, read_json
 from activities.jobs.types.raster_plans import datasets, good, sources, tiles
 from adapters.ports import BlobNotFound, Blobs
 from adapters.ports.rasters import PlacedTile, Rasters
 from contracts.jobs import (
+    OUTPUTS,
     JsonObject,
     Lane,
     OnFailure,
@@ -89,14 +90,14 @@ class ProcessRaster(JobType[RasterParameters]):
     """Validate, chunk, process, catalogue."""
 
     parameters = RasterParameters
+    file_parameter = "source"
 
     def __init__(self) -> None:
         self._files = SourceFiles()
 
     def inputs(self, parameters: RasterParameters) -> Sequence[str]:
-        """Sources, and the manifest, whose lines are read when the job begins."""
-        manifest = () if parameters.manifest is None else (parameters.manifest,)
-        return (*parameters.sources, *manifest)
+        """Sources, folders and lists of them."""
+        return parameters.sources
 
     async def plan(
         self, stage: StageDefinition, context: StageContext[RasterParameters]
@@ -252,7 +253,8 @@ class ProcessRaster(JobType[RasterParameters]):
                 if stage.stage_number == CATALOGUE and len(results) < 100:
                     results.append(each.result)
         if stage.stage_number == CATALOGUE:
-            return {"datasets": done, "items": results}
+            outputs = outputs_of(results).model_dump(mode="json")
+            return {"datasets": done, "items": results, OUTPUTS: outputs}
         return {"tasks": done}
 
     @asynccontextmanager

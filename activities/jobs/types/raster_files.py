@@ -12,8 +12,15 @@ from activities.jobs.api import StageContext, TaskContext, TaskDone
 from activities.scratch import scratch_folder
 from adapters.ports import BlobNotFound, Blobs
 from contracts.base import Contract
-from contracts.jobs import CollectionFacts, InputIdentity, ItemFacts
+from contracts.jobs import (
+    CollectionFacts,
+    InputIdentity,
+    ItemFacts,
+    JobOutputs,
+    OutputFile,
+)
 from contracts.jobs.rasters import CogFacts, DatasetPlan, PlacedAsset, RasterParameters
+from contracts.jobs.stac import COG
 from domain.errors import RuleViolation
 from domain.jobs.rasters.datasets import recipe
 from domain.jobs.rasters.items import (
@@ -127,7 +134,7 @@ class Publication:
         )
         leftovers = [each.asset for each in tiles]
         await self._publish([item], leftovers)
-        return self._done(1, asset=asset, preview=preview, footprint=item.geometry)
+        return self._done(1, asset=asset, preview=preview, size=cog.size, footprint=item.geometry)
 
     async def tiled(self, tiles: Sequence[PlacedAsset]) -> TaskDone:
         """Publish an item for each tile, and one for the dataset."""
@@ -246,6 +253,22 @@ class Publication:
                 del noted[name]
         path.write_text(json.dumps(noted), encoding="utf-8")
         await silver.upload(path, ledger)
+
+
+def outputs_of(results: Sequence[Mapping[str, Any]]) -> JobOutputs:
+    """What a page shows of published datasets: files of all, picture and footprint of one."""
+    files = [
+        OutputFile(
+            uri=f"{SILVER}{each['asset']}", title=each["item"], media_type=COG, size=each["size"]
+        )
+        for each in results
+        if "asset" in each
+    ]
+    if len(results) != 1:
+        return JobOutputs(files=tuple(files))
+    (one,) = results
+    preview = f"{SILVER}{one['preview']}" if "preview" in one else None
+    return JobOutputs(preview=preview, footprint=one["footprint"], files=tuple(files))
 
 
 def _digest(body: bytes) -> str:

@@ -5,7 +5,6 @@ from typing import Final
 
 from activities.jobs.api import StageContext
 from activities.jobs.types.raster_files import changed_only, put_json
-from activities.scratch import scratch_folder
 from contracts.jobs import FinishedTask, InputIdentity, PlannedTask, TaskStatus
 from contracts.jobs.rasters import DatasetPlan, PlacedAsset, RasterParameters, TileList
 from domain.errors import InvalidDocument
@@ -22,15 +21,16 @@ async def sources(
 ) -> AsyncIterator[PlannedTask]:
     """A task for each source, those left out that are catalogued from the same bytes."""
     parameters = context.parameters
-    found = [each for each in context.inputs if _name(each) != parameters.manifest]
-    if parameters.manifest is not None:
-        found.extend(await _listed(context, parameters.manifest))
     named = set(parameters.sources)
     chosen = {
-        _name(each): each for each in found if _name(each) in named or not is_sidecar(_name(each))
+        _name(each): each
+        for each in context.inputs
+        if _name(each) in named or not is_sidecar(_name(each))
     }
+    if not chosen:
+        raise InvalidDocument("the sources of the job hold no raster, only files beside rasters")
     ids = item_ids(list(chosen), parameters.item)
-    is_many = len(chosen) > 1 or parameters.sources != tuple(chosen)
+    is_many = parameters.is_many
     if is_many and parameters.only_changed:
         left = await changed_only(context, chosen, ids, version)
     else:
@@ -47,22 +47,6 @@ async def sources(
                     "item": item,
                 },
             )
-
-
-async def _listed(context: StageContext[RasterParameters], manifest: str) -> list[InputIdentity]:
-    """The sources that a manifest names, one a line; `#` begins a comment."""
-    bronze = context.resources.bronze
-    with scratch_folder(context.resources.scratch) as folder:
-        await bronze.download(manifest, folder / "manifest")
-        lines = (folder / "manifest").read_text(encoding="utf-8-sig").splitlines()
-    names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    found: list[InputIdentity] = []
-    for name in dict.fromkeys(each.removeprefix(BRONZE) for each in names):
-        blob = await bronze.stat(name)
-        found.append(InputIdentity(uri=BRONZE + name, size=blob.size, etag=blob.etag))
-    if not found:
-        raise InvalidDocument(f"the manifest {manifest} names no raster")
-    return found
 
 
 async def good(context: StageContext[RasterParameters]) -> AsyncIterator[FinishedTask]:

@@ -15,7 +15,7 @@ from activities.jobs.api import InputNeeded
 from adapters.database import upgrade
 from adapters.files.rasters.pool import FileRasters
 from adapters.ports import BlobNotFound
-from contracts.jobs import TaskStatus
+from contracts.jobs import JobOutputs, TaskStatus
 from domain.errors import InvalidDocument
 from domain.jobs.stac.validation import check_item
 from tests.support.jobs import rasters as made
@@ -50,6 +50,10 @@ async def test_a_scene_becomes_a_cog_and_an_item(jobs: RasterJobs, tmp_path: Pat
     await asyncio.to_thread(subprocess.run, command, check=True)
     result = await jobs.run(await jobs.put(scene))
     assert result["datasets"] == 1
+    shown = JobOutputs.of(result)
+    assert shown.preview is not None
+    assert shown.footprint is not None
+    assert [file.title for file in shown.files] == ["scene"]
     item = await item_of(jobs, "scene")
     assert item["properties"]["datetime"] == "2024-06-21T10:20:31Z"
     assert item["properties"]["proj:code"] == "EPSG:32632"
@@ -102,13 +106,19 @@ async def test_what_is_catalogued_from_the_same_bytes_is_left_out(
     assert (await jobs.run(*names, attempt=4, only_changed=False, **DAY))["datasets"] == 2
 
 
-async def test_a_manifest_names_sources(jobs: RasterJobs, tmp_path: Path) -> None:
+async def test_of_a_folder_or_list_files_beside_rasters_are_left_out(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
     path = made.write(tmp_path / "listed.tif", made.values(1, 40, 50))
-    await jobs.put(path)
-    manifest = tmp_path / "all.txt"
-    manifest.write_text("# scenes\nlisted.tif\n\n")
-    result = await jobs.run(await jobs.put(manifest), source=None, manifest="all.txt", **DAY)
-    assert [each["source"] for each in result["items"]] == ["listed.tif"]
+    await jobs.put(path, "in/listed.tif")
+    beside = tmp_path / "beside"
+    beside.write_text("x")
+    await jobs.put(beside, "in/listed.tif.aux.xml")
+    listed = ["in/listed.tif", "in/listed.tif.aux.xml"]
+    result = await jobs.run("in/", listed=listed, **DAY)
+    assert [each["source"] for each in result["items"]] == ["in/listed.tif"]
+    with pytest.raises(InvalidDocument, match="only files beside rasters"):
+        await jobs.run("@list.txt", listed=listed[1:], **DAY)
 
 
 async def test_a_time_that_nothing_says_is_asked_for(jobs: RasterJobs, tmp_path: Path) -> None:

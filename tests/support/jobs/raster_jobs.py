@@ -51,10 +51,11 @@ class RasterJobs:
 
         A task that fails ends the job only when no other is left, as the stages say.
         """
+        listed = parameters.pop("listed", names)
         given = RasterParameters.model_validate(
             {"source": names[0] if len(names) == 1 else names, **parameters}
         )
-        inputs = [await self._identity(name) for name in names]
+        inputs = [await self._identity(name) for name in listed]
         self.finished, self.results = {}, {}
         self.job_id = job_id(self.kind.definition, given.model_dump(mode="json"), inputs)
         for stage in self.kind.definition.stages:
@@ -129,7 +130,7 @@ class RasterJobs:
             predecessor=before.get(planned.index),
             stage_results=self.results,
             resources=self.resources,
-            folder=folder,
+            make_folder=lambda: folder,
             progress=lambda share, said: None,
         )
         function = getattr(self.kind, self.kind.task_functions[stage.task_type])
