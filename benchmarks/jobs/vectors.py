@@ -11,14 +11,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, cast
 
-import asyncpg
 import numpy as np
 import shapely
 from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
 from arro3.io import write_parquet
 
-from adapters.database import open_database
+from adapters.database import Database, open_database
 from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
 from adapters.files.vectors.reader import VectorFiles
 from adapters.memory.blobs import MemoryBlobs
@@ -53,8 +52,10 @@ async def polygons(folder: Path, rounds: int) -> Table:
     ours: list[float] = []
     theirs: list[float] = []
     with postgres_server(programs=programs, durable=True) as url:
-        await _prepare(url)
         async with VectorFiles() as files, open_database(url) as database:
+            await _prepare(database)
+            # A worker's reading process has its libraries loaded before a file comes.
+            await _docflow(files, PostgisFeatures(database), source, folder / "first")
             for number in range(rounds):
                 theirs.append(await asyncio.to_thread(_ogr2ogr, ogr2ogr, source, url))
                 ours.append(
@@ -94,7 +95,7 @@ async def _make(folder: Path) -> Path:
 
 
 def _write(target: Path, shapes: Any, shares: Any) -> None:
-    found = {
+    found: dict[str, Any] = {
         "name": Array([f"parcel {n}" for n in range(POLYGONS)], type=DataType.utf8()),
         "number": Array.from_numpy(np.arange(POLYGONS)),
         "share": Array.from_numpy(shares),
@@ -103,12 +104,10 @@ def _write(target: Path, shapes: Any, shares: Any) -> None:
     write_parquet(ArrowTable.from_pydict(found), target)
 
 
-async def _prepare(url: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute("CREATE EXTENSION postgis; CREATE SCHEMA geo")
-    finally:
-        await connection.close()
+async def _prepare(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.exec_driver_sql("CREATE EXTENSION postgis")
+        await connection.exec_driver_sql("CREATE SCHEMA geo")
 
 
 async def _docflow(

@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("samples/*.md")])
 IMPORTS = (ROOT / "docs" / "imports.md").read_text()
 BATCHES = (ROOT / "docs" / "batches.md").read_text()
+VECTORS = (ROOT / "docs" / "jobs-vectors.md").read_text()
 README = (ROOT / "README.md").read_text()
 REFERENCE = (ROOT / "docs" / "reference" / "settings.md").read_text()
 
@@ -275,7 +276,7 @@ def test_fields_of_a_table_are_described(document_type: DocumentType) -> None:
 def test_limits_are_those_of_the_readers() -> None:
     for name, value in vars(limits).items():
         if name.isupper() and name != "MB":
-            assert f"| `{name}` | {_shown(name, value)} |" in IMPORTS + BATCHES
+            assert f"| `{name}` | {_shown(name, value)} |" in IMPORTS + BATCHES + VECTORS
 
 
 def test_every_setting_that_is_read_is_in_the_reference() -> None:

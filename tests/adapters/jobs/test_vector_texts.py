@@ -1,0 +1,132 @@
+"""What becomes of GeoJSON and KML when they are read."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import shapely
+
+from adapters.files.vectors.reader import VectorFiles
+from contracts.jobs.vectors import (
+    ColumnType,
+    VectorOptions,
+)
+from tests.support.jobs.vector_files import (
+    geojson,
+)
+from tests.support.jobs.vector_reading import Read
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+POINT = "POINT (9 48)"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def files() -> AsyncGenerator[VectorFiles]:
+    async with VectorFiles() as found:
+        yield found
+
+
+Reading = Callable[..., Awaitable[Read]]
+
+
+@pytest.fixture
+def read(files: VectorFiles, tmp_path: Path) -> Reading:
+    """Reads a file as a job does."""
+
+    async def reading(path: Path, **options: Any) -> Read:
+        inside, outside = tmp_path / "in", tmp_path / "out"
+        inside.mkdir()
+        outside.mkdir()
+        path = path.rename(inside / "x")
+        options = {"dataset": "test", **options}
+        return Read(await files.read(path, outside, VectorOptions(**options)), outside)
+
+    return reading
+
+
+# GeoJSON
+
+
+async def test_properties_keep_their_types(read: Reading, tmp_path: Path) -> None:
+    first = {"i": (1 << 53) + 1, "big": 1 << 64, "b": True, "mixed": 1, "o": {"x": [1]}}
+    second = {"i": 2, "big": 1, "b": None, "mixed": "a", "o": None, "r": 0.5, "d": "2024-01-02"}
+    third = {"z": "2024-01-02T03:04:05+02:00", "t": "2024-01-02T03:04:05", "none": None}
+    found = await read(geojson(tmp_path / "a", [(POINT, {**first, **second, **third})] * 2))
+    assert found.types["r"] is ColumnType.REAL and found.types["d"] is ColumnType.DATE
+    both = await_rows(found)
+    assert both["z"] == datetime(2024, 1, 2, 1, 4, 5, tzinfo=UTC) and found.noted("'z'", "UTC")
+    assert both["t"] == datetime(2024, 1, 2, 3, 4, 5)
+    assert next(c for c in found.layer.table.columns if c.name == "none").is_empty
+
+
+def await_rows(found: Read) -> dict[str, Any]:
+    """The first feature, by column."""
+    return dict(zip(found.names, found.rows()[0], strict=False))
+
+
+async def test_numbers_that_json_has_and_columns_have_not_are_text(
+    read: Reading, tmp_path: Path
+) -> None:
+    features = [(POINT, {"big": 1 << 64, "mixed": 1, "o": {"x": [1]}}), (POINT, {"mixed": "a"})]
+    found = await read(geojson(tmp_path / "a", features))
+    assert found.rows()[0][:3] == ("18446744073709551616", "1", '{"x":[1]}')
+    assert found.noted("'big'", "kept as text") and found.noted("'mixed'", "several types")
+
+
+async def test_what_geojson_readers_drop_is_named(read: Reading, tmp_path: Path) -> None:
+    feature = {
+        "type": "Feature",
+        "id": "f7",
+        "title": "x",
+        "geometry": {"type": "Point", "coordinates": [9, 48, 1, 5]},
+        "properties": {"id": 3, "v": float("nan")},
+    }
+    found = await read(geojson(tmp_path / "a", [feature], owner="me"))
+    assert found.names == ["id", "v", "id_2"] and found.rows() == [
+        (3, None, "f7", "POINT Z (9 48 1)")
+    ]
+    assert found.noted("left out: 'title'") and found.noted("left out: 'owner'")
+    assert found.noted("more than three ordinates") and found.noted("NaN")
+
+
+async def test_a_crs_of_a_feature_rejects_it_and_that_of_the_file_is_taken(
+    read: Reading, tmp_path: Path
+) -> None:
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::3857"}}
+    odd = {"type": "Feature", "crs": crs, "geometry": None, "properties": {}}
+    found = await read(geojson(tmp_path / "a", [("POINT (0 0)", {}), odd], crs=crs))
+    assert found.layer.projection.source.startswith("EPSG:3857")
+    assert found.problems() == ["2: it has a CRS of its own, beside that of the layer"]
+
+
+# KML
+
+
+KML = """<?xml version="1.0"?><kml xmlns="http://www.opengis.net/kml/2.2"><Document>
+<name>Town</name><Style id="s"/>
+<Folder><name>Roads</name><Folder><name>Minor</name><Placemark id="p1"><name>A</name>
+<styleUrl>#s</styleUrl><ExtendedData><Data name="Name"><value>own</value></Data></ExtendedData>
+<LineString><coordinates>9,48 9.5,48.5</coordinates></LineString></Placemark></Folder></Folder>
+<Placemark><name>B</name><TimeStamp><when>2024-01-02</when></TimeStamp>
+<Polygon><outerBoundaryIs><LinearRing><coordinates>0,0 4,0 4,4 0,4 0,0</coordinates></LinearRing>
+</outerBoundaryIs><innerBoundaryIs><LinearRing><coordinates>1,1 2,1 2,2 1,2 1,1</coordinates>
+</LinearRing></innerBoundaryIs></Polygon></Placemark>
+<Placemark><Point><coordinates>a,b</coordinates></Point></Placemark>
+<NetworkLink><Link><href>http://127.0.0.1/x.kml</href></Link></NetworkLink>
+</Document></kml>"""
+
+
+async def test_folders_and_data_of_kml_become_columns(read: Reading, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text(KML)
+    found = await read(path)
+    rows = [dict(zip([*found.names, "geom"], row, strict=True)) for row in found.rows()]
+    assert rows[0]["folder"] == "Town/Roads/Minor" and rows[1]["folder"] == "Town"
+    assert rows[0]["name"] == "A" and rows[0]["name_2"] == "own" and rows[0]["id"] == "p1"
+    assert rows[1]["when"] == date(2024, 1, 2) and shapely.from_wkt(rows[1]["geom"]).area == 15
+    assert found.report.left_out == ("1 links to other files", "2 styles")
+    assert found.problems() == ["3: coordinates 'a,b' cannot be read"]
