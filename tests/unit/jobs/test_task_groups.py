@@ -36,6 +36,7 @@ from contracts.jobs import (
 from tests.support.jobs.installation import order_of, ports_of
 from tests.support.jobs.types import Pieces, pieces
 
+ROOT = Path(__file__).parents[3]
 REF = StageRef(stage=1, attempt=1)
 
 
@@ -252,7 +253,8 @@ def test_a_job_type_of_another_package_is_found_by_its_entry_point(
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign-jobs\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[docflow.jobs]\nforeign = foreign_jobs:Foreign\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    # Nothing else that is installed where the test runs.
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(ROOT)])
     types = JobTypes.installed()
     assert types["foreign"].definition.job_type == "foreign"
     assert set(types["foreign"].task_functions) == {"piece", "sum"}
