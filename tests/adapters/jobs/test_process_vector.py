@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ class Runner:
                         None,
                         dict(results),
                         self.resources,
-                        own,
+                        partial(Path, own),
                         lambda _share, _text: None,
                     )
                 )
