@@ -38,7 +38,6 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
-    "workers/settings/webhooks.py": "jobs",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
@@ -93,6 +92,7 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/services/verdicts.py", "docflow imports"): "a verb",
     ("workers/settings/common.py", "imports"): _CONTAINER,
     ("workers/settings/common.py", "docflow spreadsheets"): "the reference says who reads what",
+    ("workers/settings/webhooks.py", "docflow submit jobs"): "the reference says who reads what",
 }
 """File and text to the reason for which a pipeline may be named in it."""
 
