@@ -34,7 +34,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
     "PROJ_NETWORK": "OFF",
     # Memory and threads: side by side stand processes, not threads.
-    "GDAL_CACHEMAX": "32",
+    "GDAL_CACHEMAX": "16",
     "GDAL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
