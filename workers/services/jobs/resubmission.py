@@ -20,6 +20,14 @@ class JobSender:
         """
         read_message(body)
 
+    def key(self, body: bytes) -> str:
+        """The id of the sender, under which docflow knows one job.
+
+        Raises:
+            RefusedMessage: It would be rejected.
+        """
+        return read_message(body).job_id
+
     async def send(self, environment: Mapping[str, str], body: bytes, message_id: str) -> None:
         """Send a message; it is in the queue when this returns.
 
