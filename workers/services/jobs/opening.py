@@ -10,6 +10,7 @@ from activities.jobs.folders import StageFolders
 from adapters.database.jobs.aliases import SqlJobAliases
 from adapters.database.jobs.store import SqlJobStore
 from adapters.database.jobs.webhooks import SqlWebhookLog
+from adapters.ports import Blobs
 from workers.resources.blobs import open_blobs
 from workers.resources.common import Resources
 from workers.resources.jobs import webhook_secrets
@@ -71,8 +72,10 @@ def job_service(
         SettingsError: A setting is missing or wrong.
     """
     settings = WebhookSettings.read(environment)
-    blobs = BlobSettings.read(environment)
-    tiers = dict(zip(TIERS, map(open_blobs, TierSettings.read(environment).of(blobs)), strict=True))
+    named = TierSettings.read(environment).of(BlobSettings.read(environment))
+    tiers: dict[str, Blobs] = {}
+    for name, each in zip(TIERS, named, strict=True):
+        tiers[name] = open_blobs(each)
     types = InstalledTypes() if types is None else types
     database = resources.database
     store = SqlJobStore(database)
