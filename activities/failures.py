@@ -133,7 +133,7 @@ def announces(
 ) -> Callable[[Callable[[Any, T], Awaitable[R]]], Callable[[Any, T], Awaitable[R]]]:
     """Decorate an activity method that records where a run stands; goes above `translate_failures`.
 
-    Nobody is asked about the record that a run is parked: whatever passes is waited for as an
+    A run does not park because of the record that it is parked: whatever passes is waited for as an
     outage of the database is, so that the row does not contradict the run.
 
     Args:

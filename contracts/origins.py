@@ -1,4 +1,4 @@
-"""The message that a run was started by: where it came from, and how it is told from another."""
+"""The message that a run was started by: where it came from, and what distinguishes it."""
 
 import hashlib
 import json

@@ -13,7 +13,7 @@ from contracts.base import Contract
 from contracts.notices import Address, NoticeKind, NoticeReceipt
 
 LAST_REMINDERS: Final = (0.5, 0.9)
-"""Parts of its patience after which a run that gives up by itself has said so once, and twice."""
+"""Parts of its timeout after which a run that gives up by itself has said so once, and twice."""
 EVERY_KIND_BUT_ENDED: Final = frozenset(NoticeKind) - {NoticeKind.ENDED}
 TO_OPERATORS: Final = frozenset(
     {
@@ -99,20 +99,20 @@ class Reminded:
 
 
 def next_reminder(
-    patience: timedelta, reminded: Reminded, receipt: NoticeReceipt
+    timeout: timedelta, reminded: Reminded, receipt: NoticeReceipt
 ) -> timedelta | None:
     """When a run that waits reminds people next, counted from the beginning of its wait.
 
-    Whatever the policy says, it has done so once at half of its patience, and twice at nine
+    Whatever the policy says, it has done so once at half of its timeout, and twice at nine
     tenths.
 
     Returns:
-        None when no reminder comes before its patience ends.
+        None when no reminder comes before its timeout ends.
     """
-    due = [part * patience for part in LAST_REMINDERS[reminded.count : reminded.count + 1]]
+    due = [part * timeout for part in LAST_REMINDERS[reminded.count : reminded.count + 1]]
     if receipt.remind_after is not None:
         due += _regular(reminded, receipt.remind_after, receipt.remind_every)
-    return min((time for time in due if time < patience), default=None)
+    return min((time for time in due if time < timeout), default=None)
 
 
 def _regular(reminded: Reminded, after: int, every: int | None) -> list[timedelta]:

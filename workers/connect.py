@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
+from urllib.parse import urlsplit
 
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
@@ -127,7 +128,7 @@ def read_config(environment: Mapping[str, str]) -> ClientConnectConfig:
     if key is not None:
         given[_KEY] = key
     try:
-        return ClientConfig.load_client_connect_config(override_env_vars=given)
+        config = ClientConfig.load_client_connect_config(override_env_vars=given)
     except OSError as error:
         raise SettingsError(
             f"a file of Temporal's settings cannot be read: {error.filename}: {error.strerror}"
@@ -140,3 +141,17 @@ def read_config(environment: Mapping[str, str]) -> ClientConnectConfig:
         raise SettingsError(
             f"Temporal's settings cannot be read: {reason}" + (f"; {named}" if named else "")
         ) from None
+    _check_address(config.get("target_host", ""))
+    return config
+
+
+def _check_address(address: str) -> None:
+    """Refuse what Temporal's SDK can make no URL of.
+
+    Raises:
+        SettingsError: The port is no number of a port, or brackets are not closed.
+    """
+    try:
+        _ = urlsplit(address if "://" in address else f"//{address}").port
+    except ValueError as error:
+        raise SettingsError(f"TEMPORAL_ADDRESS must be host:port, not {address!r}") from error

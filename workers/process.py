@@ -20,7 +20,7 @@ from workers.bridges.retry import Retry
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.collector import tune_collector
-from workers.connect import connect
+from workers.connect import connect, read_config
 from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
 from workers.gauges import start_gauges
 from workers.health import Health
@@ -174,7 +174,8 @@ async def run_worker(
     ]
     readers = [each.settings for each in (*pipelines, *bridges)]
     settings = read_settings(
-        environment, [*readers, HttpSettings.read, CommonSettings.read, read_addresses]
+        environment,
+        [*readers, HttpSettings.read, CommonSettings.read, read_addresses, read_config],
     )
     host = settings[HttpSettings.read].host
     runtime = process_runtime(host, metrics_port)
@@ -302,7 +303,8 @@ async def run_bridge(
         NotReady: With `drain`, something is missing.
     """
     common = [CommonSettings.read] if bridge.needs_resources else []
-    settings = read_settings(environment, [bridge.settings, HttpSettings.read, *common])
+    readers = [bridge.settings, HttpSettings.read, *common, read_config]
+    settings = read_settings(environment, readers)
     runtime = process_runtime(settings[HttpSettings.read].host, metrics_port)
     async with AsyncExitStack() as stack:
         stack.enter_context(measuring(runtime.metric_meter))

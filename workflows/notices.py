@@ -153,13 +153,13 @@ async def send(order: NoticeOrder) -> NoticeReceipt:
 
 
 class Reminders:
-    """Tells people at once that a run waits for them, and again before it gives up.
+    """Notifies people at once that a run waits for them, and again before it gives up.
 
     Args:
         notices: Of the run.
         compose: Makes the notice of a kind.
         since: When the wait began.
-        patience: How long it lasts.
+        timeout: How long it lasts.
         show: Called when a notice was sent, or could not be.
     """
 
@@ -168,11 +168,11 @@ class Reminders:
         notices: Notices,
         compose: Callable[[NoticeKind], NoticeOrder],
         since: datetime,
-        patience: timedelta,
+        timeout: timedelta,
         show: Callable[[], object],
     ) -> None:
         self._notices, self._compose, self._show = notices, compose, show
-        self._since, self._patience = since, patience
+        self._since, self._timeout = since, timeout
         self._reminded, self._receipt = Reminded(), NoticeReceipt()
         self._sending: asyncio.Task[None] | None = None
 
@@ -194,8 +194,8 @@ class Reminders:
         """
         while not answered():
             receipt = self._receipt
-            due = next_reminder(self._patience, self._reminded, receipt)
-            wakes_at = self._since + (self._patience if due is None else due)
+            due = next_reminder(self._timeout, self._reminded, receipt)
+            wakes_at = self._since + (self._timeout if due is None else due)
             try:
                 await workflow.wait_condition(
                     lambda receipt=receipt: answered() or self._receipt != receipt,

@@ -1,4 +1,4 @@
-"""Steps that begin inside the workflow's own worker, and go on elsewhere when they take long."""
+"""Steps that begin inside the workflow's own worker, and continue elsewhere when they take long."""
 
 from typing import Any, Protocol, TypeVar, cast
 

@@ -113,18 +113,21 @@ def read_lock() -> dict[str, Parts]:
 
 
 def every_contract() -> dict[str, Parts]:
-    """Those of every pipeline of the catalogue, and whatever else stands in `contracts`."""
-    shared = {found.name: f"contracts.{found.name}" for found in iter_modules(contracts.__path__)}
-    pipelines = {pipeline.name: pipeline.contracts for pipeline in catalogue.PIPELINES}
     return {
         name: parts
-        for word, package in {**shared, **pipelines}.items()
+        for word, package in every_package().items()
         for name, parts in schemas(word, contracts_of(importlib.import_module(package))).items()
     }
 
 
 def test_no_contract_differs_from_the_lock() -> None:
     assert changes(read_lock(), every_contract()) == [], "see the top of this file"
+
+
+def every_package() -> Mapping[str, str]:
+    """Name in the lock to package: of every pipeline, and whatever else stands in `contracts`."""
+    shared = {found.name: f"contracts.{found.name}" for found in iter_modules(contracts.__path__)}
+    return {**shared, **{pipeline.name: pipeline.contracts for pipeline in catalogue.PIPELINES}}
 
 
 def every_of_pipelines() -> Iterator[tuple[str, Locked]]:
@@ -152,6 +155,17 @@ def fields_of_kind(model: type[Contract], *, required: bool) -> Mapping[str, Fie
 def redefined(model: type[Contract], **fields: Any) -> type[Contract]:
     """A contract with other or further fields, under the same name."""
     return create_model(model.__name__, __base__=model, __module__=model.__module__, **fields)
+
+
+def test_a_contract_ignores_fields_of_a_newer_release() -> None:
+    """Else an older worker refuses what a newer one wrote, and no payload loses a field."""
+    found = [
+        each
+        for package in every_package().values()
+        for each in contracts_of(importlib.import_module(package))
+        if issubclass(each, Contract)
+    ]
+    assert [each.__name__ for each in found if each.model_config.get("extra") != "ignore"] == []
 
 
 def test_every_definition_behind_a_field_is_locked() -> None:

@@ -24,6 +24,8 @@ KEY = "planted-secret"
         ({"TEMPORAL_CONFIG_FILE": "/nowhere"}, "TEMPORAL_CONFIG_FILE: there is no file /nowhere"),
         ({"TEMPORAL_CONFIG_FILE": "/"}, "TEMPORAL_CONFIG_FILE: there is no file /"),
         ({"TEMPORAL_TLS": "maybe"}, "TEMPORAL_TLS must be true or false, not 'maybe'"),
+        ({"TEMPORAL_ADDRESS": "t:port"}, "TEMPORAL_ADDRESS must be host:port, not 't:port'"),
+        ({"TEMPORAL_ADDRESS": "t:99999"}, "TEMPORAL_ADDRESS must be host:port, not 't:99999'"),
         ({"TEMPORAL_TLS": "no"}, "TEMPORAL_TLS must be true or false, not 'no'"),
         (
             {"TEMPORAL_TLS": "true", "TEMPORAL_TLS_CLIENT_CERT_PATH": "/nowhere"},

@@ -2,8 +2,9 @@
 
 Whatever has to know all pipelines loops over the catalogue. A file names a pipeline where it
 imports one of its modules, and where a string holds its name as an item of a list, a module or
-activity, a command of `docflow` or a literal of a query, or holds the beginning of one of its
-workflow ids. Prose and paths of the published HTTP API do not count.
+activity, a command of `docflow` or a literal of a query, holds the beginning of one of its
+workflow ids, or is the type of one of its workflows. Prose and paths of the published HTTP API do
+not count.
 """
 
 import ast
@@ -117,10 +118,13 @@ def imports_of(module: ast.Module, pipeline: Pipeline) -> Iterator[Found]:
 def texts_of(module: ast.Module, pipeline: Pipeline) -> Iterator[Found]:
     """Every text in a string that names a pipeline; docstrings too: some of them are help."""
     pattern = _pattern(pipeline)
+    workflows = {kind.workflow for kind in pipeline.runs}
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if pipeline.name in re.split(", ?", node.value):
                 yield node.lineno, pipeline.name
+            if node.value in workflows:
+                yield node.lineno, node.value
             yield from ((node.lineno, found) for found in pattern.findall(node.value))
 
 
@@ -229,6 +233,7 @@ def test_no_file_is_said_to_serve_a_pipeline_for_nothing() -> None:
         ("workers/health.py", 'f"case/{case}"', [1]),
         ("workers/health.py", "query = \"Pipeline = 'batches'\"", [1]),
         ("workers/health.py", 'run("imports.prepare")', [1]),
+        ("workers/health.py", 'LONG = {"BatchLifecycle", "CaseQueue"}', [1, 1]),
         ("benchmarks/stack.py", 'NAME = "batches"', [1]),
         ("stack/embedded.py", 'NAMES = ["imports", "batches"]', [1]),
         ("workers/pipelines/batches.py", 'NAME = "batches"', []),

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,7 +11,9 @@ import pytest
 from stack.children import free_port
 from tests.support.waiting import eventually
 from workers.bridges.service_bus import BridgeError, ServiceBusBridge
-from workers.process import run_worker
+from workers.gateway.process import run_gateway
+from workers.pipelines.imports import IMPORTS
+from workers.process import run_bridge, run_worker
 from workers.settings.errors import SettingsError
 from workers.settings.imports import QueueSettings
 
@@ -29,6 +32,28 @@ def _settings(folder: Path) -> dict[str, str]:
         "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
         "DOCFLOW_BLOB_FOLDER": str(folder),
     }
+
+
+def _run(process: str, settings: Mapping[str, str]) -> Awaitable[object]:
+    if process == "worker":
+        return run_worker(["imports"], settings)
+    if process == "gateway":
+        return run_gateway(settings, host="127.0.0.1", port=0)
+    [bridge] = [each for each in IMPORTS.bridges if each.name == process]
+    return run_bridge(bridge, settings)
+
+
+@pytest.mark.parametrize("process", ["worker", "service-bus", "gateway"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("TEMPORAL_TLS", "maybe"), ("TEMPORAL_ADDRESS", "temporal:port")]
+)
+async def test_settings_of_temporal_are_named_with_the_others(
+    process: str, name: str, value: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        await _run(process, {"DATABASE_URL": "mysql://server/name", name: value})
+    named = {problem.split()[0].rstrip(":") for problem in refused.value.problems}
+    assert named >= {"DATABASE_URL", name}
 
 
 async def test_a_metrics_port_that_is_taken(tmp_path: Path) -> None:

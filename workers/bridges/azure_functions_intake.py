@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
-from workers.connect import connect
+from workers.connect import connect, read_config
 from workers.resources.common import RESOURCE_SETTINGS, open_resources
 from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import Verdict
@@ -44,7 +44,8 @@ class LazyHandler:
         await self._opened.aclose()
 
     async def _open(self) -> ImportIntake:
-        check_at_start(self._environment, QueueSettings, RunSettings, *RESOURCE_SETTINGS)
+        groups = (QueueSettings, RunSettings, *RESOURCE_SETTINGS)
+        check_at_start(self._environment, *groups, others=[read_config])
         queue = QueueSettings.read(self._environment)
         runs = RunSettings.read(self._environment)
         async with AsyncExitStack() as stack:

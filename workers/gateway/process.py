@@ -10,7 +10,7 @@ from typing import Any, Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from workers.connect import connect
+from workers.connect import connect, read_config
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.parts import open_parts, part_settings
@@ -97,7 +97,8 @@ async def run_gateway(
             the port is taken.
     """
     own = part_settings()
-    check_at_start(environment, GatewaySettings, HttpSettings, *own.values(), *RESOURCE_SETTINGS)
+    groups = (GatewaySettings, HttpSettings, *own.values(), *RESOURCE_SETTINGS)
+    check_at_start(environment, *groups, others=[read_config])
     settings = GatewaySettings.read(environment)
     runtime = process_runtime(HttpSettings.read(environment).host, metrics_port)
     of_parts = {name: group.read(environment) for name, group in own.items()}

@@ -3,7 +3,7 @@
 import importlib
 import logging
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
@@ -31,8 +31,17 @@ ELSEWHERE: Final = frozenset(
 """Names that no group of settings declares."""
 
 
-def check_settings(environment: Mapping[str, str], *groups: type[Settings]) -> None:
+def check_settings(
+    environment: Mapping[str, str],
+    *groups: type[Settings],
+    others: Iterable[Callable[[Mapping[str, str]], object]] = (),
+) -> None:
     """See whether all groups of settings can be read.
+
+    Args:
+        environment: Names and values.
+        groups: Groups of this package.
+        others: What reads settings that are in no group.
 
     Raises:
         SettingsError: Some are missing or make no sense; all of them are named, each once.
@@ -40,11 +49,20 @@ def check_settings(environment: Mapping[str, str], *groups: type[Settings]) -> N
     problems: dict[str, None] = {}
     for group in groups:
         problems |= dict.fromkeys(group.problems(environment))
+    for read in others:
+        try:
+            read(environment)
+        except SettingsError as error:
+            problems |= dict.fromkeys(error.problems)
     if problems:
         raise SettingsError(*problems)
 
 
-def check_at_start(environment: Mapping[str, str], *groups: type[Settings]) -> None:
+def check_at_start(
+    environment: Mapping[str, str],
+    *groups: type[Settings],
+    others: Iterable[Callable[[Mapping[str, str]], object]] = (),
+) -> None:
     """Warn of names that nothing reads, then check what a process needs.
 
     Raises:
@@ -52,7 +70,7 @@ def check_at_start(environment: Mapping[str, str], *groups: type[Settings]) -> N
     """
     for warning in unread_names(environment):
         logger.warning("%s", warning)
-    check_settings(environment, *groups)
+    check_settings(environment, *groups, others=others)
 
 
 def declared_groups() -> tuple[type[Settings], ...]:

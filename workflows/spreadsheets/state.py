@@ -35,7 +35,7 @@ class SpreadsheetRun:
         last_refusal: Why the last signal was refused.
         cancellation: The request to stop.
         waiting: Its waits for what docflow itself needs.
-        notices: What it tells people.
+        notices: Sent to people.
     """
 
     def __init__(

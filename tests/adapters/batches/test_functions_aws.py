@@ -79,7 +79,7 @@ async def test_a_clone_is_its_source_with_the_batch_in_its_environment(account: 
     assert clone["Tags"] == {WORKFLOW_TAG: batch.owner}
 
 
-async def test_a_mapping_takes_few_at_once_and_hears_of_partial_failures(
+async def test_a_mapping_takes_few_at_once_and_accepts_partial_failures(
     account: Account, batch: FunctionBatch
 ) -> None:
     await batch.build()

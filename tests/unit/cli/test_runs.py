@@ -310,7 +310,7 @@ def test_a_run_that_is_parked_is_listed_as_parked_although_its_row_says_running(
 
 
 @pytest.mark.parametrize("was", [ImportState.RUNNING, ImportState.PARKED])
-def test_a_run_that_was_terminated_is_told_from_an_open_one_before_the_sweep(
+def test_a_terminated_run_is_distinguished_from_an_open_one_before_the_sweep(
     was: ImportState,
 ) -> None:
     ended = a_view(status="terminated", closed=True)
