@@ -15,16 +15,19 @@ from activities.run_sweep import RunSweep
 from adapters.database import Database, open_database, upgrade
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.imports.store import SqlImportStore
+from adapters.database.jobs.store import SqlJobStore
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.memory.runs import MemoryRuns
 from adapters.ports import OpenRow, OpenRows, RunEnd
 from adapters.temporal.runs import TemporalRunEnds
 from contracts.batches import BatchKey, JobStarted
+from contracts.jobs import job_workflow_id
 from contracts.metrics import DOCUMENTS
 from contracts.spreadsheets import workflow_id
 from contracts.sweep import RunsSwept, RunSweepOrder
 from tests.support.imports.activities import environment
 from tests.support.imports.store import message, plan
+from tests.support.jobs.records import a_job
 from tests.support.spreadsheets.store import order
 from workers import catalogue
 from workflows.run_sweeper import RunSweeper
@@ -74,10 +77,22 @@ def _batches(database: Database) -> Opened:
     return Opened(store, open)
 
 
+def _jobs(database: Database) -> Opened:
+    store = SqlJobStore(database)
+
+    async def open() -> tuple[str, str]:
+        job = uuid.uuid4().hex * 2
+        await store.put_job(a_job(job_id=job, updated_at=datetime.now(UTC)))
+        return job_workflow_id(job), job_workflow_id(job)
+
+    return Opened(store, open)
+
+
 OPENED: Mapping[str, Callable[[Database], Opened]] = {
     "imports": _imports,
     "spreadsheets": _spreadsheets,
     "batches": _batches,
+    "jobs": _jobs,
 }
 
 
