@@ -23,6 +23,8 @@ HELD: Final = f"{PREFIX}held-"
 LEFTOVER_SECONDS: Final = 48 * 3600.0
 """No activity runs this long; an older folder belonged to a worker that was killed."""
 _MEGABYTE: Final = 1 << 20
+_WRONG_FOLDER: Final = frozenset({errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR})
+"""The disk answers, and the folder is another user's, or none."""
 
 
 @contextmanager
@@ -30,10 +32,10 @@ def scratch_folder(scratch: Path) -> Generator[Path]:
     """A folder of one's own below `scratch`, removed with all it holds.
 
     Raises:
-        Unavailable: The disk is full, for whatever works inside the block.
+        Unavailable: No folder can be made, as on a disk that only reads; or the disk is full, for
+            whatever works inside the block.
     """
     try:
-        scratch.mkdir(parents=True, exist_ok=True)
         with _held_folder(scratch) as own:
             yield own
     except (PortError, RuleViolation, InvalidDocument):
@@ -47,7 +49,11 @@ def scratch_folder(scratch: Path) -> Generator[Path]:
 
 @contextmanager
 def _held_folder(scratch: Path) -> Generator[Path]:
-    folder, lock = _made(scratch)
+    try:
+        scratch.mkdir(parents=True, exist_ok=True)
+        folder, lock = _made(scratch)
+    except OSError as error:
+        raise disk_full() if _is_disk_full(error) else _unusable(error) from error
     try:
         yield folder
     finally:
@@ -77,6 +83,15 @@ def disk_full(room: int = 0) -> Unavailable:
     """
     needed = f": {_size(room)} are needed" if room else ""
     return Unavailable(f"the scratch disk is full{needed}", Dependency.SCRATCH_DISK, room=room)
+
+
+def _unusable(error: OSError) -> Unavailable:
+    # Its full text names folders of the server, which callers must not see.
+    return Unavailable(
+        f"no file can be made on the scratch disk: {error.strerror}",
+        Dependency.SCRATCH_DISK,
+        misconfigured=error.errno in _WRONG_FOLDER,
+    )
 
 
 def _reasons(error: BaseException) -> Iterator[BaseException]:

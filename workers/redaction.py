@@ -5,8 +5,8 @@ What is hidden:
 1. The value of every secret setting, and of every key in it that is named like a secret
    (`AccountKey=`, `password` of an address, `"LOADER_PASSWORD": ` in JSON), whatever its length.
    One of fewer than 8 characters is hidden where it stands by itself, not within a longer word.
-   Not hidden is a short one that the same setting also has in public, as a password that is its
-   own user's name: it protects nothing, and the word would be missing from every sentence.
+   Not hidden is a short one that the same setting also has in public, as a password or key that is
+   its own user's name: it protects nothing, and the word would be missing from every sentence.
 2. Other parts of a secret setting from 8 characters on, such as the values of a JSON object; parts
    of the path of an address from 16 on.
 3. What looks like a secret in any text: queries and passwords of addresses, values of keys with
@@ -102,14 +102,19 @@ def _named_secrets(secret: str) -> Iterator[str]:
         yield from (address.password, unquote(address.password))
     query = parse_qsl(address.query) if address is not None else ()
     for name, value in (*_texts_of(secret), *_pairs(secret), *query):
-        if re.fullmatch(f"(?i){_KEYED}|pwd", name):
+        if _is_named_secret(name):
             yield value
 
 
+def _is_named_secret(name: str) -> bool:
+    return re.fullmatch(f"(?i){_KEYED}|pwd", name) is not None
+
+
 def _public(secret: str) -> Iterator[str]:
-    """The words of an address that are no secret."""
+    """The words of an address or a connection string that are no secret."""
     if (address := _address(secret)) is not None:
         yield from (address.username or "", address.hostname or "", *address.path.split("/"))
+    yield from (value for name, value in _pairs(secret) if not _is_named_secret(name))
 
 
 def _other_parts(secret: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from adapters.ports import (
     ImportStore,
     RejectedMessages,
     Runs,
+    Unavailable,
 )
 from contracts.blobs import BlobRef
 from contracts.errors import KEY_REUSED
@@ -82,8 +83,9 @@ class ImportLifecycle:
 
         Raises:
             ApplicationError: `MissingBlob` when the document is not there and nothing explains
-                it. The status row is open then, and shows the import as it waits. `Permanent`
-                when another task has the guard and is parked: a person decides about both.
+                it, `Unavailable` when the blob store does not answer. The status row is open then,
+                and shows the import as it waits. `Permanent` when another task has the guard and is
+                parked: a person decides about both.
         """
         async with Heartbeater():
             return await self._prepared(order)
@@ -91,12 +93,14 @@ class ImportLifecycle:
     async def _prepared(self, order: ImportOrder) -> Preparation:
         message = order.message
         facts = REGISTRY[message.document_type]
-        source, missing = None, None
+        source, missing, unavailable = None, None, None
         if (name := _source_name(message, facts)) is not None:
             try:
                 source = await self._blobs.stat(name)
             except BlobNotFound as error:
                 missing = error
+            except Unavailable as error:
+                unavailable = error
         plan = self._plan(facts, source)
         guard = None if facts.guard is None else getattr(message, facts.guard)
         workflow_id = activity.info().workflow_id or message.workflow_id
@@ -109,6 +113,8 @@ class ImportLifecycle:
             return await self._repeated(order, earlier)
         if earlier is not None:
             return await self._left_to(earlier, order, plan)
+        if unavailable is not None:
+            raise unavailable
         if missing is not None:
             raise BlobNotFound(
                 f"{name} is not in the blob store; upload it there and retry"

@@ -128,11 +128,11 @@ async def test_a_full_or_missing_disk_is_named_with_its_setting(
         watched = await disk.watched()
     assert watched is not None and watched.problem == (
         f"scratch disk: the folder {tmp_path}/scratch of DOCFLOW_SCRATCH: "
-        "the scratch disk is full; make room there"
+        "the scratch disk is full; make room there, or correct it"
     )
     (tmp_path / "file").write_text("")
     within_a_file = await scratch_of(tmp_path / "file" / "scratch").found()
-    assert "of DOCFLOW_SCRATCH cannot be written to: Not a directory" in (
+    assert "of DOCFLOW_SCRATCH: no file can be made on the scratch disk: Not a directory" in (
         within_a_file.problem or ""
     )
 

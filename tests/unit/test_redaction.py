@@ -58,6 +58,9 @@ SHORT = {
     "DOCFLOW_NOTIFY_WEBHOOK_SECRET": "pl",
     "DOCFLOW_BATCH_FUNCTION_ENVIRONMENT": '{"LOADER_PASSWORD": "pl5", "STAGE": "test"}',
     "AZURE_STORAGE_CONNECTION_STRING": "AccountName=a;AccountKey=pl6=",
+    "AZURE_SERVICE_BUS_CONNECTION_STRING": (
+        "Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=docflow;SharedAccessKey=docflow;"
+    ),
 }
 
 

@@ -50,6 +50,28 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, number: int) -> None:
     assert full.value.dependency is Dependency.SCRATCH_DISK
 
 
+def test_a_disk_that_only_reads_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(**options: Any) -> str:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(tmp_path))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", read_only)
+    with pytest.raises(Unavailable) as found, scratch_folder(tmp_path):
+        pytest.fail("there is no folder")
+    assert str(found.value) == "no file can be made on the scratch disk: Read-only file system"
+    assert found.value.dependency is Dependency.SCRATCH_DISK
+    assert not found.value.misconfigured
+
+
+def test_a_folder_that_is_none_is_a_wrong_setting(tmp_path: Path) -> None:
+    (file := tmp_path / "scratch").touch()
+    with pytest.raises(Unavailable, match="no file can be made") as found, scratch_folder(file):
+        pytest.fail("there is no folder")
+    assert found.value.dependency is Dependency.SCRATCH_DISK
+    assert found.value.misconfigured
+
+
 def test_a_report_that_does_not_fit_is_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(Unavailable) as full, scratch_folder(tmp_path):
         try:

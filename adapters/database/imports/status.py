@@ -43,14 +43,16 @@ async def begin(
 
     Among tasks of a project and document type the first to open holds the guard, until it is
     skipped, cancelled or terminated. Another one gets that task's state, whatever it is, so also
-    `running` or `parked`, and opens nothing. A row keeps the digest of the message that began it
-    last: the run of an earlier one is over.
+    `running` or `parked`, and opens nothing; but a row that was terminated is open again, without
+    the guard, so that the end of its new run is recorded. A row keeps the digest of the message
+    that began it last: the run of an earlier one is over.
     """
     if guard is not None:
         name = f"guard/{message.project_id}/{message.document_type}/{guard}"
         await acquire_advisory_lock(connection, writer, name)
         holder = await _holder(connection, message, guard)
         if holder is not None:
+            await _reopen_terminated(connection, message, digest, now)
             return holder
     values = _status(message, plan, workflow_id) | {
         "guard": guard,
@@ -69,6 +71,25 @@ async def begin(
     values |= {"reason": None, "finished_at": None}
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     return None
+
+
+async def _reopen_terminated(
+    connection: AsyncConnection, message: ImportMessage, digest: str | None, now: datetime
+) -> None:
+    """Nothing is written for a row in a final state, and this one is that of an earlier run."""
+    await connection.execute(
+        update(import_tasks)
+        .where(_is_own(), import_tasks.c.state == ImportState.TERMINATED.value)
+        .values(
+            guard=None,
+            digest=digest,
+            state=ImportState.RUNNING.value,
+            reason=None,
+            finished_at=None,
+            updated_at=now,
+        ),
+        _own(message),
+    )
 
 
 def _own(message: ImportMessage) -> dict[str, str]:

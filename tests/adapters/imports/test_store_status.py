@@ -127,6 +127,26 @@ async def test_a_task_that_begins_again_has_the_digest_of_its_new_message(
     assert again == EarlierImport(ImportState.COMPLETED, "t1", "second")
 
 
+@pytest.mark.parametrize("state", [ImportState.PARKED, ImportState.SKIPPED])
+async def test_a_terminated_task_whose_guard_another_one_has_records_its_new_end(
+    store: SqlImportStore, tasks: SqlImportTasks, state: ImportState
+) -> None:
+    given = message()
+    assert await store.begin(given, plan(), given.workflow_id, "key", "first") is None
+    await store.terminate(given.workflow_id, "its run was terminated")
+    second = message(task_id="t2")
+    assert await store.begin(second, plan(), second.workflow_id, "key") is None
+    holder = EarlierImport(ImportState.RUNNING, "t2")
+    assert await store.begin(given, plan(), given.workflow_id, "key", "second") == holder
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.state, row.reason, row.guard) == (ImportState.RUNNING, None, None)
+    await store.close(closing(state, reason="held by t2"), given.workflow_id)
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert (row.state, row.reason) == (state, "held by t2")
+
+
 async def test_a_task_that_never_opened_keeps_its_digest_too(store: SqlImportStore) -> None:
     await store.close(closing(ImportState.SKIPPED, digest="first"), "w")
     earlier = EarlierImport(ImportState.SKIPPED, "t1", "first")

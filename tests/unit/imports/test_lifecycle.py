@@ -14,7 +14,7 @@ from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.uploads import UploadImports
 from activities.scratch import fetched
 from adapters.memory.runs import MemoryRuns
-from adapters.ports import BlobNotFound, RunEnd
+from adapters.ports import BlobNotFound, RunEnd, Unavailable
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
 from contracts.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT, UNAVAILABLE
@@ -103,6 +103,26 @@ async def test_a_missing_document_is_named_and_the_import_is_open(ports: Activit
         await prepare(ports, equipment())
     assert (caught.value.type, caught.value.non_retryable) == (MISSING_BLOB, True)
     assert ports.store.tasks["T1"] == (ImportState.RUNNING, None)
+
+
+async def test_an_import_that_waits_for_the_blob_store_is_open(
+    ports: ActivityPorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that lists of rows show it."""
+
+    async def unavailable(name: str) -> BlobRef:
+        raise Unavailable("no answer", Dependency.BLOB_STORE)
+
+    with monkeypatch.context() as outage:
+        outage.setattr(ports.blobs, "stat", unavailable)
+        with pytest.raises(ApplicationError, match="no answer") as caught:
+            await prepare(ports, equipment())
+    assert caught.value.type == UNAVAILABLE
+    assert ports.store.tasks["T1"] == (ImportState.RUNNING, None)
+    source = await ports.put("in/file", b"x")
+    plan = (await prepare(ports, equipment())).plan
+    assert plan is not None and plan.source is not None
+    assert plan.source.etag == source.etag
 
 
 @pytest.mark.parametrize("state", [ImportState.COMPLETED, ImportState.FAILED])

@@ -123,7 +123,8 @@ def _write_to(folder: Path) -> None:
         with scratch_folder(folder) as own:
             (own / "probe").write_bytes(bytes(_PROBED_BYTES))
     except Unavailable as error:
-        raise Unavailable(f"{place}: {error}; make room there", Dependency.SCRATCH_DISK) from error
+        text = f"{place}: {error}; make room there, or correct it"
+        raise Unavailable(text, Dependency.SCRATCH_DISK) from error
     except OSError as error:
         text = f"{place} cannot be written to: {error.strerror}"
         raise Unavailable(text, Dependency.SCRATCH_DISK) from error
