@@ -21,13 +21,13 @@ from adapters.memory.runs import MemoryRuns
 from adapters.ports import OpenRow, OpenRows, RunEnd
 from adapters.temporal.runs import TemporalRunEnds
 from contracts.batches import BatchKey, JobStarted
-from contracts.jobs import job_workflow_id
+from contracts.jobs import JobStatus, job_workflow_id
 from contracts.metrics import DOCUMENTS
 from contracts.spreadsheets import workflow_id
 from contracts.sweep import RunsSwept, RunSweepOrder
 from tests.support.imports.activities import environment
 from tests.support.imports.store import message, plan
-from tests.support.jobs.records import a_job
+from tests.support.jobs.records import a_record
 from tests.support.spreadsheets.store import order
 from workers import catalogue
 from workflows.run_sweeper import RunSweeper
@@ -82,7 +82,8 @@ def _jobs(database: Database) -> Opened:
 
     async def open() -> tuple[str, str]:
         job = uuid.uuid4().hex * 2
-        await store.put_job(a_job(job_id=job, updated_at=datetime.now(UTC)))
+        running = JobStatus.PROCESSING
+        await store.put_job(a_record(job_id=job, status=running, updated_at=datetime.now(UTC)))
         return job_workflow_id(job), job_workflow_id(job)
 
     return Opened(store, open)

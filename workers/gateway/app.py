@@ -99,7 +99,7 @@ def _health(readiness: Readiness) -> APIRouter:
 
     @router.get("/health/ready")
     async def ready() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
-        await readiness.watched()
+        await readiness.probed()
         return readiness_answer(readiness.health)
 
     return router

@@ -12,6 +12,8 @@ from workers.services.setup.requirements import Requirement, Result
 
 logger = logging.getLogger(__name__)
 
+PROBE_SECONDS: Final = 1.0
+"""That soon a probe is answered: orchestrators wait no longer, and would see no reason."""
 SETTLED_SECONDS: Final = 5.0
 """Between two looks while everything is there."""
 _FIRST_PAUSE: Final = 0.5
@@ -53,6 +55,7 @@ class Readiness:
         self._requirements = requirements
         self._pauses = pauses or Pauses()
         self.health = health or Health()
+        self._looking: asyncio.Task[Sequence[str]] | None = None
 
     async def check(self) -> Sequence[str]:
         """Look closely at everything; what is in the way of work, a sentence each."""
@@ -61,6 +64,20 @@ class Readiness:
     async def watched(self) -> Sequence[str]:
         """Look again at what may fail while the process works."""
         return self._noted(await _gathered(each.watched for each in self._requirements))
+
+    async def probed(self, seconds: float = PROBE_SECONDS) -> None:
+        """Look again, and answer a probe in time: what does not answer so soon is missing.
+
+        Probes that come meanwhile share the look, which goes on to its end.
+        """
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self.watched())
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self._looking)
+        except TimeoutError:
+            slow = f"what this process depends on does not answer within {seconds:g} s"
+            self.health.missing = self.health.missing or (slow,)
 
     async def until_met(self, stop: asyncio.Event) -> bool:
         """Wait until everything is there; False: the stop was first.
