@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.imports import ImportState
-from tests.support.cli import FakeInstallation, FakeRuns, a_row
+from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row
 from workers.services.errors import ServiceError
 from workers.services.runs import PipelineView
 
