@@ -199,6 +199,7 @@ class FakeRuns:
         self.pipelines = {
             "spreadsheets": PipelineView(workers=1, open=12, waiting=3),
             "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
+            "jobs": PipelineView(workers=1, open=7, waiting=2, lanes={"light": 1, "heavy": 2}),
         }
         self.waiting: list[ParkedRun] = []
         self.executions: list[Any] = []
