@@ -29,6 +29,13 @@ from workers.services.identity import IMPORTER, OPERATOR
 from workers.settings.gateway import TokenSettings
 
 QUEUE = "import-queue"
+JOB_QUEUE = "job-queue"
+TIERS = {
+    "DOCFLOW_BRONZE_CONTAINER": "bronze",
+    "DOCFLOW_SILVER_CONTAINER": "silver",
+    "DOCFLOW_GOLD_CONTAINER": "gold",
+}
+"""Setting to container of spatial data."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,7 @@ async def embedded_stack(
             service_bus_part(
                 folder,
                 ports["service-bus"],
-                [f"{QUEUE}:lock=30,max=10"],
+                [f"{name}:lock=30,max=10" for name in (QUEUE, JOB_QUEUE)],
                 folder / "service-bus.db",
             ),
             installing.after(ministack_part(folder, ports["ministack"])),
@@ -208,6 +215,8 @@ async def embedded_stack(
             "AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE,
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "AZURE_STORAGE_CONTAINER_NAME": "imports",
+            "DOCFLOW_JOBS_QUEUE": JOB_QUEUE,
+            **TIERS,
             "DATABASE_URL": database_url or f"sqlite:///{folder / 'docflow.db'}",
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
@@ -215,6 +224,8 @@ async def embedded_stack(
             **batch_pointers(aws, installing.installed),
             **(settings or {}),
         }
+        for tier in TIERS.values():
+            (folder / "blobs" / tier).mkdir(parents=True, exist_ok=True)
         await upgrade(pointers["DATABASE_URL"])
         async with open_database(pointers["DATABASE_URL"]) as database:
             club = await sample_club(database)

@@ -24,6 +24,7 @@ from contracts.imports import (
     ImportResult,
 )
 from stack.demo import batches as demo_batch
+from stack.demo.api import ApiError
 from stack.demo.batches import (
     ExternalSystems,
     failed_documents,
@@ -31,8 +32,9 @@ from stack.demo.batches import (
     left_behind,
     run_batch,
 )
-from stack.demo.samples import Run, Sample, blob_name, prepare
-from stack.demo.spreadsheets import ApiError, SpreadsheetPerson
+from stack.demo.jobs import SceneFailed, SceneJob
+from stack.demo.samples import PROJECT, Run, Sample, blob_name, prepare
+from stack.demo.spreadsheets import SpreadsheetPerson
 from stack.demo.table import WIDE, demo_table
 from stack.embedded import EmbeddedStack, embedded_stack
 from stack.folders import demo_folder
@@ -102,7 +104,7 @@ async def _run_demo(
 def _report(runs: Sequence[Run], ui_url: str | None, console: Console) -> int:
     console.print(demo_table(runs, ui_url, links=True, wide=console.width >= WIDE))
     for note in (note for run in runs for note in run.notes):
-        console.print(note, markup=False, highlight=False)
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     wrong = [run for run in runs if run.wrong]
     for run in wrong:
         console.print(f"[red]{run.task_id}: {run.wrong}[/red]")
@@ -140,6 +142,9 @@ async def _run_phases(
                             group.create_task(
                                 _load_batch(run, outside, client, stack, resources.database)
                             )
+                            continue
+                        if run.sample.scene is not None:
+                            group.create_task(_process_scene(run, samples, api, stack))
                             continue
                         if run.sample.spreadsheet is not None:
                             group.create_task(_import_spreadsheet(run, samples, api, stack))
@@ -188,6 +193,36 @@ async def _import_spreadsheet(
         run.wrong = str(refused)
     except TimeoutError:
         run.wrong = f"not done after {TIMEOUT:.0f} s; last state {run.state}"
+    run.seconds = time.monotonic() - run.began
+
+
+async def _process_scene(
+    run: Run, samples: Path, api: httpx.AsyncClient, stack: EmbeddedStack
+) -> None:
+    assert run.sample.scene is not None
+
+    def show(state: str) -> None:
+        run.state = state
+
+    job = SceneJob(api, stack.settings, stack.folder, show)
+    run.began = time.monotonic()
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            await job.make(samples / "make_scene.py", run.sample.scene)
+            await job.submit(PROJECT)
+            run.job_id = job.job_id
+            made = await job.finish()
+    except (ApiError, SceneFailed) as failed:
+        run.wrong = str(failed)
+        return
+    except TimeoutError:
+        run.wrong = f"not done after {TIMEOUT:.0f} s; last state {run.state}"
+        return
+    run.counts = Counts(created=made.datasets)
+    run.notes = [
+        f"preview of {run.document}: {made.preview.as_uri()}",
+        f"STAC item of {run.document}: {made.item.as_uri()}",
+    ]
     run.seconds = time.monotonic() - run.began
 
 

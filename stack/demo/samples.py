@@ -9,8 +9,10 @@ from pydantic import Field
 from contracts import spreadsheets
 from contracts.base import Contract
 from contracts.imports import IMPORT_MESSAGE, Counts, ImportMessage, ImportState, workflow_id
+from contracts.jobs import job_workflow_id
 from stack.demo import batches as demo_batch
 from stack.demo.batches import ExpectedBatch
+from stack.demo.jobs import FILE, JOB_TYPE, Scene
 from stack.demo.spreadsheets import Answers
 
 PROJECT = "demo"
@@ -38,6 +40,8 @@ class Sample(Contract):
     """It goes to the gateway instead of the queue, and is answered with this."""
     batch: ExpectedBatch | None = None
     """It is a batch of documents that are made up on the spot."""
+    scene: Scene | None = None
+    """It is a raster that is made on the spot and processed by a job."""
     expect: Expected
 
 
@@ -56,14 +60,25 @@ class Run:
     began: float = 0.0
     uuid: str | None = None
     """Of a spreadsheet, once it is uploaded."""
+    job_id: str | None = None
+    """Of a scene's job, once it is submitted."""
     notes: Sequence[str] = ()
     """What a person wants to know beside it."""
+
+    @property
+    def document(self) -> str:
+        """What it is called in the table."""
+        if self.sample.batch is not None:
+            return "40 files"
+        return FILE if self.sample.scene is not None else self.sample.file or "-"
 
     @property
     def workflow_id(self) -> str:
         """Also the id of its message."""
         if self.sample.batch is not None:
             return demo_batch.KEY.workflow_id
+        if self.job_id is not None:
+            return job_workflow_id(self.job_id)
         if self.uuid is not None:
             return spreadsheets.workflow_id(self.uuid)
         return workflow_id(PROJECT, self.task_id)
@@ -73,6 +88,8 @@ def prepare(sample: Sample, number: int) -> Run:
     """A sample under its number, with the message that it comes by."""
     if sample.batch is not None:
         return Run(sample, f"{number:02}-batch", {"document_type": "batch"}, None)
+    if sample.scene is not None:
+        return Run(sample, f"{number:02}-scene", {"document_type": JOB_TYPE}, None)
     if sample.spreadsheet is not None:
         kind = sample.spreadsheet.import_type
         task_id = f"{number:02}-{kind.lower().replace('_', '-')}"

@@ -10,6 +10,7 @@ import httpx
 from contracts.base import Contract
 from contracts.imports import Counts
 from contracts.spreadsheets import FINAL, SpreadsheetState
+from stack.demo.api import ask
 
 LOOK_SECONDS = 0.05
 """Between two looks at where the import stands."""
@@ -25,10 +26,6 @@ class Answers(Contract):
     """Header to the field it means."""
     values: Mapping[str, str]
     """Value to the name of the candidate it means."""
-
-
-class ApiError(Exception):
-    """The gateway refused something; the message says what."""
 
 
 class SpreadsheetPerson:
@@ -117,10 +114,7 @@ class SpreadsheetPerson:
         return next(found["id"] for found in candidates if found["displayName"] == wanted)
 
     async def _ask(self, method: str, path: str, **content: Any) -> Any:
-        answer = await self._api.request(method, path, **content)
-        if answer.is_error:
-            raise ApiError(f"{method} {path} answered {answer.status_code}: {answer.text[:500]}")
-        return answer.json()
+        return await ask(self._api, method, path, **content)
 
 
 def _counts(summary: Mapping[str, Any]) -> Counts:

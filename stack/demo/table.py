@@ -9,7 +9,7 @@ from contracts.batches import Phase
 from contracts.imports import Counts, TableMessage
 from stack.demo.samples import Run
 
-WIDE = 240
+WIDE = 280
 """Columns of a table with full addresses."""
 
 _COLOURS = {
@@ -33,7 +33,7 @@ def demo_table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bo
         table.add_column("run in the Web UI", no_wrap=True)
     for run in runs:
         row = [
-            run.sample.file or ("40 files" if run.sample.batch else "-"),
+            run.document,
             str(run.body.get("document_type")),
             _strategy(run),
             f"[{_COLOURS.get(run.state, 'white')}]{run.state}[/]",

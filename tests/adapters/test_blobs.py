@@ -15,14 +15,13 @@ import pytest
 
 from adapters.azure.blobs import AzureBlobs
 from adapters.azure.storage_account import StorageAccount
-from adapters.files.blobs import FolderBlobs
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import BlobNotFound, Blobs, PortError, Throttled, Unavailable
 from contracts.dependencies import Dependency
 from stack.azurite import azurite
 from stack.children import free_port
+from tests.support.blobs import SMALL, arriving, folder_blobs, make_file
 
-SMALL = b"code,quantity\nA,1\n"
 WRONG = (Dependency.BLOB_STORE, True)
 """Dependency of a failure, and that a setting is wrong."""
 LARGE = random.Random(7).randbytes((11 << 20) + 321)  # three blocks, the last one short
@@ -67,17 +66,6 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     container = AzureBlobs(storage, f"test-{os.urandom(6).hex()}")
     asyncio.run(container.create_container())
     return container
-
-
-def folder_blobs(tmp_path: Path) -> FolderBlobs:
-    (tmp_path / "container").mkdir()
-    return FolderBlobs(tmp_path / "container")
-
-
-def make_file(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "source"
-    path.write_bytes(content)
-    return path
 
 
 async def test_a_folder_lists_its_blobs_by_name(blobs: Blobs, tmp_path: Path) -> None:
@@ -178,11 +166,6 @@ async def test_of_concurrent_creations_one_wins(blobs: Blobs, tmp_path: Path) ->
     assert sum(isinstance(outcome, FileExistsError) for outcome in outcomes) == 4
 
 
-async def arriving(content: bytes, piece: int) -> AsyncIterator[bytes]:
-    for start in range(0, len(content), piece):
-        yield content[start : start + piece]
-
-
 @pytest.mark.parametrize("content", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
 @pytest.mark.parametrize("piece", [65_536, 5 << 20], ids=["small pieces", "large pieces"])
 async def test_a_blob_uploaded_in_pieces_is_downloaded_whole(
@@ -235,81 +218,6 @@ async def test_of_concurrent_writers_one_wins(blobs: Blobs) -> None:
 
 async def test_a_store_that_can_be_used_passes_its_probe(blobs: Blobs) -> None:
     await blobs.probe()
-
-
-class TestFolder:
-    async def test_a_folder_that_cannot_be_written_to_fails_its_probe(self, tmp_path: Path) -> None:
-        (tmp_path / "container").write_text("no folder")
-        with pytest.raises(Unavailable) as down:
-            await FolderBlobs(tmp_path / "container").probe()
-        assert down.value.dependency is Dependency.BLOB_STORE
-
-    async def test_a_folder_that_is_gone_is_an_outage_and_no_missing_document(
-        self, tmp_path: Path
-    ) -> None:
-        blobs = folder_blobs(tmp_path)
-        await blobs.upload(make_file(tmp_path, SMALL), "a")
-        (tmp_path / "container").rename(tmp_path / "not mounted")
-        for attempt in (
-            blobs.stat("a"),
-            blobs.download("a", tmp_path / "target"),
-            blobs.upload(make_file(tmp_path, SMALL), "b"),
-            blobs.write("b", arriving(SMALL, 7)),
-            blobs.copy("a", "b"),
-            blobs.delete("a"),
-            blobs.probe(),
-        ):
-            with pytest.raises(Unavailable, match="is missing") as down:
-                await attempt
-            assert down.value.dependency is Dependency.BLOB_STORE
-        assert not (tmp_path / "container").exists()
-
-    async def test_a_full_disk_of_the_reader_is_not_the_blob_store(self, tmp_path: Path) -> None:
-        blobs = folder_blobs(tmp_path)
-        await blobs.upload(make_file(tmp_path, SMALL), "a")
-        # Linux has a file that is always full.
-        with pytest.raises(OSError, match="No space left"):
-            await blobs.download("a", Path("/dev/full"))
-
-    @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a\\b"])
-    async def test_no_name_leaves_the_folder(self, tmp_path: Path, name: str) -> None:
-        blobs = folder_blobs(tmp_path)
-        with pytest.raises(PortError, match="not a blob name"):
-            await blobs.upload(make_file(tmp_path, SMALL), name)
-        with pytest.raises(PortError, match="not a blob name"):
-            await blobs.download(name, tmp_path / "target")
-        with pytest.raises(PortError, match="not a blob name"):
-            await blobs.delete(name)
-
-    async def test_links_are_not_followed(self, tmp_path: Path) -> None:
-        container, outside = tmp_path / "container", tmp_path / "outside"
-        container.mkdir()
-        outside.mkdir()
-        (outside / "secret").write_text("secret")
-        (container / "folder").symlink_to(outside)
-        (container / "file").symlink_to(outside / "secret")
-        blobs = FolderBlobs(container)
-        for name in ("folder/secret", "file"):
-            with pytest.raises(PortError, match="symbolic link"):
-                await blobs.download(name, tmp_path / "target")
-            with pytest.raises(PortError, match="symbolic link"):
-                await blobs.upload(make_file(tmp_path, SMALL), name)
-            with pytest.raises(PortError, match="symbolic link"):
-                await blobs.delete(name)
-        assert (outside / "secret").read_text() == "secret"
-
-    async def test_a_failed_upload_leaves_nothing(self, tmp_path: Path) -> None:
-        blobs = folder_blobs(tmp_path)
-        await blobs.upload(make_file(tmp_path, SMALL), "a")
-        with pytest.raises(PortError):
-            await blobs.upload(make_file(tmp_path, SMALL), "a/b")
-        with pytest.raises(FileExistsError):
-            await blobs.upload(make_file(tmp_path, SMALL), "a", overwrite=False)
-        with pytest.raises(PortError):
-            await blobs.write("a/b", arriving(SMALL, 7))
-        with pytest.raises(FileExistsError):
-            await blobs.write("a", arriving(SMALL, 7))
-        assert [path.name for path in (tmp_path / "container").iterdir()] == ["a"]
 
 
 class TestAzure:

@@ -2,12 +2,25 @@
 
 import asyncio
 import contextlib
+import json
+import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import psutil
+import pytest
+import rasterio
+from rasterio.errors import NotGeoreferencedWarning
+
+from adapters.database import open_database
+from adapters.database.jobs.store import SqlJobStore
+from contracts.jobs import JobStatus
+from tests.support.cli import run_docflow_in_thread
+from workers.cli.context import CliContext
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +39,38 @@ async def _left(started: list[psutil.Process]) -> list[psutil.Process]:
     return alive
 
 
+def _linked(output: str, what: str) -> Path:
+    """The file that a line below the table links to."""
+    [url] = re.findall(rf"^{what} of scene\.tif: (\S+)$", output, re.MULTILINE)
+    assert urlsplit(url).scheme == "file"
+    return Path(unquote(urlsplit(url).path))
+
+
+async def _scene_is_processed(folder: Path, output: str) -> None:
+    """By what the demo has said, and by what it has left behind."""
+    [row] = [line for line in output.splitlines() if "process_raster" in line]
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    assert (cells[0], cells[3]) == ("scene.tif", "completed")
+    assert float(cells[-2]) > 0
+    [job_id] = re.findall(r"/workflows/job%2F([0-9a-f]{64})$", cells[-1])
+    url = f"sqlite:///{folder / 'docflow.db'}"
+    async with open_database(url) as database:
+        job = await SqlJobStore(database).job(job_id)
+    assert job is not None
+    assert (job.job_type, job.status) == ("process_raster", JobStatus.COMPLETED)
+    item = json.loads(_linked(output, "STAC item").read_text())
+    place = ",".join(map(str, item["bbox"]))
+    search = ("stac", "search", "--bbox", place, "--datetime", "2024-06-21", "--json")
+    done = await run_docflow_in_thread(*search, context=CliContext({"DATABASE_URL": url}))
+    assert done.exit_code == 0, done.output
+    assert [each["id"] for each in json.loads(done.stdout)["features"]] == [item["id"]]
+    opening = pytest.warns(NotGeoreferencedWarning)
+    with opening, rasterio.open(_linked(output, "preview")) as preview:
+        pixels = preview.read()
+        assert preview.driver == "PNG"
+    assert np.ptp(pixels[:3]) > 0
+
+
 async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Path) -> None:
     demo = await _start(tmp_path / "demo")
     seen: dict[int, psutil.Process] = {}
@@ -42,6 +87,7 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Pat
     assert "documents ended as expected" in output.decode()
     for poison in ("cut-off.pdf", "locked.docx"):
         assert f"{poison} was not loaded: " in output.decode()
+    await _scene_is_processed(tmp_path / "demo", output.decode())
     assert not (tmp_path / "demo" / "ministack").exists()
     assert len(seen) >= 3
     assert await _left(list(seen.values())) == []

@@ -16,7 +16,12 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from contracts.jobs import JobStatus
 from tests.support.waiting import eventually
+from workers.connect import connect
+from workers.gateway.pages.site import COOKIE
+from workers.pipelines.jobs import JOBS
+from workers.services.runs import TemporalRuns
 
 ROOT = Path(__file__).parents[2]
 
@@ -190,6 +195,32 @@ async def test_the_token_it_prints_opens_the_gateway(stack: Stack) -> None:
         answer = await api.get("/api/imports", headers=headers)
         assert (answer.status_code, answer.json()) == (200, [])
         assert (await api.get("/sign-in")).status_code == 200
+
+
+async def test_jobs_are_served_in_all_lanes_and_shown(stack: Stack) -> None:
+    runs = TemporalRuns(await connect(stack.settings["TEMPORAL_ADDRESS"]), {})
+    assert stack.settings["DOCFLOW_BRONZE_CONTAINER"] == "bronze"
+
+    async def are_polled() -> bool:
+        view = await runs.pipeline(JOBS)
+        return view.workers == 1 and set(view.lanes.values()) == {1}
+
+    await eventually(are_polled)
+    headers = {"Authorization": f"Bearer {stack.said['token']}"}
+    cookies = {COOKIE: stack.said["token"]}
+    async with httpx.AsyncClient(base_url=stack.said["gateway"], cookies=cookies) as browser:
+        asked = {"job_type": "hello_world", "parameters": {"n": 2}}
+        answer = await browser.post("/api/jobs", json=asked, headers=headers)
+        assert answer.status_code == 201, answer.text
+        job = answer.json()["job_id"]
+
+        async def has_completed() -> bool:
+            shown = await browser.get(f"/api/jobs/{job}", headers=headers)
+            return shown.json()["status"] == JobStatus.COMPLETED
+
+        await eventually(has_completed)
+        page = await browser.get("/jobs")
+        assert (page.status_code, f"/jobs/{job}" in page.text) == (200, True)
 
 
 async def test_a_killed_gateway_is_started_again_and_accepts_the_same_token(stack: Stack) -> None:

@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from adapters.ports import Denied, Unavailable
 from tests.sixth.register import PARCELS
 from tests.support.bridges import running
-from tests.support.cli import FakeInstallation
+from tests.support.cli_fakes import FakeInstallation
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.waiting import eventually
 from workers.bridges.consumer import Consumer, Limits
@@ -28,14 +28,13 @@ from workers.health import Health
 from workers.pipelines.base import Bridge, Context
 from workers.process import _receive
 from workers.resources.blobs import open_blobs
-from workers.services import search_attributes
 from workers.services.intake import given_back
 from workers.services.readiness import NotReady, Pauses, Readiness
 from workers.services.setup import requirements as setup_requirements
 from workers.services.setup.opening import notices_of, set_up
 from workers.services.setup.requirements import Finding, Requirement, State, seldom
 from workers.services.setup.storage import container_of, scratch_of
-from workers.services.setup.temporal import Connection, is_cloud, search_attributes_of
+from workers.services.setup.temporal import Connection
 from workers.services.verdicts import Abandon, Settle, Verdict
 from workers.settings.common import BlobSettings
 from workers.settings.errors import SettingsError
@@ -309,47 +308,6 @@ async def test_a_gateway_that_is_not_ready_answers_everything_with_503() -> None
 def test_a_message_is_not_at_fault_for_a_missing_search_attribute(message: str) -> None:
     verdict = given_back(RPCError(message, RPCStatusCode.INVALID_ARGUMENT, b""))
     assert isinstance(verdict, Abandon) and "docflow setup" in verdict.reason
-
-
-@pytest.mark.parametrize(
-    ("host", "cloud"),
-    [
-        ("docs.a1b2c.tmprl.cloud:7233", True),
-        ("eu-central-1.aws.api.temporal.io:7233", True),
-        ("temporal.example.com:7233", False),
-    ],
-)
-async def test_temporal_cloud_is_known_by_its_address(host: str, cloud: bool) -> None:
-    assert is_cloud(await Client.connect(host, lazy=True)) is cloud
-
-
-async def test_temporal_cloud_is_known_by_an_api_key() -> None:
-    client = await Client.connect("temporal.example.com:7233", lazy=True, api_key="k", tls=True)
-    assert is_cloud(client)
-
-
-async def test_for_temporal_cloud_the_command_is_printed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    client = await Client.connect("docs.a1.tmprl.cloud:7233", namespace="docs.a1", lazy=True)
-
-    async def missing(client: Client) -> Sequence[str]:
-        return ["Pipeline", "NeedsAttention"]
-
-    async def none(client: Client) -> dict[str, str]:
-        return {}
-
-    async def connected() -> Client:
-        return client
-
-    monkeypatch.setattr(search_attributes, "missing", missing)
-    monkeypatch.setattr(search_attributes, "of_another_type", none)
-    made = await search_attributes_of(Connection(connected)).made()
-    assert made.finding.state is State.MISSING
-    assert made.details.endswith(
-        "run `tcld namespace search-attributes add --namespace docs.a1 "
-        "--search-attribute Pipeline=Keyword --search-attribute NeedsAttention=Bool`"
-    )
 
 
 async def test_setup_asks_every_pipeline_and_bridge(

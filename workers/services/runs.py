@@ -172,8 +172,14 @@ class TemporalRuns:
         mine = f"Pipeline = '{pipeline.name}'"
         running = f"{mine} AND ExecutionStatus = 'Running'"
         counted = [(kind.workflow, str(state)) for kind in pipeline.runs for state in kind.states]
-        workers, open, waiting, numbers = await asyncio.gather(
+        workers, polled, open, waiting, numbers = await asyncio.gather(
             self.pollers(pipeline.task_queue),
+            asyncio.gather(
+                *(
+                    self.pollers(lane.task_queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
+                    for lane in pipeline.lanes
+                )
+            ),
             self.count_runs(running),
             self.count_runs(f"{running} AND NeedsAttention = true"),
             asyncio.gather(
@@ -186,7 +192,9 @@ class TemporalRuns:
         counts = dict.fromkeys((state for _, state in counted), 0)
         for (_, state), number in zip(counted, numbers, strict=True):
             counts[state] += number
-        return PipelineView(workers, open, waiting, counts)
+        names = [lane.name for lane in pipeline.lanes]
+        lanes = dict(zip(names, polled, strict=True))
+        return PipelineView(workers, open, waiting, counts, lanes)
 
     async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
         """Open runs of a pipeline that are parked, the longest wait first."""
@@ -199,12 +207,16 @@ class TemporalRuns:
         with temporal_errors():
             return [run async for run in self.client.list_workflows(query, limit=limit)]
 
-    async def pollers(self, task_queue: str) -> int:
-        """How many workers poll a task queue, or did in the last minutes."""
+    async def pollers(
+        self,
+        task_queue: str,
+        type: TaskQueueType.ValueType = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    ) -> int:
+        """How many workers poll a task queue for tasks of a type, or did in the last minutes."""
         request = DescribeTaskQueueRequest(
             namespace=self.client.namespace,
             task_queue=TaskQueue(name=task_queue),
-            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+            task_queue_type=type,
         )
         with temporal_errors():
             found = await self.client.workflow_service.describe_task_queue(request)

@@ -1,6 +1,6 @@
 """What `docflow status` shows of a pipeline."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -42,3 +42,10 @@ class PipelineView:
     """Those of them that wait for a person."""
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Runs by state, most urgent first, within Temporal's retention."""
+    lanes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many workers poll each further task queue, by the name of the lane."""
+
+    @property
+    def idle_lanes(self) -> Sequence[str]:
+        """Lanes that no worker polls: their tasks wait."""
+        return [name for name, workers in self.lanes.items() if not workers]

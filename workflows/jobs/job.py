@@ -11,7 +11,6 @@ from temporalio.exceptions import (
     FailureError,
     is_cancelled_exception,
 )
-from temporalio.workflow import ParentClosePolicy
 
 from activities.jobs.closing import StageClosing
 from contracts.answers import Answer, AnyAnswer
@@ -34,9 +33,7 @@ from contracts.jobs import (
     StageState,
     StageTally,
     StageView,
-    WebhookOrder,
     stage_workflow_id,
-    webhook_delivery_id,
 )
 from contracts.notices import NoticeKind
 from domain.jobs.progress import line
@@ -44,7 +41,7 @@ from workflows import attributes, policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
 from workflows.jobs.stage import Stage, explain_child
-from workflows.jobs.webhook_delivery import WebhookDelivery
+from workflows.jobs.webhook_delivery import start_deliveries
 from workflows.parkable import Parkable
 from workflows.parking import Decision
 
@@ -259,28 +256,10 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._show()
         result = self._result()
         if status in (JobStatus.COMPLETED, JobStatus.FAILED):
-            await self._start_webhooks()
+            await start_deliveries(self._order, self._status)
         await self._notices.end(kind, status.lower(), reason or _counted(result))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
-
-    async def _start_webhooks(self) -> None:
-        for number, receiver in enumerate(self._order.webhooks):
-            order = WebhookOrder(
-                job_id=self._order.job_id,
-                attempt=self._order.attempt,
-                status=self._status,
-                ended_at=workflow.now(),
-                receiver=receiver,
-                number=number,
-            )
-            await workflow.start_child_workflow(
-                WebhookDelivery.run,
-                order,
-                id=webhook_delivery_id(order),
-                parent_close_policy=ParentClosePolicy.ABANDON,
-                static_summary=f"Webhook {number + 1} of job {order.job_id[:8]}",
-            )
 
     async def _park_unrecorded(self, failure: FailureError) -> None:
         # Only its record is missing: any answer tries again.

@@ -1,16 +1,20 @@
-"""One webhook of one job: tried until the receiver has it, or its retries are used up."""
+"""Webhooks of a job: each is tried until its receiver has it, or its retries are used up."""
 
 from datetime import timedelta
 from typing import Final
 
 from temporalio import workflow
+from temporalio.workflow import ParentClosePolicy
 
 from contracts.jobs import (
     DELIVER_WEBHOOK,
     WEBHOOK_DELIVERY,
+    JobOrder,
+    JobStatus,
     WebhookAttempt,
     WebhookEnd,
     WebhookOrder,
+    webhook_delivery_id,
 )
 from workflows import policies
 from workflows.waiting import Waiting
@@ -60,3 +64,28 @@ async def _attempted(order: WebhookOrder) -> WebhookAttempt:
         retry_policy=policies.BACKOFF,
         summary=f"attempt {order.delivery_attempt}",
     )
+
+
+async def start_deliveries(job: JobOrder, status: JobStatus) -> None:
+    """Tell every receiver of a job how it has ended, from the job's own run.
+
+    Args:
+        job: What was asked for, with its receivers.
+        status: How it has ended.
+    """
+    for number, receiver in enumerate(job.webhooks):
+        order = WebhookOrder(
+            job_id=job.job_id,
+            attempt=job.attempt,
+            status=status,
+            ended_at=workflow.now(),
+            receiver=receiver,
+            number=number,
+        )
+        await workflow.start_child_workflow(
+            WebhookDelivery.run,
+            order,
+            id=webhook_delivery_id(order),
+            parent_close_policy=ParentClosePolicy.ABANDON,
+            static_summary=f"Webhook {number + 1} of job {job.job_id[:8]}",
+        )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contracts.imports import Answer, ImportState, ImportStatus, Retry
-from tests.support.cli import FakeInstallation, FakeRuns
+from tests.support.cli_fakes import FakeInstallation, FakeRuns
 from workers.cli import bulk_answers
 from workers.services.errors import Refused
 from workers.services.parked_runs import AT_ONCE

@@ -178,7 +178,7 @@ def test_runs_are_not_retried_when_the_output_cannot_be_written(
         f"""
 import os, sys
 import workers.cli.app as module
-from tests.support.cli import FakeInstallation
+from tests.support.cli_fakes import FakeInstallation
 from tests.unit.cli.test_bulk_answers import PARKED, ManyParked
 from workers.cli import main
 from workers.cli.context import CliContext

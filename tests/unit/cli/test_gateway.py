@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import SETTINGS, FakeInstallation
+from tests.support.cli import SETTINGS
+from tests.support.cli_fakes import FakeInstallation
 from workers.gateway.http.auth import Tokens
 from workers.settings.gateway import TokenSettings
 

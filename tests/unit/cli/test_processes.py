@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import SETTINGS, FakeInstallation
+from tests.support.cli import SETTINGS
+from tests.support.cli_fakes import FakeInstallation
 from workers.pipelines.base import Bridge
 from workers.settings.errors import SettingsError
 

@@ -22,7 +22,7 @@ from contracts.imports import (
     Retry,
     workflow_id,
 )
-from tests.support.cli import FakeInstallation, FakeRuns, a_row, a_view, an_execution
+from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row, a_view, an_execution
 from workers.services import known_runs
 from workers.services.errors import ServiceError
 from workers.services.known_runs import prefixes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.imports import ImportState
-from tests.support.cli import FakeInstallation, FakeRuns, a_row
+from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row
 from workers.services.errors import ServiceError
 from workers.services.runs import PipelineView
 
@@ -77,7 +77,7 @@ def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:
         (PipelineView(0, 5, 5), 1, "5 open and no worker polls: start `docflow worker "),
     ],
 )
-@pytest.mark.parametrize("name", ["spreadsheets", "batches"])
+@pytest.mark.parametrize("name", ["spreadsheets", "batches", "jobs"])
 def test_a_pipeline_without_a_worker(
     name: str, seen: PipelineView, exit_code: int, says: str
 ) -> None:
@@ -87,6 +87,27 @@ def test_a_pipeline_without_a_worker(
     done = installation.docflow("status")
     assert (done.exit_code, says in done.stdout) == (exit_code, True)
     assert (f"docflow worker {name}" in done.stdout) == bool(exit_code)
+
+
+@pytest.mark.parametrize(
+    ("open", "light", "exit_code", "says"),
+    [
+        (0, 1, 0, "1 polled in the last minutes, none the lane heavy; 0 open, 0 wait for a person"),
+        (7, 1, 1, "7 open and no worker polls the lane heavy: start `docflow worker jobs`"),
+        (7, 0, 1, "7 open and no worker polls the lanes light and heavy: start `docflow worker "),
+    ],
+)
+def test_a_lane_without_a_worker_is_named(open: int, light: int, exit_code: int, says: str) -> None:
+    installation = an_installation()
+    assert installation.runs is not None
+    lanes = {"light": light, "heavy": 0}
+    installation.runs.pipelines["jobs"] = PipelineView(1, open, 0, lanes=lanes)
+    done = installation.docflow("status", "--json")
+    status = json.loads(done.stdout)
+    [check] = [each for each in status["checks"] if each["part"] == "jobs"]
+    assert (done.exit_code, check["up"]) == (exit_code, not exit_code)
+    assert says in check["says"]
+    assert status["pipelines"]["jobs"]["lanes"] == lanes
 
 
 def test_the_readme_shows_what_status_prints() -> None:

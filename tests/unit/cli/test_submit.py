@@ -11,7 +11,7 @@ from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
 from contracts.imports import Counts, ImportState, ImportStatus, Problem
 from domain.imports.chunks import LoadMark, TaskKey
-from tests.support.cli import FakeInstallation, FakeRuns, FakeStore, a_result, a_row, a_view
+from tests.support.cli_fakes import FakeInstallation, FakeRuns, FakeStore, a_result, a_row, a_view
 from workers.cli.errors import CommandError
 from workers.cli.imports.follow import Follower, Parked
 from workers.services.errors import ServiceError

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.testing import WorkflowEnvironment
@@ -24,6 +25,8 @@ from contracts.imports import (
 )
 from stack.temporal import temporal_binary
 from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
+from tests.support.waiting import eventually
+from workers.pipelines.base import Lane
 from workers.pipelines.imports import IMPORTS
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
@@ -158,6 +161,25 @@ async def test_workers_are_counted(client: Client, runs: ImportRuns) -> None:
     ):
         await (await start(client, message, TASK_QUEUE)).result()
         assert await runs.workers() == 1
+
+
+@activity.defn
+async def heavy_work() -> None:
+    """What is served on a lane."""
+
+
+async def test_workers_of_each_lane_are_counted(client: Client, runs: ImportRuns) -> None:
+    def lane(name: str) -> Lane:
+        return Lane(name, f"{TASK_QUEUE}-{name}", lambda own: 1, lambda common, own: ())
+
+    laned = replace(IMPORTS, lanes=(lane("light"), lane("heavy")))
+    assert (await runs.pipeline(laned)).idle_lanes == ["light", "heavy"]
+
+    async def heavy_is_polled() -> bool:
+        return (await runs.pipeline(laned)).lanes == {"light": 0, "heavy": 1}
+
+    async with Worker(client, task_queue=f"{TASK_QUEUE}-heavy", activities=[heavy_work]):
+        await eventually(heavy_is_polled)
 
 
 async def test_imports_are_counted_by_state(client: Client, runs: ImportRuns) -> None:

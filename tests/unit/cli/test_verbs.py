@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contracts.imports import ImportState
-from tests.support.cli import NOW, FakeInstallation, a_row
+from tests.support.cli_fakes import NOW, FakeInstallation, a_row
 from workers.services import known_runs
 from workers.services.batches import verbs as batch_verbs
 from workers.services.errors import InvalidRequest

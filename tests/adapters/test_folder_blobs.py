@@ -1,0 +1,87 @@
+"""Blobs in a folder: what no other store has."""
+
+from pathlib import Path
+
+import pytest
+
+from adapters.files.blobs import FolderBlobs
+from adapters.ports import PortError, Unavailable
+from contracts.dependencies import Dependency
+from tests.support.blobs import SMALL, arriving, folder_blobs, make_file
+
+
+async def test_a_folder_that_cannot_be_written_to_fails_its_probe(tmp_path: Path) -> None:
+    (tmp_path / "container").write_text("no folder")
+    with pytest.raises(Unavailable) as down:
+        await FolderBlobs(tmp_path / "container").probe()
+    assert down.value.dependency is Dependency.BLOB_STORE
+
+
+async def test_a_folder_that_is_gone_is_an_outage_and_no_missing_document(tmp_path: Path) -> None:
+    blobs = folder_blobs(tmp_path)
+    await blobs.upload(make_file(tmp_path, SMALL), "a")
+    (tmp_path / "container").rename(tmp_path / "not mounted")
+    for attempt in (
+        blobs.stat("a"),
+        blobs.download("a", tmp_path / "target"),
+        blobs.upload(make_file(tmp_path, SMALL), "b"),
+        blobs.write("b", arriving(SMALL, 7)),
+        blobs.copy("a", "b"),
+        blobs.delete("a"),
+        blobs.probe(),
+    ):
+        with pytest.raises(Unavailable, match="is missing") as down:
+            await attempt
+        assert down.value.dependency is Dependency.BLOB_STORE
+    assert not (tmp_path / "container").exists()
+
+
+async def test_a_full_disk_of_the_reader_is_not_the_blob_store(tmp_path: Path) -> None:
+    blobs = folder_blobs(tmp_path)
+    await blobs.upload(make_file(tmp_path, SMALL), "a")
+    # Linux has a file that is always full.
+    with pytest.raises(OSError, match="No space left"):
+        await blobs.download("a", Path("/dev/full"))
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a\\b"])
+async def test_no_name_leaves_the_folder(tmp_path: Path, name: str) -> None:
+    blobs = folder_blobs(tmp_path)
+    with pytest.raises(PortError, match="not a blob name"):
+        await blobs.upload(make_file(tmp_path, SMALL), name)
+    with pytest.raises(PortError, match="not a blob name"):
+        await blobs.download(name, tmp_path / "target")
+    with pytest.raises(PortError, match="not a blob name"):
+        await blobs.delete(name)
+
+
+async def test_links_are_not_followed(tmp_path: Path) -> None:
+    container, outside = tmp_path / "container", tmp_path / "outside"
+    container.mkdir()
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    (container / "folder").symlink_to(outside)
+    (container / "file").symlink_to(outside / "secret")
+    blobs = FolderBlobs(container)
+    for name in ("folder/secret", "file"):
+        with pytest.raises(PortError, match="symbolic link"):
+            await blobs.download(name, tmp_path / "target")
+        with pytest.raises(PortError, match="symbolic link"):
+            await blobs.upload(make_file(tmp_path, SMALL), name)
+        with pytest.raises(PortError, match="symbolic link"):
+            await blobs.delete(name)
+    assert (outside / "secret").read_text() == "secret"
+
+
+async def test_a_failed_upload_leaves_nothing(tmp_path: Path) -> None:
+    blobs = folder_blobs(tmp_path)
+    await blobs.upload(make_file(tmp_path, SMALL), "a")
+    with pytest.raises(PortError):
+        await blobs.upload(make_file(tmp_path, SMALL), "a/b")
+    with pytest.raises(FileExistsError):
+        await blobs.upload(make_file(tmp_path, SMALL), "a", overwrite=False)
+    with pytest.raises(PortError):
+        await blobs.write("a/b", arriving(SMALL, 7))
+    with pytest.raises(FileExistsError):
+        await blobs.write("a", arriving(SMALL, 7))
+    assert [path.name for path in (tmp_path / "container").iterdir()] == ["a"]

@@ -1,0 +1,337 @@
+"""Fakes of the services that `docflow` uses, and the command that reaches them."""
+
+import re
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain, repeat
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+from typer.testing import Result
+
+from adapters.database.imports.views import ImportTaskRow
+from adapters.memory.blobs import MemoryBlobs
+from adapters.memory.rejected import MemoryRejectedMessages
+from contracts.imports import (
+    Answer,
+    Counts,
+    DocumentType,
+    ImportResult,
+    ImportState,
+    ImportStatus,
+    Retry,
+    Strategy,
+)
+from domain.imports.chunks import LoadMark, TaskKey
+from tests.support.cli import SETTINGS, run_docflow
+from workers.cli.context import CliContext
+from workers.errors import TemporalUnreachable
+from workers.pipelines.base import Pipeline
+from workers.pipelines.imports import IMPORTS
+from workers.resources import tables
+from workers.services import rejected, service_bus
+from workers.services import runs as all_runs
+from workers.services.batches import verbs as batch_verbs
+from workers.services.errors import ServiceError
+from workers.services.imports import access, runs
+from workers.services.jobs import verbs as job_verbs
+from workers.services.runs import RunView
+from workers.services.service_bus import QueueSnapshot
+from workers.services.spreadsheets import verbs as spreadsheet_verbs
+from workers.services.status import ParkedRun, PipelineView
+from workers.services.verbs import Filters, RunEntry
+from workers.settings.common import BlobSettings, DatabaseSettings
+from workers.settings.imports import QueueSettings
+from workflows import attributes
+
+NOW = datetime(2026, 2, 3, 10, 15, tzinfo=UTC)
+
+
+def a_row(project_id: str, task_id: str, **changes: Any) -> ImportTaskRow:
+    """The status row of a completed import."""
+    row = ImportTaskRow(
+        project_id=project_id,
+        task_id=task_id,
+        document_type=DocumentType.EQUIPMENT,
+        state=ImportState.COMPLETED,
+        strategy=Strategy.MERGE,
+        path="local",
+        guard=None,
+        counts=Counts(),
+        problem_count=0,
+        problems=(),
+        report=None,
+        source_name=None,
+        source_size=None,
+        source_sha256=None,
+        filename=None,
+        workflow_id=f"import/{project_id}/{task_id}",
+        reason=None,
+        note=None,
+        created_at=NOW,
+        started_at=NOW,
+        finished_at=None,
+        updated_at=NOW,
+    )
+    return replace(row, **changes)
+
+
+class FakeTasks:
+    """Status rows in a list."""
+
+    def __init__(self) -> None:
+        self.rows: list[ImportTaskRow] = []
+
+    async def get(self, project_id: str, task_id: str) -> ImportTaskRow | None:
+        found = [row for row in self.rows if (row.project_id, row.task_id) == (project_id, task_id)]
+        return found[0] if found else None
+
+    async def find(self, task_id: str) -> Sequence[ImportTaskRow]:
+        return [row for row in self.rows if row.task_id == task_id]
+
+    async def list(
+        self,
+        limit: int,
+        state: ImportState | None = None,
+        document_type: DocumentType | None = None,
+        project_id: str | None = None,
+    ) -> Sequence[ImportTaskRow]:
+        return [
+            row
+            for row in self.rows
+            if state in (None, row.state)
+            and document_type in (None, row.document_type)
+            and project_id in (None, row.project_id)
+        ][:limit]
+
+
+class FakeStore:
+    """Progress marks, one after the other."""
+
+    def __init__(self, *marks: LoadMark) -> None:
+        self._marks: Iterator[LoadMark] = chain(marks, repeat(marks[-1] if marks else LoadMark()))
+
+    async def mark(self, key: TaskKey) -> LoadMark:
+        return next(self._marks)
+
+
+class FakeQueue:
+    """Keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[bytes, str]] = []
+        self.error: ServiceError | None = None
+
+    async def send(self, body: bytes, message_id: str) -> None:
+        if self.error is not None:
+            raise self.error
+        self.sent.append((body, message_id))
+
+    async def depth(self, at_most: int) -> QueueSnapshot:
+        if self.error is not None:
+            raise self.error
+        return QueueSnapshot(waiting=at_most, dead_letters=1, at_most=at_most)
+
+
+def a_view(**changes: Any) -> RunView:
+    """A run that is going on."""
+    view = {
+        "workflow_id": "import/P1/T1",
+        "run_id": "r-1",
+        "status": "running",
+        "closed": False,
+        "parked": False,
+        "link": "http://ui/r-1",
+    }
+    return RunView(**{**view, **changes})
+
+
+def an_execution(
+    workflow_id: str,
+    state: str,
+    status: WorkflowExecutionStatus = WorkflowExecutionStatus.RUNNING,
+) -> Any:
+    """A run of imports, as Temporal lists it."""
+    keywords = {"Pipeline": "imports", "DocumentType": "equipment", "State": state}
+    return SimpleNamespace(
+        id=workflow_id,
+        status=status,
+        start_time=NOW,
+        typed_search_attributes=TypedSearchAttributes(
+            [
+                SearchAttributePair(SearchAttributeKey.for_keyword(name), value)
+                for name, value in keywords.items()
+            ]
+        ),
+        workflow_type="DocumentImport",
+    )
+
+
+def a_result(**changes: Any) -> ImportResult:
+    """The result of a good run."""
+    result = {
+        "task_id": "T1",
+        "project_id": "P1",
+        "document_type": DocumentType.EQUIPMENT,
+        "state": ImportState.COMPLETED,
+    }
+    return ImportResult(**{**result, **changes})
+
+
+class FakeRuns:
+    """Temporal: what `look` sees, one view after the other, and what else it would answer."""
+
+    place = "localhost:7233, default"
+
+    def __init__(self, *views: RunView | None) -> None:
+        self._views = chain(views, repeat(views[-1] if views else None))
+        self.current: ImportStatus | None = None
+        self.ending: ImportResult | ServiceError = a_result()
+        self.refusal: ServiceError | None = None
+        self.answers: list[tuple[str, str, Retry | Answer]] = []
+        self.polling = 1
+        self.counts: Mapping[ImportState, int] = {}
+        self.pipelines = {
+            "spreadsheets": PipelineView(workers=1, open=12, waiting=3),
+            "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
+            "jobs": PipelineView(workers=1, open=7, waiting=2, lanes={"light": 1, "heavy": 2}),
+        }
+        self.waiting: list[ParkedRun] = []
+        self.executions: list[Any] = []
+        """What lists find."""
+        self.outages: list[Any] = []
+        """What is open of them."""
+        self.counted = 0
+        self.queries: list[str] = []
+
+    def link(self, workflow_id: str) -> str | None:
+        return f"http://ui/{workflow_id}"
+
+    async def look(self, workflow_id: str) -> RunView | None:
+        return next(self._views)
+
+    async def status(self, workflow_id: str) -> ImportStatus | None:
+        return self.current
+
+    async def result(self, workflow_id: str) -> ImportResult:
+        if isinstance(self.ending, ServiceError):
+            raise self.ending
+        return self.ending
+
+    async def answer(self, workflow_id: str, name: str, answer: Retry | Answer) -> ImportStatus:
+        if self.refusal is not None:
+            raise self.refusal
+        self.answers.append((workflow_id, name, answer))
+        return ImportStatus(state=ImportState.RUNNING, step="imports.load_rows")
+
+    async def workers(self) -> int:
+        return self.polling
+
+    async def pipeline(self, pipeline: Pipeline) -> PipelineView:
+        if pipeline.name in self.pipelines:
+            return self.pipelines[pipeline.name]
+        assert pipeline is IMPORTS
+        states = {str(state): self.counts.get(state, 0) for state in IMPORTS.runs[0].states}
+        return PipelineView(self.polling, 41_001, 1, states)
+
+    async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+        return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
+
+    async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
+        self.queries.append(query)
+        of_outages = "WorkflowType = 'Outage'" in query or "Pipeline = 'outages'" in query
+        executions = self.outages if of_outages else self.executions
+        return [each for each in executions if of_outages or _fits(each, query)]
+
+    async def count_runs(self, query: str) -> int:
+        self.queries.append(query)
+        return self.counted
+
+
+def _fits(execution: Any, query: str) -> bool:
+    """Whether a run has the state and the status that a query names."""
+    state = execution.typed_search_attributes.get(attributes.STATE)
+    has = {"State": state, "ExecutionStatus": execution.status.name.capitalize()}
+    return all(
+        f"{name} = " not in query or re.search(rf"\b{name} = '{value}'", query)
+        for name, value in has.items()
+    )
+
+
+async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+    return []
+
+
+@dataclass
+class FakeInstallation:
+    """Everything a command can reach, and what it said."""
+
+    environment: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
+    tasks: FakeTasks = field(default_factory=FakeTasks)
+    store: FakeStore = field(default_factory=FakeStore)
+    rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
+    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
+    queue: FakeQueue = field(default_factory=FakeQueue)
+    listed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What lists of other pipelines read, by pipeline."""
+    runs: FakeRuns | None = field(default_factory=FakeRuns)
+    """None: Temporal is unavailable."""
+
+    @asynccontextmanager
+    async def _resources(
+        self, environment: Mapping[str, str]
+    ) -> AsyncGenerator["FakeInstallation"]:
+        BlobSettings.read(environment)
+        DatabaseSettings.read(environment)
+        yield self
+
+    @asynccontextmanager
+    async def _tables(self, environment: Mapping[str, str]) -> AsyncGenerator["FakeInstallation"]:
+        DatabaseSettings.read(environment)
+        yield self
+
+    @asynccontextmanager
+    async def _tasks(self, environment: Mapping[str, str]) -> AsyncGenerator[FakeTasks]:
+        DatabaseSettings.read(environment)
+        yield self.tasks
+
+    @asynccontextmanager
+    async def _rejected(
+        self, environment: Mapping[str, str]
+    ) -> AsyncGenerator[MemoryRejectedMessages]:
+        DatabaseSettings.read(environment)
+        yield self.rejected
+
+    @asynccontextmanager
+    async def _queue(self, settings: QueueSettings) -> AsyncGenerator[FakeQueue]:
+        yield self.queue
+
+    async def _runs(self, environment: Mapping[str, str]) -> FakeRuns:
+        if self.runs is None:
+            raise TemporalUnreachable("cannot reach Temporal at localhost:7233: refused")
+        return self.runs
+
+    def docflow(self, *arguments: str) -> Result:
+        """Run a command."""
+        with self.reached():
+            return run_docflow(*arguments, context=CliContext(self.environment))
+
+    @contextmanager
+    def reached(self) -> Generator[None]:
+        """Commands of this process reach this installation inside the block."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(access, "open_imports", self._resources)
+            patch.setattr(access, "open_tasks", self._tasks)
+            patch.setattr(rejected, "open_rejected", self._rejected)
+            patch.setattr(tables, "open_tables", self._tables)
+            for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS, job_verbs.VERBS):
+                patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
+            patch.setattr(service_bus, "open_queue", self._queue)
+            for module in (runs, all_runs):
+                patch.setattr(module, "open_runs", self._runs)
+            yield
