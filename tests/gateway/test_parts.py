@@ -25,6 +25,7 @@ from workers.pipelines.base import Context
 from workers.services.errors import ServiceError
 from workers.services.identity import Identity
 from workers.services.inbox import Inbox, InboxEntry
+from workers.services.outages import OutageView
 from workers.services.readiness import Readiness
 from workers.settings.gateway import GatewaySettings
 
@@ -60,6 +61,9 @@ class TooHeavy(ServiceError):
 class OneParcelWaits(Inbox):
     async def read(self, who: Identity) -> Sequence[InboxEntry]:
         return [ENTRY]
+
+    async def outages(self, who: Identity) -> Sequence[OutageView]:
+        return ()
 
 
 router = APIRouter(prefix="/api")

@@ -18,6 +18,7 @@ IDS = [
     "spreadsheets-run-sweeper",
     "batch-sweeper",
     "batches-run-sweeper",
+    "jobs-run-sweeper",
 ]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
