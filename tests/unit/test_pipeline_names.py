@@ -25,11 +25,13 @@ PACKAGES = (
 
 OWN: Mapping[str, str] = {
     "adapters/aws": "batches",
+    "adapters/files/rasters": "jobs",
     "adapters/files/schedules": "imports",
     "adapters/files/vectors": "jobs",
     "adapters/memory/cloud": "batches",
     "adapters/ports/document_loads.py": "batches",
     "adapters/ports/features.py": "jobs",
+    "adapters/ports/rasters.py": "jobs",
     "adapters/ports/vectors.py": "jobs",
     "adapters/ports/webhooks.py": "jobs",
     "adapters/temporal/open_runs.py": "batches",
