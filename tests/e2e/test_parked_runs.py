@@ -230,7 +230,7 @@ async def test_the_reason_of_a_retry_is_kept_with_the_run(terminal: Person) -> N
         assert any(reason in each for each in payloads)
 
 
-async def test_terminated_runs_of_every_pipeline_are_swept(terminal: Person) -> None:
+async def test_terminated_runs_are_swept_whichever_pipeline_they_are_of(terminal: Person) -> None:
     await _start_import(terminal.client, "T2")
     parked = {"import/P1/T2", terminal.spreadsheet, "batch/7/1"}
 
@@ -253,7 +253,9 @@ async def test_terminated_runs_of_every_pipeline_are_swept(terminal: Person) -> 
     sweeps = [
         (RunSweeper.run, RunSweepOrder(pipeline=each.name, closed_for=0), each.task_queue)
         for each in catalogue.PIPELINES
+        if any(each.recognise(id) for id in parked)
     ]
+    assert len(sweeps) == len(parked)
     for run, order, queue in [*sweeps, (BatchSweeper.run, SweepOrder(grace=0), BATCHES.task_queue)]:
         id = f"sweep-{uuid.uuid4().hex}"
         await terminal.client.execute_workflow(run, order, id=id, task_queue=queue)
@@ -262,7 +264,7 @@ async def test_terminated_runs_of_every_pipeline_are_swept(terminal: Person) -> 
 
     async def none_is_counted_as_parked() -> bool:
         pipelines = (await terminal.json("status"))["pipelines"].values()
-        return [each["counts"]["parked"] for each in pipelines] == [0, 0, 0]
+        return not any(each["counts"]["parked"] for each in pipelines)
 
     await eventually(none_is_counted_as_parked, seconds=60, pause=0.2)
     assert (await terminal.json("status"))["parked"] == []
