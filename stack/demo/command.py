@@ -1,4 +1,4 @@
-"""`docflow demo`: the main job over the sample documents."""
+"""`docflow demo`: every pipeline over the samples."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ def demo(
         bool, typer.Option("--keep", help="Leave the stack up until Ctrl-C, to look around.")
     ] = False,
 ) -> None:
-    """Start a stack, import every sample document, compare the outcome, stop the stack.
+    """Start a stack, process every sample, compare the outcome, stop the stack.
 
     \b
     Example:

@@ -90,6 +90,7 @@ class SceneJob:
         finally:
             if making.returncode is None:
                 making.kill()
+                await making.wait()
         if making.returncode:
             raise SceneFailed(f"{script} failed: {errors.decode(errors='replace')[-500:]}")
         await self._bronze.upload(path, FILE)

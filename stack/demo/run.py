@@ -1,4 +1,4 @@
-"""`docflow demo`: the main job over the sample documents, from queue and upload to checked rows."""
+"""`docflow demo`: every pipeline over the samples, from queue and upload to a checked outcome."""
 
 import asyncio
 import json
