@@ -83,13 +83,13 @@ async def _make(folder: Path) -> Path:
         VectorColumn(name="number", source="number", type=ColumnType.INTEGER),
         VectorColumn(name="share", source="share", type=ColumnType.REAL),
     )
-    table = VectorTable(name="parcels", columns=columns, geometry=GeometryType.POLYGON)
+    table = VectorTable(name="plots", columns=columns, geometry=GeometryType.POLYGON)
     features = folder / "features.parquet"
     await asyncio.to_thread(_write, features, shapes, chance.random(POLYGONS))
     silver = MemoryBlobs()
     load = FeatureLoad("make", table, LoadMode.CREATE, (), features)
     done = await GeoPackageFeatures(silver, folder).load(load)
-    source = folder / "parcels.gpkg"
+    source = folder / "plots.gpkg"
     await silver.download(done.place, source)
     return source
 
@@ -118,7 +118,7 @@ async def _docflow(
     outside.mkdir()
     path = Path(shutil.copy(source, inside / "x"))
     start = perf_counter()
-    report = await files.read(path, outside, VectorOptions(dataset="parcels", layers=("parcels",)))
+    report = await files.read(path, outside, VectorOptions(dataset="plots", layers=("plots",)))
     (layer,) = report.layers
     mode = LoadMode.REPLACE
     load = FeatureLoad(str(folder), layer.table, mode, (), outside / "0.parquet")
@@ -132,7 +132,7 @@ def _ogr2ogr(program: str, source: Path, url: str) -> float:
     start = perf_counter()
     subprocess.run(
         [
-            *(program, "-q", "-overwrite", "-f", "PostgreSQL", f"PG:{url}", str(source), "parcels"),
+            *(program, "-q", "-overwrite", "-f", "PostgreSQL", f"PG:{url}", str(source), "plots"),
             *("-nln", "geo.theirs", "-lco", "GEOMETRY_NAME=geom", "-lco", "SPATIAL_INDEX=GIST"),
             *("-nlt", "POLYGON", "--config", "PG_USE_COPY", "YES"),
         ],
