@@ -118,13 +118,22 @@ def _colours(dataset: Any, height: int, width: int, valid: Any) -> Any:
                 table[value] = colour[:3]
         values = np.clip(dataset.read(1, **how), 0, 255).astype("uint8")
         return table[values].transpose(2, 0, 1)
+    return np.stack(
+        [_stretched(dataset.read(number, **how), valid) for number in _shown_bands(dataset)]
+    )
+
+
+def _shown_bands(dataset: Any) -> list[int]:
+    """The bands shown as red, green and blue: by their names, their colours, or the first three."""
+    kinds = dataset.colorinterp
+    names = [(name or "").strip().lower() for name in dataset.descriptions]
     wished = (ColorInterp.red, ColorInterp.green, ColorInterp.blue)
+    if all(colour.name in names for colour in wished):
+        return [names.index(colour.name) + 1 for colour in wished]
     if all(colour in kinds for colour in wished):
-        numbers = [kinds.index(colour) + 1 for colour in wished]
-    else:
-        data = [number for number in dataset.indexes if kinds[number - 1] != ColorInterp.alpha]
-        numbers = data[:3] if len(data) >= 3 else data[:1] * 3
-    return np.stack([_stretched(dataset.read(number, **how), valid) for number in numbers])
+        return [kinds.index(colour) + 1 for colour in wished]
+    data = [number for number in dataset.indexes if kinds[number - 1] != ColorInterp.alpha]
+    return data[:3] if len(data) >= 3 else data[:1] * 3
 
 
 def _stretched(values: Any, valid: Any) -> Any:
