@@ -115,25 +115,23 @@ async def test_the_whole_way_without_scripts(site: PagesSetup) -> None:
     async with site.visit(scripts=False) as page:
         await site.upload(page, registrations(site, "plain"))
 
-        async def asks_for_columns() -> bool:
-            # Nothing changes by itself where the columns are found a moment after the upload.
-            heading = page.get_by_role("heading", name="What do the columns mean?")
-            if not await heading.is_visible():
-                await page.reload()
-            return await heading.is_visible()
+        async def shows(wanted: Locator) -> None:
+            # Nothing changes by itself when the next step is ready a moment later.
+            async def is_shown() -> bool:
+                if not await wanted.is_visible():
+                    await page.reload()
+                return await wanted.is_visible()
 
-        await eventually(asks_for_columns)
+            await eventually(is_shown)
+
+        await shows(page.get_by_role("heading", name="What do the columns mean?"))
         await page.get_by_label("Field for Startgruppe").select_option("EVENT_CATEGORY_NAME")
         await page.get_by_role("button", name="Confirm the columns").click()
+        await shows(page.get_by_role("group", name="Meaning of Ladies"))
         await choose(page, "Ladies", "Leave empty")
         await choose(page, "Oldies", "Add “Oldies”")
         await page.get_by_role("button", name="Confirm and process the rows").click()
-
-        async def is_done() -> bool:
-            await page.reload()
-            return await page.get_by_role("heading", name="All done: 30 rows").is_visible()
-
-        await eventually(is_done)
+        await shows(page.get_by_role("heading", name="All done: 30 rows"))
         assert await participants(site, "plain") == 30
 
 

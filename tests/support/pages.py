@@ -113,7 +113,7 @@ class PagesSetup:
 
     async def _new_page(self, scripts: bool) -> Page:
         context = await self.browser.new_context(base_url=self.address, java_script_enabled=scripts)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         return await context.new_page()
 
     async def _leave(self, page: Page, scripts: bool) -> None:
@@ -170,7 +170,7 @@ def _complaint(kind: str, text: str) -> Sequence[str]:
 async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
     """Start everything; it ends with the block."""
     # Machines differ, and waiting long costs nothing where it is not needed.
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=60_000)
     async with AsyncExitStack() as stack:
         temporal = await stack.enter_async_context(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
