@@ -105,10 +105,12 @@ class ImportLifecycle:
         guard = None if facts.guard is None else getattr(message, facts.guard)
         workflow_id = activity.info().workflow_id or message.workflow_id
         digest = None if order.origin is None else order.origin.digest
-        begun = (message, plan, workflow_id, guard, digest)
+        begun = (message, plan, workflow_id, guard, digest, activity.info().workflow_run_id)
         earlier = await self._store.begin(*begun)
         if earlier is not None and await self._is_released(message, earlier):
             earlier = await self._store.begin(*begun)
+        if earlier is not None and earlier.by_this_run and earlier.state is ImportState.COMPLETED:
+            return Preparation(plan=plan, done=True)
         if earlier is not None and earlier.task_id == message.task_id:
             return await self._repeated(order, earlier)
         if earlier is not None:

@@ -29,6 +29,8 @@ class EarlierImport:
     task_id: str
     digest: str | None = None
     """Of the message that began it; None: a release that kept none began it."""
+    by_this_run: bool = False
+    """The run that asks has done it: a worker died before Temporal knew."""
 
 
 class ImportStore(Protocol):
@@ -41,6 +43,7 @@ class ImportStore(Protocol):
         workflow_id: str,
         guard: str | None,
         digest: str | None = None,
+        run_id: str | None = None,
     ) -> EarlierImport | None:
         """Open the status row, or return an earlier import that makes this one unnecessary.
 
@@ -51,6 +54,7 @@ class ImportStore(Protocol):
             guard: Value that names the work (idempotency key, extraction id); no two tasks of
                 a project and document type may complete it.
             digest: Of the message that started the run; kept in the row.
+            run_id: Of the run in Temporal; kept in the row.
 
         Returns:
             None when the import is open. Otherwise the import that has the work: this task itself,

@@ -99,6 +99,8 @@ class Preparation(Contract):
     """Another message has the task: why this one, which is recorded as rejected, is not used."""
     digest: Digest | None = None
     """Of the message that has the task, where this one is refused."""
+    done: bool = False
+    """This very run has done the work that is planned; only Temporal does not know it."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""
 

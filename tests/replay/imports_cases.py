@@ -13,7 +13,13 @@ from temporalio.client import Client, WorkflowHandle
 
 from contracts.dependencies import Dependency
 from contracts.imports import Answer, HandlerOutcome, ImportOrder, Preparation, Retry
-from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
+from tests.support.imports.scripted import (
+    OUTCOME,
+    ScriptedImport,
+    import_message,
+    permanent,
+    planned,
+)
 from tests.support.scripted import unavailable
 from tests.support.waiting import eventually
 from workflows import attributes
@@ -259,6 +265,9 @@ CASES: dict[str, Case] = {
     "waits-for-another-task-and-cancelled": Case(
         ScriptedImport(preparations=[Preparation(waits="task t-0 is running")]),
         act=_cancel_held_up,
+    ),
+    "steps-done-again": Case(
+        ScriptedImport(preparations=[planned().model_copy(update={"done": True})])
     ),
     "refused": Case(
         ScriptedImport(preparations=[Preparation(refused="another message", digest="first")])

@@ -113,13 +113,20 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         await self._waiting.retried(self._prepare_and_handle, self._park)
 
     async def _prepare_and_handle(self) -> None:
-        self._plan = await self._prepare()
+        preparation = await self._prepare()
+        assert preparation.plan is not None
+        self._plan = preparation.plan
+        if preparation.done:
+            # All local steps of a workflow task are done again when its worker dies before the end
+            # of the task. The record has the outcome.
+            return
         self._outcome = await self._handle(self._plan)
         if self._outcome.held_back is not None:
             # Nothing was written: that is for a person to decide, like a failure.
             raise ApplicationError(self._outcome.held_back)
 
-    async def _prepare(self) -> ImportPlan:
+    async def _prepare(self) -> Preparation:
+        """What is to be done, with a plan."""
         pause = SHORTEST_PAUSE
         while True:
             self._begin("prepare")
@@ -137,7 +144,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             raise _Refused(preparation.refused, preparation.digest)
         if preparation.plan is None:
             raise _Skipped(preparation.skip or "nothing to do", preparation.state)
-        return preparation.plan
+        return preparation
 
     async def _wait_for_other(self, reason: str, pause: timedelta) -> None:
         """Wait before the next look at the task that has the work."""

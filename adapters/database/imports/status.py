@@ -37,6 +37,7 @@ async def begin(
     workflow_id: str,
     guard: str | None,
     digest: str | None,
+    run_id: str | None,
     now: datetime,
 ) -> EarlierImport | None:
     """Open the status row, or return the import that makes this one unnecessary.
@@ -57,6 +58,7 @@ async def begin(
     values = _status(message, plan, workflow_id) | {
         "guard": guard,
         "digest": digest,
+        "run_id": run_id,
         "state": ImportState.RUNNING.value,
         "started_at": now,
         "updated_at": now,
@@ -67,7 +69,8 @@ async def begin(
     row = (await connection.execute(_state(), _own(message))).one()
     state = ImportState(row.state)
     if state in _FINAL and state is not ImportState.TERMINATED:
-        return EarlierImport(state, message.task_id, row.digest)
+        by_this_run = run_id is not None and row.run_id == run_id
+        return EarlierImport(state, message.task_id, row.digest, by_this_run)
     values |= {"reason": None, "finished_at": None}
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     return None
@@ -127,7 +130,8 @@ def _locking(writer: BulkWriter) -> Executable:
 
 @lru_cache
 def _state() -> Executable:
-    return select(import_tasks.c.state, import_tasks.c.digest).where(_is_own()).with_for_update()
+    tasks = import_tasks.c
+    return select(tasks.state, tasks.digest, tasks.run_id).where(_is_own()).with_for_update()
 
 
 @lru_cache

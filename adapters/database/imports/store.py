@@ -67,6 +67,7 @@ class SqlImportStore:
         workflow_id: str,
         guard: str | None,
         digest: str | None = None,
+        run_id: str | None = None,
     ) -> EarlierImport | None:
         """Open the status row, or return an import that makes this one unnecessary.
 
@@ -76,7 +77,7 @@ class SqlImportStore:
         """
         async with self._database.transaction() as connection:
             return await status.begin(
-                connection, self._writer, message, plan, workflow_id, guard, digest, _now()
+                connection, self._writer, message, plan, workflow_id, guard, digest, run_id, _now()
             )
 
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:

@@ -54,6 +54,7 @@ import_tasks = Table(
     Column("path", Text),
     Column("guard", Text),
     Column("digest", Text),
+    Column("run_id", Text),
     *_counts(),
     Column("problem_count", BigInteger, nullable=False, default=0),
     Column("problems", Text, nullable=False, default="[]"),
@@ -79,7 +80,8 @@ import_tasks = Table(
         sqlite_where=_HOLDS,
     ),
 )
-"""`digest` is of the message that began the import; None: a release that kept none began it."""
+"""`digest` is of the message that began the import, `run_id` of its run; None: it was begun by a
+release that kept neither."""
 
 import_progress = Table(
     "import_progress",

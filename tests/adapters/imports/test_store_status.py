@@ -115,6 +115,14 @@ async def test_a_row_keeps_the_digest_of_the_message_that_began_it(
     )
 
 
+async def test_the_run_that_completed_a_task_is_known(store: SqlImportStore) -> None:
+    begun = (message(), plan(), "w", None, "first")
+    assert await store.begin(*begun, "run-1") is None
+    await store.close(closing(ImportState.COMPLETED), "w")
+    found = [await store.begin(*begun, run) for run in ("run-1", "run-2", None)]
+    assert [each and each.by_this_run for each in found] == [True, False, False]
+
+
 async def test_a_task_that_begins_again_has_the_digest_of_its_new_message(
     store: SqlImportStore,
 ) -> None:

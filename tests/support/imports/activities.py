@@ -60,6 +60,8 @@ class MemoryStore:
     tasks: dict[str, tuple[ImportState, str | None]] = field(default_factory=dict)
     guards: dict[str, str] = field(default_factory=dict)
     digests: dict[str, str | None] = field(default_factory=dict)
+    runs: dict[str, str | None] = field(default_factory=dict)
+    """Task to the run that began it."""
     uploads: list[tuple[BlobRef, str | None]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     as_of: date | None = None
@@ -129,15 +131,19 @@ class MemoryStore:
         workflow_id: str,
         guard: str | None,
         digest: str | None = None,
+        run_id: str | None = None,
     ) -> EarlierImport | None:
         state, _ = self.tasks.get(message.task_id, (ImportState.RUNNING, None))
         if state in (ImportState.COMPLETED, ImportState.FAILED):
-            return EarlierImport(state, message.task_id, self.digests.get(message.task_id))
+            by_this_run = self.runs.get(message.task_id) == run_id
+            known = self.digests.get(message.task_id)
+            return EarlierImport(state, message.task_id, known, by_this_run)
         holder = self.guards.setdefault(guard, message.task_id) if guard else message.task_id
         if holder != message.task_id:
             return EarlierImport(self.tasks[holder][0], holder, self.digests.get(holder))
         self.tasks[message.task_id] = (ImportState.RUNNING, None)
         self.digests[message.task_id] = digest
+        self.runs[message.task_id] = run_id
         return None
 
     async def terminate(

@@ -145,5 +145,10 @@ def _planned(order: ImportOrder, path: str) -> Preparation:
     return Preparation(plan=ImportPlan(facts=facts, path=path))
 
 
+def planned() -> Preparation:
+    """What the first step says of the usual message."""
+    return _planned(ImportOrder(message=import_message()), "local")
+
+
 def permanent(text: str = "sheet 'Costs' is not in the workbook") -> ApplicationError:
     return ApplicationError(text, type=PERMANENT, non_retryable=True)

@@ -29,6 +29,7 @@ from contracts.imports import (
 )
 from contracts.origins import Origin, digest_of
 from domain.imports.chunks import LoadMark
+from domain.imports.registry import REGISTRY
 from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of, work_of
 from workers.services.imports.messages import read_message
 
@@ -133,6 +134,18 @@ async def test_an_import_that_is_done_is_skipped_although_its_document_is_gone(
     ports.store.digests["T1"] = digest_of(equipment())
     preparation = await prepare(ports, equipment())
     assert preparation == Preparation(skip=f"this import is {state.value} already", state=state)
+
+
+async def test_a_run_that_does_its_steps_again_does_not_skip_what_it_has_done(
+    ports: ActivityPorts,
+) -> None:
+    """A worker that dies with a workflow task leaves the row, and Temporal knows of no step."""
+    await ports.put("in/file", b"x")
+    first = await prepare(ports, equipment())
+    await finish(ports, Closing(message=equipment(), plan=first.plan, state=ImportState.COMPLETED))
+    again = await prepare(ports, equipment())
+    assert (again.done, again.skip) == (True, None)
+    assert again.plan is not None and again.plan.facts == REGISTRY[equipment().document_type]
 
 
 async def test_a_row_without_a_digest_is_answered_from_and_says_so(ports: ActivityPorts) -> None:

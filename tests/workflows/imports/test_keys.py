@@ -14,7 +14,7 @@ from temporalio.exceptions import ApplicationError
 from contracts.errors import KEY_REUSED
 from contracts.imports import Answer, ImportOrder, ImportResult, ImportState, Preparation
 from contracts.origins import MEMO
-from tests.support.imports.scripted import ScriptedImport, import_message
+from tests.support.imports.scripted import ScriptedImport, import_message, planned
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
@@ -74,6 +74,17 @@ async def test_a_run_that_waits_for_another_task_can_be_cancelled(running: Runni
 async def _shows(handle: WorkflowHandle[Any, Any], text: str) -> bool:
     found = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
     return text in found.current_details
+
+
+async def test_a_run_that_does_its_steps_again_completes_with_what_was_recorded(
+    running: Running,
+) -> None:
+    script = ScriptedImport(preparations=[planned().model_copy(update={"done": True})])
+    async with running(script) as handle:
+        result = await handle.result()
+    assert (result.state, result.reason, result.earlier) == (ImportState.COMPLETED, None, None)
+    assert script.handlers == []
+    assert [(each.state, each.outcome) for each in script.closed] == [(ImportState.COMPLETED, None)]
 
 
 async def test_a_refused_message_ends_its_run_and_leaves_the_row_of_the_other(
