@@ -1,5 +1,6 @@
 """PostGIS, the schema `geo` and pgstac are made where they are missing."""
 
+import threading
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from contracts.dependencies import Dependency
 from stack.children import free_port
 from tests.support.fresh_database import administer
 from tests.support.jobs.stac import EVERYWHERE, PARIS, collection, found, item, put_scenes
+from tests.support.waiting import eventually
 
 SCRIPTS = ["pgstac.0.9.9.sql", "pgstac.0.9.8-0.9.9.sql", "pgstac.0.9.9-0.9.10.sql"]
 
@@ -84,6 +86,13 @@ async def test_a_store_that_does_not_answer_is_an_outage(kind: str, tmp_path: Pa
     missing = tmp_path / "missing" / "docflow.db"
     nobody = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
     url = nobody if kind == "postgresql" else f"sqlite:///{missing}"
+    before = set(threading.enumerate())
+
+    async def has_ended() -> bool:
+        """Threads of connections that failed end a moment later, and need the loop for it."""
+        begun = set(threading.enumerate()) - before
+        return not any("_connection_worker" in each.name for each in begun)
+
     async with open_database(url) as database:
         catalogue = open_catalogue(database)
         for asked in (
@@ -97,6 +106,7 @@ async def test_a_store_that_does_not_answer_is_an_outage(kind: str, tmp_path: Pa
             with pytest.raises(Unavailable) as refused:
                 await asked
             assert refused.value.dependency is Dependency.DATABASE
+    await eventually(has_ended)
 
 
 def test_migrations_are_chained_to_the_release_that_is_wanted() -> None:
