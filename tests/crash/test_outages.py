@@ -9,10 +9,12 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
@@ -31,6 +33,14 @@ EXTRA_EVENTS: Final = 10
 SCRATCH_BYTES: Final = 16 << 20
 ROWS: Final = 50
 WAIT: Final = "dependencies.wait"
+SCHEDULED: Final = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
+COMMANDS: Final = (
+    EventType.EVENT_TYPE_MARKER_RECORDED,
+    EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
+    EventType.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+)
+"""What a workflow task leaves behind it in the history."""
 DOCUMENTS: Final = [Document(f"O{n:03}", Strategy.MERGE, ROWS) for n in range(IMPORTS)]
 
 Toggle = Callable[[], None]
@@ -180,14 +190,20 @@ async def assert_none_parked_or_lost(system: System, client: Client, usual: int)
 
 
 def handovers(events: Sequence[HistoryEvent]) -> int:
-    """Events of steps that a busy machine took too long for and handed over to be done remotely.
+    """Events of a machine that is too busy, which come without an outage as well.
 
-    That happens without an outage as well. Each costs three events of the activity, and three of
-    the workflow task that hears of its end.
+    A step that takes too long is handed over to be done remotely: three events of the activity,
+    and three of the workflow task that hears of its end. A workflow task whose local steps wait for
+    a free slot is prolonged by another one: three events.
     """
     remote = [
         event.activity_task_scheduled_event_attributes.activity_type.name
         for event in events
         if event.HasField("activity_task_scheduled_event_attributes")
     ]
-    return 6 * sum(name != WAIT for name in remote)
+    kinds = [event.event_type for event in events if event.event_type not in COMMANDS]
+    prolonged = sum(
+        pair == (EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, SCHEDULED)
+        for pair in pairwise(kinds)
+    )
+    return 6 * sum(name != WAIT for name in remote) + 3 * prolonged
