@@ -1,7 +1,7 @@
 """The id of the message that a run comes from, in every line that is logged about the run.
 
-Temporal carries it: whoever starts a run, or sends it an update, puts the id into a header, and the
-run passes it to its activities, its children and its next run.
+Temporal carries it: the client that starts a run, or sends it an update, puts the id into a
+header, and the run passes it to its activities, its children and its next run.
 """
 
 from typing import Any, Final, NoReturn, Protocol

@@ -36,7 +36,7 @@ def folder_of(job_id: str, ref: StageRef) -> str:
 
 
 class StageFolders:
-    """Reads and writes what stages keep; whoever writes the same again replaces it.
+    """Reads and writes what stages keep; writing the same again replaces it.
 
     Args:
         blobs: The container.

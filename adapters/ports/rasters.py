@@ -31,7 +31,7 @@ class Rasters(Protocol):
 
     Every method raises `UnreadableDocument` when the file is damaged, hostile or too large, and
     `RuleViolation` when what is asked for would make a wrong result. Nothing is written outside
-    the folder of the target; whoever is cancelled ends the work at once.
+    the folder of the target; cancelling the call ends the work at once.
     """
 
     async def inspect(self, path: Path, folder: Path, subdataset: int | None = None) -> RasterFacts:

@@ -15,7 +15,7 @@ WEBHOOK_URLS: Final = 10
 
 
 class WebhookParameters(Contract):
-    """Who is told when a job has ended, as its request says; the secret never travels on."""
+    """Who is notified when a job has ended, as its request says; the secret is not passed on."""
 
     webhook_url: str | tuple[str, ...] | None = None
     webhook_secret: str | None = Field(default=None, min_length=1, max_length=500, repr=False)

@@ -1,4 +1,4 @@
-"""Who is told by HTTP when a job has ended, and what became of each attempt."""
+"""Who is notified by HTTP when a job has ended, and what became of each attempt."""
 
 from datetime import datetime
 from typing import Annotated, Final

@@ -68,7 +68,7 @@ class Readiness:
     async def probed(self, seconds: float = PROBE_SECONDS) -> None:
         """Look again, and answer a probe in time: what does not answer so soon is missing.
 
-        Probes that come meanwhile share the look, which goes on to its end.
+        Probes that come meanwhile share the check, which is not cut short.
         """
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self.watched())

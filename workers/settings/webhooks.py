@@ -51,7 +51,7 @@ def _named(value: object) -> object:
 
 
 class WebhookSettings(Settings):
-    """Who may be told by HTTP that a job has ended, and how messages are signed."""
+    """Who may be notified by HTTP that a job has ended, and how messages are signed."""
 
     title: ClassVar[str] = "Webhooks of jobs"
     used_by: ClassVar[str] = "workers of jobs, gateway, bridges of jobs, `docflow submit jobs`"

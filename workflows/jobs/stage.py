@@ -245,7 +245,7 @@ class Stage:
         if parent is None:
             return
         job = workflow.get_external_workflow_handle(parent.workflow_id, run_id=parent.run_id)
-        with failures_logged("the job was not told"):
+        with failures_logged("the job was not sent the progress of its stage"):
             await job.signal("progress", StageProgress(view=self._view))
 
     @workflow.query(name="status")

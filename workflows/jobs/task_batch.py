@@ -173,7 +173,7 @@ class TaskBatch:
         if parent is None:
             return
         stage = workflow.get_external_workflow_handle(parent.workflow_id, run_id=parent.run_id)
-        with failures_logged("the stage was not told"):
+        with failures_logged("the stage was not sent the progress of its batch"):
             await stage.signal(
                 "progress",
                 BatchProgress(batch=self._order.batch, counts=self._counts, failing=self._failing),

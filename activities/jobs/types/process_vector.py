@@ -208,19 +208,19 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         stored = await features.table(load.table)
         if stored is None:
             raise RuleViolation(f"the table {load.table!r} was dropped since it was loaded")
-        told = summary(layer, load)
+        result = summary(layer, load)
         exported = await _export(context, stored) if context.parameters.export else None
         if exported is not None:
-            told["export"] = f"gold://{exported.name}"
+            result["export"] = f"gold://{exported.name}"
         if stored.extent is None:
-            told["notes"].append("no row has a geometry, so the table is not in the catalogue")
-            return TaskDone(result=told)
+            result["notes"].append("no row has a geometry, so the table is not in the catalogue")
+            return TaskDone(result=result)
         item = _item(context, report, layer, load, stored, exported)
         catalogue = context.resources.catalogue
         if await catalogue.collection(context.parameters.collection) is None:
             await catalogue.put_collection(_collection(context.parameters.collection))
         await catalogue.put_items(context.parameters.collection, [build_item(item)])
-        return TaskDone(result={**told, "collection": item.collection, "item": item.id})
+        return TaskDone(result={**result, "collection": item.collection, "item": item.id})
 
 
 def _options(parameters: ProcessVectorParameters) -> VectorOptions:

@@ -128,7 +128,7 @@ def read_attributes(dbf: Dbf, encoding: Encoding) -> Attributes:
     """Read all fields.
 
     An invalid byte of a text, and a number or date that is none, are problems of their row and
-    field. A row that is marked as deleted is told apart.
+    field. A row that is marked as deleted is distinguished.
     """
     rows = dbf.rows()
     found = Attributes(deleted=rows["deleted"] == b"*")

@@ -44,7 +44,7 @@ def column_names(fields: Iterable[str]) -> list[str]:
     """Names of columns, in the order of the fields.
 
     Letters of every script stay; case, blanks and punctuation go. Two fields that differ in these
-    alone, or in nothing, are told apart by a number.
+    alone, or in nothing, are distinguished by a number.
     """
     taken = set(RESERVED)
     return [_unique(_fitting(_folded(field) or "field", COLUMN_BYTES), taken) for field in fields]

@@ -121,7 +121,9 @@ async def test_a_character_that_the_width_has_cut_is_named(read: Reading, tmp_pa
     assert found.rows()[0][0] == "ab" and found.noted("end within a character")
 
 
-async def test_names_that_are_cut_or_double_are_told_apart(read: Reading, tmp_path: Path) -> None:
+async def test_names_that_are_cut_or_double_are_distinguished(
+    read: Reading, tmp_path: Path
+) -> None:
     fields = [(b"POPULATION", "C", 1, 0), (b"name", "C", 1, 0), (b"NAME", "C", 1, 0)]
     table = dbf([*fields, (b"fid", "C", 1, 0)], [[b"1", b"2", b"3", b"4"]])
     found = await read(shapefile(tmp_path / "a.zip", [POINT], table))

@@ -45,7 +45,7 @@ def stac_router(
     public_url: str | None = None,
     address_of: Callable[[str], str] = _unchanged,
 ) -> APIRouter:
-    """The API over a catalogue, below `/api/stac`, for whoever has a token.
+    """The API over a catalogue, below `/api/stac`, for every caller with a token.
 
     Args:
         catalogue: What is served.

@@ -105,7 +105,7 @@ class JobService:
             who: Who asks.
             name: The job.
             number: Place of the receiver, from 0.
-            attempt: Of the job; None: the newest that was told of.
+            attempt: Of the job; None: the newest whose end was delivered.
         """
         deliveries = await self.queries.deliveries(who, name)
         return await self._redelivery.send(deliveries, number, attempt)

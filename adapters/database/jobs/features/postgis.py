@@ -305,7 +305,7 @@ async def _geometries_as_bytes(connection: AsyncConnection) -> AsyncGenerator[An
         if done:
             await driver.reset_type_codec("geometry", schema=schema)
         else:
-            # It may be in the middle of anything: nobody else gets this connection.
+            # Its state is not known, so the pool must not hand it out again.
             await connection.invalidate()
 
 
