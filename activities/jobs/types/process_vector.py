@@ -91,6 +91,7 @@ class ProcessVector(JobType[ProcessVectorParameters]):
     """Validate the file, load its layers, catalogue their tables."""
 
     parameters = ProcessVectorParameters
+    file_parameter = "source"
 
     def inputs(self, parameters: ProcessVectorParameters) -> Sequence[str]:
         """The file."""
