@@ -50,7 +50,8 @@ def retry(
             metavar="FILE.json",
             exists=True,
             dir_okay=False,
-            help="Corrected message of an import: same task, project and type.",
+            help="Corrected message of an import (same task, project and type), or "
+            "parameters of a job, as a JSON object.",
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -62,6 +62,11 @@ def show_job(job: "JobDocument") -> None:
     )
     for question in job.questions:
         out.print(text(f"asks for {question.parameter}: {question.question}", "bold yellow"))
+    if job.questions:
+        given = ", ".join(f'"{question.parameter}": ...' for question in job.questions)
+        out.print(
+            text(f"answer: docflow retry job/{job.job_id} --message FILE, a file with {{{given}}}")
+        )
     out.print(stages_table(job))
     if job.failed_tasks:
         failed = table("task", "reason", title=f"{job.failed_count:,} failed")
