@@ -1,0 +1,180 @@
+"""Far ends that files are read from and written to."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from adapters.ports.errors import PortError, Unavailable
+from contracts.transfers import Guarantee, Overwrite, Partner, ServerProfile
+
+Progress = Callable[[int], None]
+"""Called with the bytes so far, at least once per 8 MB."""
+
+
+class PartnerAway(Unavailable):
+    """A partner cannot be reached at all: the run waits, and no retry is used up."""
+
+    def __init__(self, partner: str, message: str) -> None:
+        super().__init__(message)
+        self.partner = partner
+
+
+class FileMissing(PortError):
+    """There is no such file at the partner."""
+
+
+class FileChanged(PortError):
+    """It is not the file any more that was listed or read before, or grew while it was read."""
+
+
+class NameTaken(PortError):
+    """The destination holds another file of that name, and may not be replaced."""
+
+
+class NameRefused(PortError):
+    """The far end cannot hold such a name, or the name would leave its folder."""
+
+
+class UnknownHostKey(PortError):
+    """The server shows a key that is not one of the partner's: nothing was sent to it.
+
+    Attributes:
+        shown: Fingerprint of the key that it shows.
+        known: Fingerprints of the keys that are pinned.
+    """
+
+    def __init__(self, message: str, shown: str, known: Sequence[str]) -> None:
+        super().__init__(message)
+        self.shown = shown
+        self.known = tuple(known)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file at a far end."""
+
+    path: str
+    """From the partner's root, segments joined by `/`."""
+    size: int
+    changed: datetime | None = None
+    tag: str | None = None
+    """Etag, where the protocol has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a file that was written."""
+
+    entry: Entry
+    guarantee: str
+    """What was verified, in words: `hash of the server`, `read back`, `size`."""
+    existed: bool = False
+    """The same bytes stood there before; nothing was written."""
+    remarks: Sequence[str] = ()
+
+
+class Place(Protocol):
+    """One far end, connected.
+
+    Every method raises `PartnerAway` when it cannot be reached, `Throttled` when it asks for
+    patience, `Denied` when it refuses for good, `NameRefused` for a name that it cannot hold.
+    """
+
+    async def probe(self) -> ServerProfile:
+        """See what it can do, without moving a file of anybody."""
+        ...
+
+    async def stat(self, path: str) -> Entry:
+        """One file.
+
+        Raises:
+            FileMissing: There is none.
+        """
+        ...
+
+    async def list(self, pattern: str, most: int) -> Sequence[Entry]:
+        """Files whose path matches, by path; wildcards stand in the last segment only.
+
+        Links that lead out of the root are left out.
+
+        Args:
+            pattern: Path with `*`, `?` and `[...]`.
+            most: No more than one beyond this number are listed.
+        """
+        ...
+
+    def read(self, entry: Entry, offset: int = 0) -> AsyncIterator[bytes]:
+        """The bytes of a file; the last step sees that it is still the one that was listed.
+
+        Raises:
+            FileChanged: It is another one now, or it grew or shrank meanwhile.
+            FileMissing: It is gone.
+        """
+        ...
+
+    async def write(
+        self,
+        chunks: AsyncIterator[bytes],
+        path: str,
+        *,
+        size: int,
+        sha256: str,
+        overwrite: Overwrite,
+        verify: Guarantee,
+        owner: str,
+        mode: int | None = None,
+        changed: datetime | None = None,
+        progress: Progress | None = None,
+    ) -> Written:
+        """Write a file so that nobody ever sees half of it; done again, it changes nothing.
+
+        Args:
+            chunks: Its bytes.
+            path: Where; missing folders are made where the far end has folders.
+            size: In bytes.
+            sha256: Of all bytes; others are never given the name.
+            overwrite: What happens when the name is taken by other bytes.
+            verify: What is compared before it gets its name.
+            owner: Names the temporary file, so that another try of the same run finds its own.
+            mode: Rights to ask for.
+            changed: Time to give it.
+            progress: Told the bytes so far.
+
+        Raises:
+            NameTaken: By other bytes, and `overwrite` refuses.
+        """
+        ...
+
+    async def move(self, entry: Entry, path: str) -> None:
+        """Move a file within the far end, if it is still that one.
+
+        Raises:
+            FileChanged: It is another one now.
+            FileMissing: It is gone.
+        """
+        ...
+
+    async def delete(self, entry: Entry) -> bool:
+        """Delete a file, if it is still that one; False: it is gone already.
+
+        Raises:
+            FileChanged: It is another one now.
+        """
+        ...
+
+
+class Places(Protocol):
+    """Opens far ends within the limits, windows and pinned keys of their partners."""
+
+    def open(self, partner: Partner) -> AbstractAsyncContextManager[Place]:
+        """Connect; sessions are counted over all workers and given back at the end.
+
+        Raises:
+            PartnerAway: It cannot be reached.
+            Denied: It refuses us, or the partner is stopped or disabled.
+            UnknownHostKey: It is not the server that it was.
+            NotYet: Outside of its windows, or all of its sessions are in use.
+        """
+        ...

@@ -1,0 +1,228 @@
+"""Rows of transfers, routes and partners; bytes between actions; what actions use.
+
+Every method of the stores raises `Unavailable` when the database does not answer.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from contracts.blobs import BlobRef
+from contracts.transfers import OpenPgpKey, Partner, RouteRule, TransferStatus
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """One row of `jobstatus`: a transfer entered a state."""
+
+    transfer_id: str
+    status: TransferStatus
+    at: datetime
+    source: str
+    event_id: str
+    account_id: str | None = None
+    type: str | None = None
+    subject: str | None = None
+    queue: str | None = None
+    job: str | None = None
+    file: str | None = None
+    reason: str | None = None
+    by: str | None = None
+
+
+class TransferStore(Protocol):
+    """`jobstatus`: the newest state of every transfer, and every state that it was in."""
+
+    async def record(self, row: StatusRow) -> None:
+        """Add a state; the same one twice is one."""
+        ...
+
+    async def trail(self, transfer_id: str) -> Sequence[StatusRow]:
+        """States of a transfer, the oldest first."""
+        ...
+
+    async def newest(
+        self,
+        *,
+        limit: int,
+        status: TransferStatus | None = None,
+        queue: str | None = None,
+        account_id: str | None = None,
+        before: datetime | None = None,
+    ) -> Sequence[StatusRow]:
+        """The state of each transfer now, the newest change first."""
+        ...
+
+
+class RouteStore(Protocol):
+    """`jobconfig`, in the database or in Azure Tables."""
+
+    async def version(self) -> str:
+        """Changes whenever a rule does: what is kept in memory holds as long as it is the same."""
+        ...
+
+    async def rules(self) -> Sequence[RouteRule]:
+        """All of them, those that are disabled included."""
+        ...
+
+    async def put(self, rule: RouteRule) -> None:
+        """Insert or replace a rule; key: (queue, rule). The change stands in the trail."""
+        ...
+
+    async def remove(self, queue: str, rule: str, by: str | None) -> bool:
+        """Remove a rule; False: there is none."""
+        ...
+
+    async def trail(self, limit: int = 200) -> Sequence[tuple[RouteRule, str]]:
+        """Changes, the newest first, each with what was done: `added`, `changed`, `removed`."""
+        ...
+
+
+class PartnerStore(Protocol):
+    """Records of partners."""
+
+    async def get(self, name: str) -> Partner | None:
+        """One; None: there is none."""
+        ...
+
+    async def all(self) -> Sequence[Partner]:
+        """All, by name."""
+        ...
+
+    async def put(self, partner: Partner, *, expected: int | None = None) -> Partner:
+        """Insert or replace; it is given the next revision.
+
+        Args:
+            partner: The record.
+            expected: The revision that it replaces; None: whichever.
+
+        Raises:
+            RuleViolation: Another person has changed it meanwhile.
+        """
+        ...
+
+    async def remove(self, name: str) -> bool:
+        """Remove a record; False: there is none."""
+        ...
+
+    async def lease(self, name: str, owner: str, slots: int, seconds: float) -> bool:
+        """Take or prolong one of a partner's sessions; False: all are taken."""
+        ...
+
+    async def release(self, name: str, owner: str) -> None:
+        """Give a session back."""
+        ...
+
+
+class Staging(Protocol):
+    """Bytes of runs between two actions; encrypted at rest when a key is set.
+
+    References carry size and sha256 of the plain bytes.
+    """
+
+    async def write(self, run: str, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Stream bytes in; there is no file when `chunks` raises. The same name is replaced.
+
+        Args:
+            run: Folder of the run: transfer id, and resend.
+            name: Unique in the run: index of the action, round, number of the file.
+            chunks: Pieces of any size.
+        """
+        ...
+
+    def read(self, ref: BlobRef) -> AsyncIterator[bytes]:
+        """Stream bytes out; damaged ones raise before the end.
+
+        Raises:
+            BlobNotFound: They are gone.
+        """
+        ...
+
+    async def remove(self, run: str) -> int:
+        """Remove everything of a run; how many files there were."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScanVerdict:
+    """What a scanner says about a file; neither `clean` nor `infected`: it was not scanned."""
+
+    clean: bool
+    infected: str | None = None
+    """Name of the signature."""
+    reason: str | None = None
+    """Why it was not scanned."""
+    signatures: datetime | None = None
+    """Age of the signatures."""
+
+
+class Scanner(Protocol):
+    """Looks for viruses."""
+
+    async def scan(self, chunks: AsyncIterator[bytes], size: int) -> ScanVerdict:
+        """Scan one file.
+
+        Raises:
+            Unavailable: The scanner does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who signed a message."""
+
+    fingerprint: str
+    """Of the primary key."""
+    signed_at: datetime | None = None
+
+
+class OpenPgp(Protocol):
+    """OpenPGP with the keys that are given, in a keyring of its own.
+
+    Errors name neither passphrases nor plaintext. Every method raises `UnreadableDocument` for
+    what is damaged, tampered with or no OpenPGP message, `Denied` for keys that may not be used.
+    """
+
+    async def encrypt(
+        self,
+        source: Path,
+        target: Path,
+        recipients: Sequence[OpenPgpKey],
+        signer: OpenPgpKey | None,
+        *,
+        armour: bool,
+    ) -> None:
+        """Encrypt a file into another."""
+        ...
+
+    async def decrypt(
+        self, source: Path, target: Path, own: Sequence[OpenPgpKey], signers: Sequence[OpenPgpKey]
+    ) -> Signature | None:
+        """Decrypt; `target` appears only when the integrity check has passed. None: not signed."""
+        ...
+
+    async def sign(self, source: Path, target: Path, signer: OpenPgpKey, *, armour: bool) -> None:
+        """Write a detached signature."""
+        ...
+
+    async def verify(
+        self, source: Path, signature: Path, signers: Sequence[OpenPgpKey]
+    ) -> Signature:
+        """Require a good detached signature of one of the signers."""
+        ...
+
+
+class Secrets(Protocol):
+    """Secrets by reference (`env:`, `file:`, `aws:`)."""
+
+    async def secret(self, reference: str) -> str:
+        """The secret.
+
+        Raises:
+            Denied: There is none; the message names the reference, never a value.
+            Unavailable: The service that keeps it does not answer.
+        """
+        ...

@@ -1,0 +1,57 @@
+"""Receipts: what was done with the files of a transfer, chained by hash."""
+
+from datetime import datetime
+from typing import Final
+
+from pydantic import Field
+
+from contracts.answers import Person
+from contracts.base import Contract
+from contracts.transfers.names import Sentence, TransferId
+
+LINES: Final = 10_000
+
+
+class ReceiptFile(Contract):
+    """One file in one step."""
+
+    name: str = Field(max_length=1_024)
+    place: str = Field(default="", max_length=2_048)
+    """Where it was read from or written to, without any secret."""
+    size: int
+    sha256_before: str | None = Field(default=None, max_length=64)
+    sha256_after: str | None = Field(default=None, max_length=64)
+    verdict: Sentence | None = None
+    """Of a signature or a scan."""
+    guarantee: str | None = Field(default=None, max_length=100)
+
+
+class ReceiptStep(Contract):
+    """One action."""
+
+    transfer_id: TransferId
+    index: int
+    action: str = Field(max_length=50)
+    configured_by: Person | None = None
+    """Who wrote the settings, as far as they say."""
+    at: datetime
+    files: tuple[ReceiptFile, ...] = Field(default=(), max_length=LINES)
+    remarks: tuple[Sentence, ...] = Field(default=(), max_length=10)
+    previous: str = Field(max_length=64)
+    """SHA-256 of the step before it; of the first one, of the event."""
+    sha256: str = Field(max_length=64)
+    """Of this step: of its canonical JSON without this field."""
+
+
+class Receipt(Contract):
+    """All steps of a transfer, in order."""
+
+    transfer_id: TransferId
+    event: str = Field(max_length=64)
+    """SHA-256 of the canonical event."""
+    resent_from: TransferId | None = None
+    resent_from_sha256: str | None = Field(default=None, max_length=64)
+    """Of the last step of that transfer's receipt."""
+    steps: tuple[ReceiptStep, ...] = Field(default=(), max_length=50)
+    sha256: str = Field(max_length=64)
+    """Of the last step."""
