@@ -123,8 +123,7 @@ class AzureRouteTable:
         async with _errors():
             rows = self._trail.list_entities(results_per_page=min(limit, 1_000))
             async for row in rows:
-                rule = RouteRule.model_validate_json(str(row["Rule"]))
-                found.append((rule, str(row["Change"])))
+                found.append(_change(row))
                 if len(found) == limit:
                     break
         return found
@@ -186,6 +185,10 @@ def _rule(row: Mapping[str, Any]) -> RouteRule | RouteRemark:
     except ValidationError as error:
         problems = (f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
         return _remark(queue, name, "; ".join(problems))
+
+
+def _change(row: Mapping[str, Any]) -> tuple[RouteRule, str]:
+    return RouteRule.model_validate_json(row["Rule"]), row["Change"]
 
 
 def _remark(queue: str, rule: str, reason: str) -> RouteRemark:
