@@ -9,7 +9,9 @@ from typing import Any
 
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
+from azure.storage.queue.aio import QueueClient
 
+from stack.azurite import azurite
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from tests.support.aws import cloud, clouds
@@ -21,14 +23,16 @@ from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import ServiceBusTransport
 from workers.bridges.sqs import Polling, SqsTransport
 from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
+from workers.bridges.storage_queue import POISON, StorageQueueTransport, StoredMessage
 from workers.bridges.transport import Transport
+from workers.services.verdicts import DeadLetter
 from workers.settings.imports import QueueSettings
 
 LEASE = 3
 """Seconds of a lease, in every queue."""
 QUICK = Retry(first_pause=0.05, longest_pause=0.2, hold=0.5)
 
-KINDS = ["memory", "service-bus", *clouds()]
+KINDS = ["memory", "service-bus", "storage-queue", *clouds()]
 
 
 class ConsumedQueue(ABC):
@@ -160,6 +164,59 @@ class OfSqs(ConsumedQueue):
         await self._pair.client.delete_queue(QueueUrl=self._pair.url)
 
 
+class OfStorage(ConsumedQueue):
+    def __init__(self, account: str, name: str) -> None:
+        self._account = account
+        self._name = name
+        self._why: dict[str, DeadLetter] = {}
+
+    def transport(self) -> StorageQueueTransport:
+        return NotingTransport(
+            self._client(self._name),
+            self._client(self._name + POISON),
+            self._why,
+            visibility_timeout=LEASE,
+            poll=0.1,
+        )
+
+    async def send(self, *bodies: str) -> None:
+        async with self._client(self._name) as client:
+            for body in bodies:
+                await client.send_message(body)
+
+    async def left(self) -> int:
+        async with self._client(self._name) as client:
+            return (await client.get_queue_properties()).approximate_message_count or 0
+
+    async def dead(self) -> list[tuple[str, str, str]]:
+        async with self._client(self._name + POISON) as client:
+            letters = [each.content async for each in client.receive_messages()]
+        # A storage queue has no room for the reasons.
+        why = ((text, self._why[text]) for text in letters)
+        return [(text, verdict.reason, verdict.description) for text, verdict in why]
+
+    async def remove(self) -> None:
+        async with self._client(self._name) as client:
+            await client.delete_queue()
+
+    def _client(self, name: str) -> QueueClient:
+        return QueueClient.from_connection_string(self._account, name, retry_total=0)
+
+
+class NotingTransport(StorageQueueTransport):
+    """Notes why messages were set aside."""
+
+    def __init__(
+        self, queue: QueueClient, poison: QueueClient, why: dict[str, DeadLetter], **more: Any
+    ) -> None:
+        super().__init__(queue, poison, **more)
+        self._why = why
+
+    async def dead_letter(self, message: StoredMessage, verdict: DeadLetter) -> None:
+        self._why[message.text] = verdict
+        await super().dead_letter(message, verdict)
+
+
 MakeQueue = Callable[[], Awaitable[ConsumedQueue]]
 
 
@@ -182,6 +239,18 @@ async def queue_maker(kind: str, folder: Path) -> AsyncGenerator[MakeQueue]:
                 return OfServiceBus(emulator, names[next(numbers)])
 
             yield of_service_bus
+    elif kind == "storage-queue":
+        folder.mkdir(exist_ok=True)
+        async with azurite(folder) as account:
+            numbers = count()
+
+            async def of_storage() -> ConsumedQueue:
+                name = f"queue-{next(numbers)}"
+                async with QueueClient.from_connection_string(account, name) as client:
+                    await client.create_queue()
+                return OfStorage(account, name)
+
+            yield of_storage
     else:
         async with cloud(kind, folder) as started:
 
