@@ -1,4 +1,5 @@
-"""A Service Bus emulator: AMQP 1.0 on loopback for the unmodified azure-servicebus client.
+"""A Service Bus emulator: AMQP 1.0 on loopback for the unmodified azure-servicebus and
+azure-eventhub clients.
 
 It is a test double for development, tests and benchmarks only:
 
@@ -9,18 +10,21 @@ It is a test double for development, tests and benchmarks only:
   rules and the HTTP administration API are refused with an explicit error.
 - Duplicate detection, forwarding and partitions do not exist; a session id is stored and
   otherwise ignored. Expired messages are discarded, as a queue does by default.
+- Event hubs: partitions, consumer groups, positions and epochs, in memory; nothing expires.
 - A message or batch holds at most 256 KB; queues are bounded by memory alone.
 
 The layers, from the inside: `codec` (types), `message` (sections), `queued_message`, `journal` (the
 file), `broker` (rules of a queue), `performatives` (frames), `node` (queues in an event loop),
-`links`, `session`, `connection`, `management`, `server`.
+`hubs`, `links`, `hub_links`, `session`, `connection`, `management`, `server`.
 """
 
+from stack.service_bus.hubs import HubSettings
 from stack.service_bus.server import DEFAULT_PORT, ServiceBusEmulator, serve
 from stack.service_bus.settings import QueueCounts, QueueSettings, parse_queue
 
 __all__ = [
     "DEFAULT_PORT",
+    "HubSettings",
     "QueueCounts",
     "QueueSettings",
     "ServiceBusEmulator",

@@ -73,7 +73,7 @@ def answer(queue: MessageQueue, data: bytes) -> bytes:
 
 
 def answer_token(directory: Directory, data: bytes) -> bytes:
-    """Answer a put-token request: every token is good for every queue there is.
+    """Answer a put-token request: every token is good for everything there is.
 
     Raises:
         CodecError: The request is no such message.
@@ -83,7 +83,7 @@ def answer_token(directory: Directory, data: bytes) -> bytes:
     status, description = _ACCEPTED, "Accepted"
     if properties.get("operation") != "put-token" or not isinstance(audience, str):
         status, description = _BAD_REQUEST, "A put-token request with a name is expected."
-    elif directory.find(audience) is None:
+    elif not directory.knows(audience):
         status = _NOT_FOUND
         description = f"The messaging entity '{audience}' could not be found."
     answer = {"status-code": Int(status), "status-description": description}

@@ -39,6 +39,7 @@ OWNED: Final = frozenset(
         "x-opt-lock-token",
         "x-opt-locked-until",
         "x-opt-message-state",
+        "x-opt-offset",
         "x-opt-sequence-number",
     }
 )

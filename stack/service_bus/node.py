@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from stack.service_bus.broker import MessageQueue
+from stack.service_bus.hubs import Hubs, HubSettings
 from stack.service_bus.journal import Journal
 from stack.service_bus.settings import QueueSettings
 
@@ -100,14 +101,16 @@ class Node:
 
 
 class Directory:
-    """The queues of this emulator, found by the addresses that clients use."""
+    """The queues and hubs of this emulator, found by the addresses that clients use."""
 
     def __init__(
         self,
         queues: Iterable[QueueSettings],
         clock: Callable[[], float],
         journal: Journal | None = None,
+        hubs: Iterable[HubSettings] = (),
     ) -> None:
+        self.hubs = Hubs({each.name: each for each in hubs}, clock)
         self._nodes: dict[str, Node] = {}
         for settings in queues:
             dead_letters = MessageQueue(settings, clock, journal=journal)
@@ -121,9 +124,17 @@ class Directory:
 
     def find(self, address: str) -> Node | None:
         """The queue of an address or URL, also one of its management node."""
-        try:
-            path = urlsplit(address).path if "://" in address else address
-        except ValueError:
-            return None
-        name = path.strip("/").casefold()
+        name = _path(address).strip("/").casefold()
         return self._nodes.get(name.removesuffix(MANAGEMENT_SUFFIX))
+
+    def knows(self, address: str) -> bool:
+        """Whether an address or URL names a queue or a hub, or anything below a hub."""
+        return self.find(address) is not None or self.hubs.knows(_path(address))
+
+
+def _path(address: str) -> str:
+    """Of an address or URL; nothing where it is malformed."""
+    try:
+        return urlsplit(address).path if "://" in address else address
+    except ValueError:
+        return ""

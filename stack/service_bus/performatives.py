@@ -259,7 +259,9 @@ def _wire_type(hint: Any) -> type:
 
 
 def encode_performative(performative: Performative) -> bytes:
-    """Encode a performative without its frame; trailing empty fields are left out.
+    """Encode a performative without its frame.
+
+    Empty fields at the end are written too: azure-eventhub reads them by their places.
 
     Raises:
         CodecError: A field does not fit its type.
@@ -268,8 +270,6 @@ def encode_performative(performative: Performative) -> bytes:
     for name, kind, _ in _layout(type(performative)):
         value = getattr(performative, name)
         values.append(kind(value) if kind in _INTEGERS and value is not None else value)
-    while values and values[-1] is None:
-        values.pop()
     return encode(Described(ULong(performative.CODE), values))
 
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from stack.service_bus.connection import Connection
+from stack.service_bus.hubs import HubSettings
 from stack.service_bus.journal import FileJournal, Journal
 from stack.service_bus.node import Directory, Node
 from stack.service_bus.settings import QueueCounts, QueueSettings
@@ -25,6 +26,7 @@ class ServiceBusEmulator:
         host: A loopback address.
         port: A port, or 0 for a free one.
         messages: A file that keeps the messages, made when missing; None: they live in memory.
+        hubs: Event hubs; their events live in memory.
 
     Raises:
         ValueError: The host is not loopback, or a queue is given twice or not at all.
@@ -36,15 +38,17 @@ class ServiceBusEmulator:
         host: str = "127.0.0.1",
         port: int = 0,
         messages: Path | None = None,
+        hubs: Sequence[HubSettings] = (),
     ) -> None:
         if not _is_loopback(host):
             raise ValueError(
                 f"the Service Bus emulator accepts every token, so it answers on loopback only; "
                 f"use 127.0.0.1 instead of {host}"
             )
-        if not queues:
+        if not queues and not hubs:
             raise ValueError("the Service Bus emulator needs at least one queue")
         self._queues = tuple(queues)
+        self._hubs = tuple(hubs)
         self._host = host
         self._port = port
         self._messages = messages
@@ -91,7 +95,7 @@ class ServiceBusEmulator:
             raise RuntimeError("the emulator has been started already")
         self._journal = Journal() if self._messages is None else FileJournal(self._messages)
         try:
-            self._directory = Directory(self._queues, time.time, self._journal)
+            self._directory = Directory(self._queues, time.time, self._journal, self._hubs)
             loop = asyncio.get_running_loop()
             self._server = await loop.create_server(self._connect, self._host, self._port)
         except BaseException:
@@ -136,6 +140,17 @@ class ServiceBusEmulator:
                 nodes, "amqp:link:detach-forced", "The link is force detached, as when idle."
             )
         await asyncio.sleep(0)
+
+    def events(self, hub: str) -> Sequence[int]:
+        """How many events each partition of a hub holds.
+
+        Raises:
+            KeyError: There is no such hub.
+        """
+        found = self._running().hubs.hub(hub)
+        if found is None:
+            raise KeyError(f"there is no event hub {hub}")
+        return [len(each.events) for each in found.partitions]
 
     async def drop_connections(self, *, abruptly: bool = False) -> None:
         """Close all connections, as an updated service does.

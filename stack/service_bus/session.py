@@ -7,9 +7,12 @@ import logging
 import uuid
 from collections import deque
 from typing import Final, Protocol, TypeAlias
+from urllib.parse import urlsplit
 
 from stack.service_bus.broker import BrokerError, LockLost
 from stack.service_bus.codec import Described
+from stack.service_bus.hub_links import ReaderLink
+from stack.service_bus.hubs import HUB_MANAGEMENT
 from stack.service_bus.links import (
     MAX_MESSAGE_SIZE,
     ConsumerLink,
@@ -54,7 +57,7 @@ _FRAME_OVERHEAD: Final = 96
 _SESSION_FILTER: Final = "com.microsoft:session-filter"
 _COORDINATOR: Final = 0x30
 
-AnyLink: TypeAlias = ConsumerLink | ReplyLink | ReceivingLink
+AnyLink: TypeAlias = ConsumerLink | ReaderLink | ReplyLink | ReceivingLink
 
 
 class ProtocolError(Exception):
@@ -242,6 +245,8 @@ class Session:
         for link in self._links.values():
             if isinstance(link, ConsumerLink):
                 link.node.touch()
+            elif isinstance(link, ReaderLink):
+                link.touch()
             elif isinstance(link, ReplyLink):
                 link.flush()
 
@@ -269,7 +274,9 @@ class Session:
         end = attach.source if attach.role else attach.target
         address = _address(end, SOURCE if attach.role else TARGET)
         node = self._directory.find(address)
-        if node is None and address != CBS_ADDRESS:
+        if node is None and (link := self._open_hub_link(attach, address)) is not None:
+            return link
+        if node is None and address not in (CBS_ADDRESS, HUB_MANAGEMENT):
             raise LinkError(
                 "amqp:not-found", f"The messaging entity '{address}' could not be found."
             )
@@ -280,6 +287,24 @@ class Session:
         if node.queue.dead_letters is None:
             raise LinkError("amqp:not-allowed", "Messages cannot be sent to a dead-letter queue.")
         return ReceivingLink(self, attach, lambda kind, data: _store(node, kind, data), node)
+
+    def _open_hub_link(self, attach: Attach, address: str) -> ReaderLink | ReceivingLink | None:
+        """A link of an event hub; None: the address names none."""
+        path = urlsplit(address).path if "://" in address else address
+        if attach.role:
+            read = self._directory.hubs.reader(path)
+            if read is None:
+                return None
+
+            def drop(condition: str, description: str) -> None:
+                self._drop(attach.handle, condition, description)
+
+            return ReaderLink(self, attach, *read, drop)
+        written = self._directory.hubs.writer(path)
+        if written is None:
+            return None
+        hub, number = written
+        return ReceivingLink(self, attach, lambda kind, data: hub.store(number, kind, data))
 
     def _open_request_link(
         self, attach: Attach, address: str, node: Node | None
@@ -293,7 +318,9 @@ class Session:
             replies = self._replies.get(address)
             if replies is None:
                 raise LinkError("amqp:precondition-failed", f"{address}: attach a receiver first.")
-            if node is None:
+            if address == HUB_MANAGEMENT:
+                replies.reply(self._directory.hubs.answer(data))
+            elif node is None:
                 replies.reply(answer_token(self._directory, data))
             else:
                 replies.reply(answer(node.queue, data))

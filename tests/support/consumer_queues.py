@@ -7,17 +7,22 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from azure.eventhub import EventData
+from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
 from azure.storage.queue.aio import QueueClient
 
+from adapters.azure.blobs import AzureBlobs
 from stack.azurite import azurite
+from stack.service_bus import HubSettings, ServiceBusEmulator
 from stack.service_bus import QueueSettings as EmulatedQueue
-from stack.service_bus import ServiceBusEmulator
 from tests.support.aws import cloud, clouds
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.sqs import Pair, pair_of_queues
 from workers.bridges.consumer import Consumer
+from workers.bridges.event_hub import EventHubTransport, HubMessage
 from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import ServiceBusTransport
@@ -32,7 +37,7 @@ LEASE = 3
 """Seconds of a lease, in every queue."""
 QUICK = Retry(first_pause=0.05, longest_pause=0.2, hold=0.5)
 
-KINDS = ["memory", "service-bus", "storage-queue", *clouds()]
+KINDS = ["memory", "service-bus", "storage-queue", "event-hub", *clouds()]
 
 
 class ConsumedQueue(ABC):
@@ -203,6 +208,71 @@ class OfStorage(ConsumedQueue):
         return QueueClient.from_connection_string(self._account, name, retry_total=0)
 
 
+class OfEventHub(ConsumedQueue):
+    """One partition, so that what is sent in order is received in order."""
+
+    names_missing = False
+
+    def __init__(self, emulator: ServiceBusEmulator, account: str, name: str) -> None:
+        self._emulator = emulator
+        self._account = account
+        self._name = name
+        self._why: list[tuple[str, str, str]] = []
+
+    def transport(self) -> EventHubTransport:
+        store = self._store()
+        client = EventHubConsumerClient.from_connection_string(
+            self._emulator.connection_string,
+            "$Default",
+            eventhub_name=self._name,
+            checkpoint_store=store,
+            load_balancing_interval=0.3,
+            partition_ownership_expiration_interval=LEASE,
+            retry_total=0,
+        )
+        return NotingHubTransport(client, store, self._why)
+
+    async def send(self, *bodies: str) -> None:
+        client = EventHubProducerClient.from_connection_string(
+            self._emulator.connection_string, eventhub_name=self._name
+        )
+        async with client:
+            await client.send_batch([EventData(body) for body in bodies])
+
+    async def left(self) -> int:
+        namespace = self._emulator.connection_string.split("//")[1].split(";")[0]
+        async with self._store() as store:
+            checkpoints = await store.list_checkpoints(namespace, self._name, "$Default")
+        settled = sum(int(each["sequence_number"] or 0) + 1 for each in checkpoints)
+        return sum(self._emulator.events(self._name)) - settled
+
+    async def dead(self) -> list[tuple[str, str, str]]:
+        return self._why
+
+    async def remove(self) -> None:
+        self._name = "no-such-hub"
+
+    def _store(self) -> BlobCheckpointStore:
+        return BlobCheckpointStore.from_connection_string(self._account, "checkpoints")
+
+
+class NotingHubTransport(EventHubTransport):
+    """Notes why events were set aside."""
+
+    def __init__(
+        self,
+        client: EventHubConsumerClient,
+        store: BlobCheckpointStore,
+        why: list[tuple[str, str, str]],
+    ) -> None:
+        super().__init__(client, store, checkpoint_seconds=0.2)
+        self._why = why
+
+    async def dead_letter(self, message: HubMessage, verdict: DeadLetter) -> None:
+        await super().dead_letter(message, verdict)
+        self._why.append((message.body.decode(), verdict.reason, verdict.description))
+
+
 class NotingTransport(StorageQueueTransport):
     """Notes why messages were set aside."""
 
@@ -251,6 +321,17 @@ async def queue_maker(kind: str, folder: Path) -> AsyncGenerator[MakeQueue]:
                 return OfStorage(account, name)
 
             yield of_storage
+    elif kind == "event-hub":
+        folder.mkdir(exist_ok=True)
+        hubs = [HubSettings(f"hub-{number}", 1) for number in range(50)]
+        async with azurite(folder) as account, ServiceBusEmulator((), hubs=hubs) as emulator:
+            await AzureBlobs(account, "checkpoints").create_container()
+            numbers = count()
+
+            async def of_event_hub() -> ConsumedQueue:
+                return OfEventHub(emulator, account, hubs[next(numbers)].name)
+
+            yield of_event_hub
     else:
         async with cloud(kind, folder) as started:
 
