@@ -226,10 +226,11 @@ async def test_a_stop_leaves_undecided_messages_to_redelivery(queue: ConsumedQue
     stop.set()
     assert await run == BridgeTotals(received=3, settled=2)
     assert time.monotonic() - began < 10
-    assert await queue.left() == 1
+    left = 3 if queue.is_log else 1
+    assert await queue.left() == left
     async with running(queue.consumer(settle)) as stopped:
         await eventually(queue.is_empty)
-        assert (await stopped()).settled == 1
+        assert (await stopped()).settled == left
 
 
 async def test_messages_of_a_killed_consumer_are_redelivered(queue: ConsumedQueue) -> None:
@@ -255,7 +256,8 @@ async def test_messages_of_a_killed_consumer_are_redelivered(queue: ConsumedQueu
     await asyncio.gather(killed, return_exceptions=True)
     async with running(queue.consumer(accept)):
         await eventually(queue.is_empty)
-    assert sorted(seen) == [(b"1", 1), (b"2", 1)]
+    earlier = 0 if queue.is_log else 1
+    assert sorted(seen) == [(b"1", earlier), (b"2", earlier)]
 
 
 async def test_a_drain_ends_when_the_queue_stays_empty(queue: ConsumedQueue) -> None:

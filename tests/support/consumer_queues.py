@@ -47,6 +47,9 @@ class ConsumedQueue(ABC):
     """Whether a message that is given back can be delayed."""
     names_missing = True
     """Whether a queue that does not exist differs from one that refuses."""
+    is_log = False
+    """Whether everything behind an undecided message comes again, and deliveries are counted by
+    the process that receives."""
 
     @abstractmethod
     def transport(self) -> Transport[Any]:
@@ -211,7 +214,7 @@ class OfStorage(ConsumedQueue):
 class OfEventHub(ConsumedQueue):
     """One partition, so that what is sent in order is received in order."""
 
-    names_missing = False
+    is_log = True
 
     def __init__(self, emulator: ServiceBusEmulator, account: str, name: str) -> None:
         self._emulator = emulator
