@@ -22,6 +22,8 @@ class Dependency(StrEnum):
     SCRATCH_DISK = "scratch-disk"
     CLOUD = "cloud"
     """The queues, topics and control planes of AWS."""
+    SCANNER = "scanner"
+    """What looks for viruses."""
     PARTNER = "partner"
     """A far end that files are moved from or to; there are many, each with a name."""
 

@@ -240,14 +240,6 @@ class SettleResult(Contract):
     """What could not be done with a source; it stays where it is."""
 
 
-class CopyOrder(Contract):
-    """Input of `transfers.keep_copy`: what was written is kept for `resend`."""
-
-    job: FileJobOrder
-    files: Manifest
-    days: int
-
-
 class TransferClosing(Contract):
     """Input of `transfers.close`: the end of a job."""
 
@@ -258,17 +250,9 @@ class TransferClosing(Contract):
     file: str | None = Field(default=None, max_length=1_024)
     reason: Sentence | None = None
     by: Person | None = None
-    steps: tuple[BlobRef, ...] = Field(default=(), max_length=ACTIONS)
-    """Of the receipt."""
+    receipt: BlobRef | None = None
     sequence: str | None = Field(default=None, max_length=1_024)
     """The key whose turn is over."""
-
-
-class TransferClosed(Contract):
-    """Result of `transfers.close`."""
-
-    receipt: BlobRef | None = None
-    remarks: tuple[Sentence, ...] = Field(default=(), max_length=REMARKS)
 
 
 class TransferRetry(Retry):
