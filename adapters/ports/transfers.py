@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from contracts.blobs import BlobRef
-from contracts.transfers import OpenPgpKey, Partner, RouteRule, TransferStatus
+from contracts.transfers import OpenPgpKey, Partner, RouteRemark, RouteRule, TransferStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,10 @@ class RouteStore(Protocol):
 
     async def rules(self) -> Sequence[RouteRule]:
         """All of them, those that are disabled included."""
+        ...
+
+    async def unusable(self) -> Sequence[RouteRemark]:
+        """Rows that others wrote and of which no rule can be made, with the reason."""
         ...
 
     async def put(self, rule: RouteRule) -> None:

@@ -50,7 +50,7 @@ def overlap(one: str, other: str) -> bool:
     for character in one:
         if character == ANY:
             # Takes any text, so `other` may be read on from wherever it is.
-            reached = set(range(min(reached), len(other) + 1)) if reached else set()
+            reached = set[int](range(min(reached, default=len(other) + 1), len(other) + 1))
             continue
         step = {at for at in reached if at < len(other) and other[at] == ANY}
         step |= {at + 1 for at in reached if at < len(other) and other[at] == character}
