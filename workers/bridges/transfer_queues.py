@@ -1,0 +1,222 @@
+"""Storage queues and an event hub -> runs of transfers."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from azure.eventhub.aio import EventHubConsumerClient
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
+from azure.storage.queue.aio import QueueClient
+
+from workers.bridges.consumer import Consumer
+from workers.bridges.event_hub import EventHubTransport
+from workers.bridges.limits import Limits
+from workers.bridges.retry import Accept
+from workers.bridges.storage_queue import (
+    LONGEST_HOLD,
+    POISON,
+    Encoding,
+    StorageQueueTransport,
+)
+from workers.bridges.totals import BridgeError, BridgeTotals, QueueUnusable
+from workers.health import Health
+from workers.settings.transfer_queues import EventHubSettings, QueueAddress, QueueAddresses
+
+logger = logging.getLogger(__name__)
+
+AcceptOf = Callable[[str], tuple[Accept, Callable[[], Awaitable[bool]]]]
+"""Name of a queue to what decides about its messages, and to whether it can."""
+
+_LOOK_AGAIN: Final = 30.0
+"""Seconds until a queue that could not be used is looked at again."""
+_HEALTH: Final = 0.5
+_LIMITS: Final = Limits(concurrency=16, in_flight=32, wait=2, quiet=3)
+_HUB_LIMITS: Final = Limits(concurrency=32, in_flight=256, wait=1, quiet=3)
+
+
+class StorageQueuesBridge:
+    """Receives from several storage queues at once.
+
+    A queue that cannot be used is named and looked at again, and holds no other up.
+
+    Args:
+        addresses: Of the queues.
+        accept_of: Decides about the messages of each.
+        encoding: How senders write bodies.
+        health: Shows whether messages are received and accepted, each queue as a part.
+        look_again: Seconds until a queue that could not be used is looked at again.
+    """
+
+    def __init__(
+        self,
+        addresses: QueueAddresses,
+        accept_of: AcceptOf,
+        *,
+        encoding: Encoding = Encoding.AUTO,
+        health: Health | None = None,
+        look_again: float = _LOOK_AGAIN,
+    ) -> None:
+        self._addresses = addresses
+        self._accept_of = accept_of
+        self._encoding = encoding
+        self._health = health or Health()
+        self._look_again = look_again
+
+    async def run(self, stop: asyncio.Event, *, drain: bool = False) -> BridgeTotals:
+        """Work until `stop` is set, or with `drain` until all queues are empty.
+
+        Raises:
+            BridgeError: None of the queues can be used, from the beginning.
+        """
+        session = _Session(stop, len(self._addresses.queues))
+        watches = [
+            asyncio.create_task(self._show_health()),
+            asyncio.create_task(session.watch()),
+        ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                runs = [
+                    group.create_task(self._queue(each, session, drain=drain))
+                    for each in self._addresses.queues
+                ]
+        finally:
+            for watch in watches:
+                watch.cancel()
+            self._health.ready = False
+        if session.hopeless:
+            raise BridgeError("; ".join(str(each) for each in session.refused.values()))
+        return _sum([each.result() for each in runs])
+
+    async def _queue(
+        self, address: QueueAddress, session: "_Session", *, drain: bool
+    ) -> BridgeTotals:
+        while True:
+            accept, ready = self._accept_of(address.name)
+            consumer = Consumer(
+                self._transport(address),
+                accept,
+                _LIMITS,
+                ready=ready,
+                hold_while_unavailable=LONGEST_HOLD,
+                health=self._health.part(address.name),
+            )
+            try:
+                return await consumer.run(session.stop, drain=drain)
+            except QueueUnusable as error:
+                session.refuse(address.name, error)
+                if drain or session.hopeless:
+                    return BridgeTotals()
+                logger.error("%s; it is looked at again in %g s", error, self._look_again)
+            try:
+                async with asyncio.timeout(self._look_again):
+                    await session.ended.wait()
+                    return BridgeTotals()
+            except TimeoutError:
+                session.refused.pop(address.name, None)
+
+    async def _show_health(self) -> None:
+        """The bridge takes work as long as one of its queues does."""
+        parts = [self._health.part(each.name) for each in self._addresses.queues]
+        while True:
+            self._health.ready = any(part.ready for part in parts)
+            await asyncio.sleep(_HEALTH)
+
+    def _transport(self, address: QueueAddress) -> StorageQueueTransport:
+        return StorageQueueTransport(
+            _client(address),
+            _client(address, POISON),
+            visibility_timeout=self._addresses.visibility_seconds,
+            poll=self._addresses.poll_seconds,
+            encoding=self._encoding,
+        )
+
+
+class _Session:
+    """One run of the bridge: which queues could not be used, and when it ends."""
+
+    def __init__(self, stop: asyncio.Event, queues: int) -> None:
+        self.stop = stop
+        self.ended = asyncio.Event()
+        self.refused: dict[str, BridgeError] = {}
+        self._queues = queues
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether none of the queues can be used."""
+        return len(self.refused) == self._queues
+
+    def refuse(self, queue: str, error: BridgeError) -> None:
+        """Note that a queue cannot be used; the last one of all ends the run."""
+        self.refused[queue] = error
+        if self.hopeless:
+            self.ended.set()
+
+    async def watch(self) -> None:
+        """End with the stop."""
+        await self.stop.wait()
+        self.ended.set()
+
+
+async def run_event_hub(
+    settings: EventHubSettings,
+    accept: Accept,
+    ready: Callable[[], Awaitable[bool]],
+    stop: asyncio.Event,
+    *,
+    drain: bool,
+    health: Health,
+) -> BridgeTotals:
+    """Receive the events of a hub until `stop` is set.
+
+    Raises:
+        BridgeError: The hub cannot be used, or a connection string cannot be read.
+    """
+    try:
+        store = BlobCheckpointStore.from_connection_string(settings.checkpoints, settings.container)
+        client = EventHubConsumerClient.from_connection_string(
+            settings.connection_string,
+            settings.group,
+            eventhub_name=settings.hub,
+            checkpoint_store=store,
+            load_balancing_interval=5,
+            partition_ownership_expiration_interval=30,
+            retry_total=1,
+        )
+    except ValueError as error:
+        raise BridgeError(f"the settings of the event hub cannot be read: {error}") from error
+    consumer = Consumer(
+        EventHubTransport(client, store),
+        accept,
+        _HUB_LIMITS,
+        ready=ready,
+        hold_while_unavailable=LONGEST_HOLD,
+        health=health,
+    )
+    return await consumer.run(stop, drain=drain)
+
+
+def _client(address: QueueAddress, suffix: str = "") -> QueueClient:
+    try:
+        if address.connection_string is not None:
+            return QueueClient.from_connection_string(
+                address.connection_string, address.name + suffix, retry_total=1
+            )
+        assert address.url is not None
+        return QueueClient.from_queue_url(
+            address.url.rstrip("/") + suffix, credential=address.sas, retry_total=1
+        )
+    except ValueError as error:
+        raise BridgeError(f"queue {address.name}: its address cannot be read: {error}") from error
+
+
+def _sum(totals: Sequence[BridgeTotals]) -> BridgeTotals:
+    done = BridgeTotals()
+    for each in totals:
+        done = done.plus(
+            received=each.received,
+            settled=each.settled,
+            dead_lettered=each.dead_lettered,
+            abandoned=each.abandoned,
+        )
+    return done
