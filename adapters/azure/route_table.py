@@ -7,18 +7,19 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from azure.core.exceptions import (
     HttpResponseError,
+    ResourceExistsError,
     ResourceNotFoundError,
     ServiceRequestError,
     ServiceResponseError,
 )
 from azure.data.tables import UpdateMode
-from azure.data.tables.aio import TableClient, TableServiceClient
+from azure.data.tables.aio import TableClient
 from pydantic import ValidationError
 
 from adapters.ports import Denied, Throttled, Unavailable
@@ -41,50 +42,31 @@ class AzureRouteTable:
     """Rules in a table of a storage account; changes in another, named `<table>trail`.
 
     Rules that other programs change are seen as well; only docflow's changes stand in the trail.
+    Each call connects anew: rules are asked for every few seconds at most.
+
+    Args:
+        connection_string: Of a storage account.
+        table: Name of the table; both exist, see `create`.
+        options: Of the client, as its retries.
     """
 
-    def __init__(self, service: TableServiceClient, table: str) -> None:
-        """Use tables that exist; see `create`."""
-        self._rules = service.get_table_client(table)
-        self._trail = service.get_table_client(table + _TRAIL)
-        self._service = service
-
-    @classmethod
-    @asynccontextmanager
-    async def open(
-        cls, connection_string: str, table: str, **options: Any
-    ) -> AsyncGenerator["AzureRouteTable"]:
-        """Connect, and close the connections at the end.
-
-        Args:
-            connection_string: Of a storage account.
-            table: Name of the table.
-            **options: Of the client, as its retries.
-
-        Raises:
-            ValueError: The connection string or the name is malformed.
-        """
-        async with TableServiceClient.from_connection_string(
-            connection_string, **options
-        ) as service:
-            yield cls(service, table)
-
-    @property
-    def name(self) -> str:
-        """Of the table of rules."""
-        return self._rules.table_name
+    def __init__(self, connection_string: str, table: str, **options: Any) -> None:
+        self.name = table
+        self._connection_string = connection_string
+        self._options = options
 
     async def create(self) -> None:
         """Create both tables unless they exist."""
-        for each in (self._rules, self._trail):
-            async with _errors():
-                await self._service.create_table_if_not_exists(each.table_name)
+        for name in (self.name, self.name + _TRAIL):
+            async with self._open(name) as table:
+                with suppress(ResourceExistsError):
+                    await table.create_table()
 
     async def version(self) -> str:
         """Hash over the keys and etags of all rows: any program's change changes it."""
         digest = hashlib.sha256()
-        async with _errors():
-            async for row in self._rules.list_entities(select=["PartitionKey", "RowKey"]):
+        async with self._open(self.name) as table:
+            async for row in table.list_entities(select=["PartitionKey", "RowKey"]):
                 digest.update(f"{row['PartitionKey']}\0{row['RowKey']}\0".encode())
                 digest.update(str(row.metadata.get("etag")).encode())
         return digest.hexdigest()
@@ -99,18 +81,18 @@ class AzureRouteTable:
 
     async def put(self, rule: RouteRule) -> None:
         """Insert or replace a rule; what other programs keep in further properties stays."""
-        async with _errors():
-            before = await _get(self._rules, rule.queue, rule.rule)
-            await self._rules.upsert_entity(_entity(rule), mode=UpdateMode.MERGE)
+        async with self._open(self.name) as table:
+            before = await _get(table, rule.queue, rule.rule)
+            await table.upsert_entity(_entity(rule), mode=UpdateMode.MERGE)
         await self._note(rule, "added" if before is None else "changed")
 
     async def remove(self, queue: str, rule: str, by: str | None) -> bool:
         """Remove a rule; False: there is none."""
-        async with _errors():
-            before = await _get(self._rules, queue, rule)
+        async with self._open(self.name) as table:
+            before = await _get(table, queue, rule)
             if before is None:
                 return False
-            await self._rules.delete_entity(queue, rule)
+            await table.delete_entity(queue, rule)
         removed = _rule(before)
         if isinstance(removed, RouteRule):
             now = datetime.now(UTC)
@@ -120,9 +102,8 @@ class AzureRouteTable:
     async def trail(self, limit: int = 200) -> Sequence[tuple[RouteRule, str]]:
         """Changes that docflow made, the newest first."""
         found: list[tuple[RouteRule, str]] = []
-        async with _errors():
-            rows = self._trail.list_entities(results_per_page=min(limit, 1_000))
-            async for row in rows:
+        async with self._open(self.name + _TRAIL) as table:
+            async for row in table.list_entities(results_per_page=min(limit, 1_000)):
                 found.append(_change(row))
                 if len(found) == limit:
                     break
@@ -131,8 +112,8 @@ class AzureRouteTable:
     async def _read(self) -> tuple[Sequence[RouteRule], Sequence[RouteRemark]]:
         rules: list[RouteRule] = []
         unusable: list[RouteRemark] = []
-        async with _errors():
-            async for row in self._rules.list_entities():
+        async with self._open(self.name) as table:
+            async for row in table.list_entities():
                 found = _rule(row)
                 if isinstance(found, RouteRule):
                     rules.append(found)
@@ -150,8 +131,17 @@ class AzureRouteTable:
             "Change": change,
             "Rule": rule.model_dump_json(),
         }
-        async with _errors():
-            await self._trail.upsert_entity(row)
+        async with self._open(self.name + _TRAIL) as table:
+            await table.upsert_entity(row)
+
+    @asynccontextmanager
+    async def _open(self, name: str) -> AsyncGenerator[TableClient]:
+        """Connect to a table; its errors are those of ports."""
+        client = TableClient.from_connection_string(
+            self._connection_string, table_name=name, **self._options
+        )
+        async with _errors(), client:
+            yield client
 
 
 def _entity(rule: RouteRule) -> Mapping[str, Any]:

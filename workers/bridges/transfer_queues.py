@@ -85,7 +85,8 @@ class StorageQueuesBridge:
                 watch.cancel()
             self._health.ready = False
         if session.hopeless:
-            raise BridgeError("; ".join(str(each) for each in session.refused.values()))
+            reasons = (str(session.refused[name]) for name in sorted(session.refused))
+            raise BridgeError("; ".join(reasons))
         return _sum([each.result() for each in runs])
 
     async def _queue(

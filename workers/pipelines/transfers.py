@@ -1,5 +1,6 @@
 """The register of `transfers`: events, the jobs that they start, and their queues."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,13 +18,15 @@ from contracts.transfers import (
     TransferStatus,
     TransferView,
 )
-from workers.pipelines.base import Context, Lane, Pipeline, RunKind
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
+    from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
+    from workers.settings.transfer_queues import EventHubSettings, StorageQueueSettings
     from workers.settings.transfers import TransferSettings
 
 NAME: Final = "transfers"
@@ -39,9 +42,10 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
+    from workers.settings.transfer_queues import RouteSettings
     from workers.settings.transfers import TransferSettings, queues_of
 
-    check_settings(environment, TransferSettings, others=[queues_of])
+    check_settings(environment, TransferSettings, RouteSettings, others=[queues_of])
     return TransferSettings.read(environment)
 
 
@@ -49,7 +53,7 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
 async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
-    from workers.resources.transfers import Unstaged, transfer_resources
+    from workers.resources.transfers import Unstaged, route_store, transfer_resources
     from workers.settings.transfers import queues_of
 
     common = context.resources
@@ -61,6 +65,7 @@ async def _open(
         common.rejected,
         common.scratch,
         Unstaged(),  # type: ignore[arg-type]
+        route_store(context.environment, common.database),
     )
 
 
@@ -97,6 +102,52 @@ def _open_rows(own: "TransfersOpened") -> "OpenRows":
     from workers.resources.transfers import TransferRows
 
     return TransferRows(own.store, own.staging)
+
+
+def _queue_settings(environment: Mapping[str, str]) -> "StorageQueueSettings":
+    from workers.settings.check import check_settings
+    from workers.settings.transfer_queues import StorageQueueSettings, queue_addresses
+    from workers.settings.transfers import queues_of
+
+    check_settings(environment, StorageQueueSettings, others=[queues_of])
+    settings = StorageQueueSettings.read(environment)
+    queue_addresses(settings, tuple(queues_of(environment)))
+    return settings
+
+
+async def _run_queues(
+    context: Context, settings: "StorageQueueSettings", stop: asyncio.Event, drain: bool
+) -> "BridgeTotals":
+    from workers.bridges.storage_queue import Encoding
+    from workers.bridges.transfer_queues import StorageQueuesBridge
+    from workers.services.transfers.opening import intake_of
+    from workers.settings.transfer_queues import queue_addresses
+    from workers.settings.transfers import queues_of
+
+    queues = queues_of(context.environment)
+    bridge = StorageQueuesBridge(
+        queue_addresses(settings, tuple(queues)),
+        intake_of(context.client, context.resources.rejected, queues),
+        encoding=Encoding(settings.encoding),
+        health=context.health,
+    )
+    return await bridge.run(stop, drain=drain)
+
+
+def _hub_settings(environment: Mapping[str, str]) -> "EventHubSettings":
+    from workers.settings.transfer_queues import EventHubSettings
+
+    return EventHubSettings.read(environment)
+
+
+async def _run_hub(
+    context: Context, settings: "EventHubSettings", stop: asyncio.Event, drain: bool
+) -> "BridgeTotals":
+    from workers.bridges.transfer_queues import run_event_hub
+    from workers.services.transfers.opening import intake_of
+
+    accept, ready = intake_of(context.client, context.resources.rejected, {})(settings.hub)
+    return await run_event_hub(settings, accept, ready, stop, drain=drain, health=context.health)
 
 
 def _id(found: re.Match[str]) -> str:
@@ -164,6 +215,24 @@ TRANSFERS = Pipeline(
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
     verbs="workers.services.transfers.verbs:VERBS",
+    commands={"routes": "workers.cli.transfers.routes:app"},
+    gateway="workers.gateway.transfers.part:open_part",
+    bridges=(
+        Bridge(
+            name="storage-queues",
+            help="Receive events from Azure Storage Queues and start their transfers.",
+            settings=_queue_settings,
+            run=_run_queues,
+            with_worker=False,
+        ),
+        Bridge(
+            name="event-hub",
+            help="Receive events from an Azure event hub and route them.",
+            settings=_hub_settings,
+            run=_run_hub,
+            with_worker=False,
+        ),
+    ),
     passthrough=(
         "workflows.transfers.attempts",
         "workflows.transfers.ending",

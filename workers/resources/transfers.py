@@ -9,6 +9,7 @@ from activities.transfers.closing import ClosingPorts
 from activities.transfers.planning import PlanningPorts
 from activities.transfers.receiving import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
+from adapters.azure.route_table import AzureRouteTable
 from adapters.database import Database
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
@@ -16,9 +17,10 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import PartnerStore, SettingsSource, Staging
+from adapters.ports.transfers import PartnerStore, RouteStore, SettingsSource, Staging
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
+from workers.settings.transfer_queues import RouteSettings
 from workers.settings.transfers import BLOB, TransferSettings
 
 
@@ -68,6 +70,7 @@ def transfer_resources(
     rejected: RejectionRecord,
     scratch: Path,
     staging: Staging,
+    routes: RouteStore,
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
 
@@ -79,6 +82,7 @@ def transfer_resources(
         rejected: Keeps messages that are no events.
         scratch: Folder for temporary files.
         staging: Bytes between actions.
+        routes: The rules.
     """
     store, partners, turns = (
         SqlTransferStore(database),
@@ -91,10 +95,22 @@ def transfer_resources(
         partners=partners,
         queues=queues,
         staging=staging,
-        receiving=ReceivingPorts(store, RouteCache(SqlRouteStore(database)), queues, rejected),
+        receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected),
         planning=PlanningPorts(source, partners, queues, turns, store),
         closing=ClosingPorts(store, staging, turns),
     )
+
+
+def route_store(environment: Mapping[str, str], database: Database) -> RouteStore:
+    """Where the rules are kept, as the settings say.
+
+    Raises:
+        SettingsError: A setting is wrong.
+    """
+    settings = RouteSettings.read(environment)
+    if settings.account is None:
+        return SqlRouteStore(database)
+    return AzureRouteTable(settings.account, settings.table, retry_total=2)
 
 
 def settings_source(place: str, blobs: Blobs, scratch: Path) -> SettingsSource:

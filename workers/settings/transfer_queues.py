@@ -24,6 +24,14 @@ def _table(name: str) -> str:
     return name
 
 
+def _account(text: str | None) -> str | None:
+    if text is not None:
+        named = {part.partition("=")[0].strip().lower() for part in text.split(";")}
+        if not named & {"accountkey", "sharedaccesssignature", "usedevelopmentstorage"}:
+            raise ValueError("must be a connection string with an account key or a SAS token")
+    return text
+
+
 def _encoding(value: object) -> object:
     if value not in ("auto", "base64", "plain"):
         raise ValueError("must be auto, base64 or plain")
@@ -36,12 +44,14 @@ class RouteSettings(Settings):
     title: ClassVar[str] = "Routes"
     used_by: ClassVar[str] = "workers of transfers, gateway, `docflow routes`"
 
-    account: Annotated[str | None, Setting(secret=True, kind="text", default="the database")] = (
-        Field(
-            None,
-            validation_alias="DOCFLOW_TRANSFERS_ROUTES_ACCOUNT",
-            description="connection string of the storage account whose table holds the rules",
-        )
+    account: Annotated[
+        str | None,
+        AfterValidator(_account),
+        Setting(secret=True, kind="text", default="the database"),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_TRANSFERS_ROUTES_ACCOUNT",
+        description="connection string of the storage account whose table holds the rules",
     )
     table: Annotated[str, AfterValidator(_table)] = Field(
         "jobconfig",
@@ -201,8 +211,9 @@ def _section(path: Path) -> Mapping[str, Any]:
         raise SettingsError(f"{APP_SETTINGS}: {path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{APP_SETTINGS}: {path} is not JSON: {error}") from error
-    found = cast(Mapping[str, Any], document) if isinstance(document, dict) else {}
-    section: object = found.get("Queues")
+    section: object = None
+    if isinstance(document, dict):
+        section = cast(Mapping[str, Any], document).get("Queues")
     if not isinstance(section, dict):
         raise SettingsError(f'{APP_SETTINGS}: {path} has no object "Queues"')
     return cast(Mapping[str, Any], section)

@@ -1,7 +1,7 @@
 """Rules in Azure Tables, as the system that docflow replaces keeps them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 
 import pytest
 import pytest_asyncio
@@ -35,12 +35,13 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 
 
 @pytest_asyncio.fixture
-async def table(storage: str, request: pytest.FixtureRequest) -> AsyncGenerator[AzureRouteTable]:
+async def table(storage: str, request: pytest.FixtureRequest) -> AzureRouteTable:
     """An empty table of a name of its own."""
     name = "jobconfig" + str(abs(hash(request.node.nodeid)) % 10**9)
-    async with AzureRouteTable.open(storage, name) as opened:
-        await opened.create()
-        yield opened
+    opened = AzureRouteTable(storage, name)
+    await opened.create()
+    await opened.create()
+    return opened
 
 
 async def seeded(storage: str, table: AzureRouteTable, **properties: object) -> None:
@@ -140,18 +141,18 @@ async def test_changes_stand_in_the_trail(table: AzureRouteTable) -> None:
 
 
 async def test_a_missing_table_is_a_wrong_setting(storage: str) -> None:
-    async with AzureRouteTable.open(storage, "nowhere") as table:
-        with pytest.raises(Unavailable, match="docflow setup") as caught:
-            await table.rules()
+    table = AzureRouteTable(storage, "nowhere")
+    with pytest.raises(Unavailable, match="docflow setup") as caught:
+        await table.rules()
     assert caught.value.misconfigured
 
 
 async def test_an_account_that_does_not_answer_is_waited_for(storage: str) -> None:
     away = f"TableEndpoint=http://127.0.0.1:{free_port()}/devstoreaccount1;"
     account = ";".join(part for part in storage.split(";") if part and "Endpoint=" not in part)
-    async with AzureRouteTable.open(f"{account};{away}", "jobconfig", retry_total=0) as table:
-        with pytest.raises(Unavailable) as caught:
-            await table.rules()
+    table = AzureRouteTable(f"{account};{away}", "jobconfig", retry_total=0)
+    with pytest.raises(Unavailable) as caught:
+        await table.rules()
     assert caught.value.dependency is Dependency.DATABASE
     assert "AccountKey" not in str(caught.value)
 
@@ -161,7 +162,7 @@ async def test_a_wrong_key_is_a_wrong_setting(storage: str) -> None:
         "AccountKey=d3Jvbmc=" if part.startswith("AccountKey=") else part
         for part in storage.split(";")
     )
-    async with AzureRouteTable.open(wrong, "jobconfig", retry_total=0) as table:
-        with pytest.raises(Unavailable, match="refuses our credentials") as caught:
-            await table.rules()
+    table = AzureRouteTable(wrong, "jobconfig", retry_total=0)
+    with pytest.raises(Unavailable, match="refuses our credentials") as caught:
+        await table.rules()
     assert caught.value.misconfigured

@@ -122,9 +122,8 @@ async def test_a_missing_queue_holds_no_other_up_and_is_found_later(account: Acc
 
 async def test_an_account_without_any_of_the_queues_is_refused(account: Account) -> None:
     bridge = StorageQueuesBridge(account.addresses("jobs", "jobshr"), account.accept_of)
-    with pytest.raises(BridgeError, match=r"no queue jobs\b.*; there is no queue jobs") as caught:
+    with pytest.raises(BridgeError, match=r"no queue jobs; .*no queue jobshr; "):
         await bridge.run(asyncio.Event())
-    assert "no queue jobshr; check" in str(caught.value)
 
 
 async def test_queues_are_reached_as_the_old_settings_say(account: Account, tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ class RoutesPage:
             visitor,
             "routes.html",
             status,
+            None,
             **{"draft": {}, "event": "", "verdict": None, "problem": None, **context},
             queue=queue,
             find=find,
