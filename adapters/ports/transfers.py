@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Protocol
 
 from contracts.blobs import BlobRef
-from contracts.transfers import OpenPgpKey, Partner, RouteRemark, RouteRule, TransferStatus
+from contracts.transfers import (
+    KeptTransfer,
+    OpenPgpKey,
+    Partner,
+    RouteRemark,
+    RouteRule,
+    TransferStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,7 @@ class StatusRow:
     digest: str | None = None
     """Of the event; kept as it was first recorded."""
     receipt: BlobRef | None = None
+    kept: KeptTransfer | None = None
 
 
 class TransferStore(Protocol):

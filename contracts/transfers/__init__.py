@@ -4,8 +4,10 @@ from contracts.transfers.closing import (
     KEEP,
     KeepOrder,
     KeptCopy,
+    KeptTransfer,
     ReceiptOrder,
     StoredReceipt,
+    TransferClosing,
 )
 from contracts.transfers.events import (
     CHAIN,
@@ -78,7 +80,6 @@ from contracts.transfers.runs import (
     StagedFile,
     StatusOrder,
     TransferAssign,
-    TransferClosing,
     TransferPlan,
     TransferRetry,
     TransferView,
@@ -165,6 +166,7 @@ __all__ = [
     "JobSettings",
     "KeepOrder",
     "KeptCopy",
+    "KeptTransfer",
     "Limits",
     "LoadOrder",
     "Manifest",
