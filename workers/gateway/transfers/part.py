@@ -7,13 +7,19 @@ from typing import Final
 from adapters.database.transfers.store import SqlTransferStore
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
+from workers.gateway.transfers import api
 from workers.gateway.transfers.pages.routes_page import RoutesPage
 from workers.pipelines.base import Context
 from workers.resources.transfers import route_store
 from workers.services.transfers.routes import RouteService
+from workers.services.transfers.service import TransferService
+from workers.services.transfers.transfer_opening import transfer_service
 from workers.settings.transfers import queues_of
 
 TEMPLATES: Final = Path(__file__).parent / "pages" / "templates"
+_DESCRIPTION: Final = (
+    "Have files moved: send an event that says that one is there, and see what became of it."
+)
 
 
 def open_part(context: Context, settings: None) -> GatewayPart:
@@ -24,23 +30,24 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         settings: None.
     """
     database = context.resources.database
-    service = RouteService(
+    routes = RouteService(
         route_store(context.environment, database),
         SqlTransferStore(database),
         tuple(queues_of(context.environment)),
     )
-    return part_of(service)
+    return part_of(transfer_service(context.environment, context.client, database), routes)
 
 
-def part_of(service: RouteService) -> GatewayPart:
-    """The part over a service.
+def part_of(service: TransferService, routes: RouteService) -> GatewayPart:
+    """The part over services.
 
     Args:
-        service: Of routes.
+        service: Of transfers.
+        routes: Of routes.
     """
 
-    def routes(site: Site) -> Sequence[PageRoute]:
-        page = RoutesPage(site, service)
+    def pages(site: Site) -> Sequence[PageRoute]:
+        page = RoutesPage(site, routes)
         return (
             ("GET", "/routes", page.show),
             ("POST", "/routes/add", page.add),
@@ -50,8 +57,10 @@ def part_of(service: RouteService) -> GatewayPart:
 
     return GatewayPart(
         service=service,
+        description=_DESCRIPTION,
+        routers=(api.router,),
         pages=PipelinePages(
-            routes=routes,
+            routes=pages,
             templates=TEMPLATES,
             menu=(MenuEntry("/routes", "Routes", operators=True),),
         ),

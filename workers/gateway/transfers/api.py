@@ -1,0 +1,202 @@
+"""Events over HTTP: send one, and see what became of it."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import BaseModel
+
+from adapters.ports.transfers import StatusRow
+from contracts.transfers import EVENT_BYTES, TransferStatus, TransferView
+from domain.transfers.events import NoEvent, read_event
+from workers.gateway.http.identity import Who
+from workers.gateway.http.problems import ProblemDescription, problem_responses
+from workers.pipelines.transfers import NAME
+from workers.services.errors import NotFound, Refused, TooLarge, WrongState
+from workers.services.transfers.bindings import STRUCTURED, structured
+from workers.services.transfers.service import LARGEST_PAGE, PAGE, TransferService
+
+_DESCRIPTIONS = {
+    404: ProblemDescription(NotFound.kind, "no such transfer"),
+    409: ProblemDescription(WrongState.kind, "another event came with this source and id"),
+    422: ProblemDescription(Refused.kind, "the event is invalid or lacks a field"),
+}
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return problem_responses(*statuses, further=_DESCRIPTIONS)
+
+
+router = APIRouter(prefix="/api/events", tags=["transfers"], responses=_problems(401, 403, 503))
+
+
+def _service_of(request: Request) -> TransferService:
+    return cast("TransferService", request.app.state.services[NAME])
+
+
+TheService = Annotated[TransferService, Depends(_service_of)]
+EventName = Annotated[
+    str,
+    Path(
+        alias="event",
+        min_length=8,
+        max_length=200,
+        description="Id of a transfer, or its first 8 characters or more.",
+    ),
+]
+
+
+class StateView(BaseModel):
+    """A state that a transfer was in."""
+
+    status: TransferStatus
+    at: datetime
+    queue: str | None
+    job: str | None
+    reason: str | None
+    by: str | None
+
+
+class EventView(BaseModel):
+    """What became of an event."""
+
+    transfer_id: str
+    source: str
+    event_id: str
+    account_id: str | None
+    type: str | None
+    subject: str | None
+    file: str | None
+    status: TransferStatus
+    at: datetime
+    queue: str | None
+    job: str | None
+    reason: str | None
+    trail: list[StateView] = []
+    run: TransferView | None = None
+    """Its actions, as long as it is open."""
+
+
+class SentView(BaseModel):
+    """An event that was taken."""
+
+    transfer_id: str
+    created: bool
+    """False: the same event came before."""
+
+
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "A CloudEvent in structured mode; in binary mode its attributes are headers "
+        "(`ce-id`, `ce-source`, ...), and the body is its data.",
+        "content": {
+            STRUCTURED: {
+                "schema": {"type": "object"},
+                "example": {
+                    "specversion": "1.0",
+                    "id": "1047",
+                    "source": "TMS.Route",
+                    "type": "Succeeded",
+                    "subject": "File Upload",
+                    "time": "2026-03-01T08:00:00Z",
+                    "data": {"accountId": "TMS001", "path": "/out/routes.csv.pgp"},
+                },
+            },
+            "application/json": {"schema": {"type": "object"}},
+        },
+    }
+}
+
+
+@router.post(
+    "",
+    status_code=201,
+    openapi_extra=_BODY,
+    responses={
+        200: {"description": "The same event came before", "model": SentView},
+        **_problems(409, 413, 415, 422),
+    },
+)
+async def send_event(
+    request: Request, service: TheService, who: Who, response: Response
+) -> SentView:
+    """Have an event routed and carried out.
+
+    What is no event, or lacks a field, is refused and recorded all the same: its row says why.
+    """
+    body = structured(request.headers, await _body(request))
+    started = await service.submit(who, body, "api")
+    try:
+        read_event(body, datetime.now(UTC))
+    except NoEvent as error:
+        raise Refused(f"{error}; it is recorded as {started.transfer_id}") from error
+    response.status_code = 201 if started.created else 200
+    response.headers["location"] = f"/api/events/{started.transfer_id}"
+    return SentView(transfer_id=started.transfer_id, created=started.created)
+
+
+@router.get("")
+async def list_events(
+    service: TheService,
+    who: Who,
+    status: TransferStatus | None = None,
+    queue: Annotated[str | None, Query(max_length=63)] = None,
+    account_id: Annotated[str | None, Query(max_length=500)] = None,
+    before: datetime | None = None,
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = PAGE,
+) -> list[EventView]:
+    """Events, the newest change first."""
+    rows = await service.list(
+        who, status=status, queue=queue, account_id=account_id, before=before, limit=limit
+    )
+    return [_event(row) for row in rows]
+
+
+@router.get("/{event}", responses=_problems(404, 422))
+async def show_event(service: TheService, who: Who, event: EventName) -> EventView:
+    """What became of an event."""
+    found = await service.get(who, event)
+    trail = [
+        StateView(
+            status=each.status,
+            at=each.at,
+            queue=each.queue,
+            job=each.job,
+            reason=each.reason,
+            by=each.by,
+        )
+        for each in found.trail
+    ]
+    return _event(found.row, trail, found.view)
+
+
+async def _body(request: Request) -> bytes:
+    """The body, of bounded size."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > EVENT_BYTES:
+            raise TooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
+    return bytes(body)
+
+
+def _event(
+    row: StatusRow, trail: list[StateView] | None = None, run: TransferView | None = None
+) -> EventView:
+    return EventView(
+        transfer_id=row.transfer_id,
+        source=row.source,
+        event_id=row.event_id,
+        account_id=row.account_id,
+        type=row.type,
+        subject=row.subject,
+        file=row.file,
+        status=row.status,
+        at=row.at,
+        queue=row.queue,
+        job=row.job,
+        reason=row.reason,
+        trail=trail or [],
+        run=run,
+    )
