@@ -214,9 +214,8 @@ TRANSFERS = Pipeline(
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
-    commands={NAME: "workers.cli.transfers:app"},
+    commands={NAME: "workers.cli.transfers:app", "routes": "workers.cli.transfers.routes:app"},
     verbs="workers.services.transfers.verbs:VERBS",
-    commands={"routes": "workers.cli.transfers.routes:app"},
     gateway="workers.gateway.transfers.part:open_part",
     bridges=(
         Bridge(

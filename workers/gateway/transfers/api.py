@@ -12,14 +12,17 @@ from domain.transfers.events import NoEvent, read_event
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import ProblemDescription, problem_responses
 from workers.pipelines.transfers import NAME
-from workers.services.errors import NotFound, Refused, TooLarge, WrongState
+from workers.services.errors import NotFound, Refused, TooLarge, UnsupportedFile
 from workers.services.transfers.bindings import STRUCTURED, structured
 from workers.services.transfers.service import LARGEST_PAGE, PAGE, TransferService
 
 _DESCRIPTIONS = {
     404: ProblemDescription(NotFound.kind, "no such transfer"),
-    409: ProblemDescription(WrongState.kind, "another event came with this source and id"),
-    422: ProblemDescription(Refused.kind, "the event is invalid or lacks a field"),
+    415: ProblemDescription(UnsupportedFile.kind, "a batch, or another format than JSON"),
+    422: ProblemDescription(
+        Refused.kind,
+        "the event is invalid or lacks a field, or another one came with its source and id",
+    ),
 }
 
 
@@ -115,7 +118,7 @@ _BODY: dict[str, Any] = {
     openapi_extra=_BODY,
     responses={
         200: {"description": "The same event came before", "model": SentView},
-        **_problems(409, 413, 415, 422),
+        **_problems(413, 415, 422),
     },
 )
 async def send_event(

@@ -1,0 +1,133 @@
+"""Events over HTTP, in structured and in binary mode."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from temporalio.testing import WorkflowEnvironment
+
+from adapters.ports.transfers import StatusRow
+from contracts.transfers import EVENT_BYTES, TransferStatus
+from tests.gateway.transfers.conftest import TransferGateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    return {
+        "specversion": "1.0",
+        "id": uuid4().hex,
+        "source": "TMS.Route",
+        "type": "Succeeded",
+        "subject": "File Upload",
+        "data": {"accountId": "TMS001", "path": "out/routes.csv"},
+    } | changes
+
+
+async def test_an_event_is_taken_once(
+    transfers: TransferGateway, temporal: WorkflowEnvironment
+) -> None:
+    body = event()
+    async with transfers.api() as api:
+        first = await api.post("/api/events", json=body)
+        again = await api.post("/api/events", json=body)
+    assert (first.status_code, again.status_code) == (201, 200)
+    id = first.json()["transfer_id"]
+    assert first.headers["location"] == f"/api/events/{id}"
+    assert again.json() == {"transfer_id": id, "created": False}
+    run = await temporal.client.get_workflow_handle(f"transfer/{id}").describe()
+    assert run.workflow_type == "FileEvent"
+
+
+async def test_both_modes_are_the_same_event(transfers: TransferGateway) -> None:
+    body = event(datacontenttype="application/json", subject="Tour Zürich")
+    headers = {
+        "ce-specversion": "1.0",
+        "ce-id": body["id"],
+        "ce-source": body["source"],
+        "ce-type": body["type"],
+        "ce-subject": "Tour Z%C3%BCrich",
+        "content-type": "application/json",
+    }
+    async with transfers.api() as api:
+        binary = await api.post("/api/events", json=body["data"], headers=headers)
+        structured = await api.post(
+            "/api/events",
+            content=json.dumps(body),
+            headers={"content-type": "application/cloudevents+json; charset=utf-8"},
+        )
+    assert binary.status_code == 201, binary.text
+    assert structured.json() == {"transfer_id": binary.json()["transfer_id"], "created": False}
+
+
+async def test_another_event_of_the_same_source_and_id_is_refused(
+    transfers: TransferGateway,
+) -> None:
+    body = event()
+    async with transfers.api() as api:
+        await api.post("/api/events", json=body)
+        other = await api.post("/api/events", json=body | {"subject": "Another"})
+    assert other.status_code == 422
+    assert "other content" in other.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (json.dumps(event(data={})).encode(), "lacks data.accountId"),
+        (json.dumps(event(specversion="9")).encode(), "no CloudEvent"),
+    ],
+)
+async def test_what_is_no_event_is_refused_and_recorded(
+    transfers: TransferGateway, temporal: WorkflowEnvironment, content: bytes, reason: str
+) -> None:
+    async with transfers.api() as api:
+        answer = await api.post("/api/events", content=content)
+    assert answer.status_code == 422, answer.text
+    detail = answer.json()["detail"]
+    assert reason in detail
+    id = detail.rpartition(" ")[2]
+    run = await temporal.client.get_workflow_handle(f"transfer/{id}").describe()
+    assert run.workflow_type == "FileEvent"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "content"),
+    [
+        (413, {}, b" " * (EVENT_BYTES + 1)),
+        (415, {"content-type": "application/cloudevents-batch+json"}, b"[]"),
+        (415, {"content-type": "application/cloudevents+avro"}, b"x"),
+    ],
+)
+async def test_what_cannot_be_read_is_refused(
+    transfers: TransferGateway, status: int, headers: dict[str, str], content: bytes
+) -> None:
+    async with transfers.api() as api:
+        answer = await api.post("/api/events", content=content, headers=headers)
+    assert answer.status_code == status
+
+
+async def test_events_are_for_operators(transfers: TransferGateway) -> None:
+    async with transfers.api("importer") as api:
+        assert (await api.post("/api/events", json=event())).status_code == 403
+        assert (await api.get("/api/events")).status_code == 403
+
+
+async def test_an_event_is_shown_with_every_state_that_it_was_in(
+    transfers: TransferGateway,
+) -> None:
+    id = uuid4().hex * 2
+    row = StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", "1", "TMS001")
+    await transfers.store.record(row)
+    async with transfers.api() as api:
+        found = (await api.get(f"/api/events/{id[:12]}")).json()
+        listed = (await api.get("/api/events", params={"status": "NoAssigned"})).json()
+        missing = await api.get("/api/events/00000000")
+    assert (found["status"], found["account_id"]) == ("NoAssigned", "TMS001")
+    assert [each["status"] for each in found["trail"]] == ["NoAssigned"]
+    assert id in {each["transfer_id"] for each in listed}
+    assert missing.status_code == 404
