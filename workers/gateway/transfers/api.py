@@ -30,7 +30,9 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return problem_responses(*statuses, further=_DESCRIPTIONS)
 
 
-router = APIRouter(prefix="/api/events", tags=["transfers"], responses=_problems(401, 403, 503))
+router = APIRouter(
+    prefix="/api/events", tags=["transfers"], responses=_problems(401, 403, 422, 503)
+)
 
 
 def _service_of(request: Request) -> TransferService:
@@ -118,7 +120,7 @@ _BODY: dict[str, Any] = {
     openapi_extra=_BODY,
     responses={
         200: {"description": "The same event came before", "model": SentView},
-        **_problems(413, 415, 422),
+        **_problems(413, 415),
     },
 )
 async def send_event(
@@ -156,7 +158,7 @@ async def list_events(
     return [_event(row) for row in rows]
 
 
-@router.get("/{event}", responses=_problems(404, 422))
+@router.get("/{event}", responses=_problems(404))
 async def show_event(service: TheService, who: Who, event: EventName) -> EventView:
     """What became of an event."""
     found = await service.get(who, event)
