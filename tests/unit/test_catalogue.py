@@ -57,7 +57,7 @@ OWN = {
     SPREADSHEETS: _filled(SpreadsheetResources, types=SheetTypes()),
     BATCHES: _filled(BatchResources, plan=PLAN),
     JOBS: _filled(JobsOpened),
-    TRANSFERS: _filled(TransfersOpened),
+    TRANSFERS: _filled(TransfersOpened, actions=()),
 }
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.answers import Answer, Retry
-from contracts.dependencies import WAITING
+from contracts.dependencies import WAITING, Dependency
 from contracts.transfers import (
     FILE_EVENT,
     FILE_JOB,
@@ -20,6 +20,7 @@ from contracts.transfers import (
 from workers.pipelines.base import Context, Lane, Pipeline, RunKind
 
 if TYPE_CHECKING:
+    from activities.dependencies import NamedProbe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
     from workers.resources.common import Resources
@@ -49,7 +50,7 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
 async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
-    from workers.resources.transfers import Unstaged, transfer_resources
+    from workers.resources.transfers import Unstaged, transfer_resources, unprobed
     from workers.settings.transfers import queues_of
 
     common = context.resources
@@ -61,6 +62,7 @@ async def _open(
         common.rejected,
         common.scratch,
         Unstaged(),  # type: ignore[arg-type]
+        unprobed,
     )
 
 
@@ -70,7 +72,12 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.planning import Planning
     from activities.transfers.receiving import Receiving
 
-    return (Receiving(own.receiving), Planning(own.planning), Closing(own.closing))
+    return (
+        Receiving(own.receiving),
+        Planning(own.planning),
+        Closing(own.closing),
+        *own.actions,
+    )
 
 
 def _lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
@@ -97,6 +104,10 @@ def _open_rows(own: "TransfersOpened") -> "OpenRows":
     from workers.resources.transfers import TransferRows
 
     return TransferRows(own.store, own.staging)
+
+
+def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
+    return {Dependency.PARTNER: own.probe}
 
 
 def _id(found: re.Match[str]) -> str:
@@ -159,6 +170,7 @@ TRANSFERS = Pipeline(
     open=_open,
     activities=activities,
     lanes_of_settings=_lanes,
+    named_probes=_named_probes,
     open_rows=_open_rows,
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,

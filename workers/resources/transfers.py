@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from activities.dependencies import NamedProbe
 from activities.transfers.closing import ClosingPorts
 from activities.transfers.planning import PlanningPorts
 from activities.transfers.receiving import ReceivingPorts
@@ -33,6 +34,10 @@ class TransfersOpened:
     receiving: ReceivingPorts
     planning: PlanningPorts
     closing: ClosingPorts
+    probe: NamedProbe
+    """Sees whether a partner can be used."""
+    actions: Sequence[object] = ()
+    """Objects whose methods are the activities of actions."""
 
 
 class TransferRows:
@@ -68,6 +73,8 @@ def transfer_resources(
     rejected: RejectionRecord,
     scratch: Path,
     staging: Staging,
+    probe: NamedProbe,
+    actions: Sequence[object] = (),
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
 
@@ -79,6 +86,8 @@ def transfer_resources(
         rejected: Keeps messages that are no events.
         scratch: Folder for temporary files.
         staging: Bytes between actions.
+        probe: Sees whether a partner can be used.
+        actions: Objects whose methods are the activities of actions.
     """
     store, partners, turns = (
         SqlTransferStore(database),
@@ -94,6 +103,8 @@ def transfer_resources(
         receiving=ReceivingPorts(store, RouteCache(SqlRouteStore(database)), queues, rejected),
         planning=PlanningPorts(source, partners, queues, turns, store),
         closing=ClosingPorts(store, staging, turns),
+        probe=probe,
+        actions=actions,
     )
 
 
@@ -110,3 +121,7 @@ class Unstaged:
     async def remove(self, run: str) -> int:
         """Nothing is there."""
         return 0
+
+
+async def unprobed(name: str) -> None:
+    """Stands for the probe of partners until far ends can be opened: every partner answers."""
