@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
 
 from activities import dependencies
@@ -28,10 +29,10 @@ from workers.services.errors import InvalidRequest, WrongState
 from workers.services.verdicts import DeadLetter, Settle
 from workflows.transfers.file_event import FileEvent
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def transfers(
     client: Client, sqlite_database_url: str, tmp_path: Path
 ) -> AsyncGenerator[Installation]:
@@ -54,6 +55,7 @@ async def until(transfers: Installation, transfer_id: str, status: TransferStatu
 
 
 async def ended(transfers: Installation, transfer_id: str) -> TransferView:
+    await until(transfers, transfer_id, TransferStatus.SUCCEEDED)
     run = transfers.client.get_workflow_handle(file_job_id(transfer_id), result_type=TransferView)
     return await run.result()
 
