@@ -145,6 +145,33 @@ class Staging(Protocol):
         ...
 
 
+class Notes(Protocol):
+    """What attempts at an action leave for the next one, beside the staged bytes of the run.
+
+    It survives a killed worker, and is removed with them. Texts of a few kilobytes.
+    """
+
+    async def read(self, run: str, name: str) -> bytes | None:
+        """The newest text of that name; None: there is none."""
+        ...
+
+    async def write(self, run: str, name: str, text: bytes) -> None:
+        """Insert or replace a text."""
+        ...
+
+
+class KeyDates(Protocol):
+    """When keys expire."""
+
+    async def expires(self, key: OpenPgpKey) -> datetime | None:
+        """When an OpenPGP key does; None: never, or its public half is not known.
+
+        Raises:
+            UnreadableDocument: It is no key.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ScanVerdict:
     """What a scanner says about a file; neither `clean` nor `infected`: it was not scanned."""
