@@ -18,7 +18,7 @@ from adapters.places.credentials import Credentials
 from adapters.places.egress import CheckedHost, Egress
 from adapters.places.pace import Pace
 from adapters.places.whole import WholeWrites
-from adapters.places.writing import WriteOrder, checked, taken
+from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
 from adapters.ports import Denied, PortError, Throttled
 from adapters.ports.places import (
     Entry,
@@ -97,7 +97,7 @@ class HttpsPlace:
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """The one file of that name: HTTP has no lists."""
-        if has_wildcards(pattern):
+        if has_wildcards(checked_pattern(pattern)):
             raise Denied(f"{printable(pattern)}: files of an HTTPS server cannot be listed")
         found = await self.entry(checked(pattern))
         return [] if found is None else [found]
@@ -110,7 +110,7 @@ class HttpsPlace:
         if offset:
             headers["Range"] = f"bytes={offset}-"
         size = 0
-        async for block in self._blocks(entry.path, headers):
+        async for block in self._blocks(checked(entry.path), headers):
             begin, size = size, size + len(block)
             if begin >= offset or not self._is_whole:
                 yield block

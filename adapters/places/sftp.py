@@ -62,6 +62,7 @@ class SftpPlace:
         self._profile = partner.profile
         self._real_root: str | None = None
         self._safe_folders: set[str] = set()
+        self._made: set[str] = set()
 
     @property
     def profile(self) -> ServerProfile | None:
@@ -218,7 +219,7 @@ class SftpPlace:
         done = ""
         for part in folder.split("/") if folder else ():
             done = join(done, part)
-            if done in self._safe_folders:
+            if done in self._made:
                 continue
             if not await self._is_folder(done):
                 try:
@@ -229,7 +230,8 @@ class SftpPlace:
                     # Another writer was faster.
                     if not await self._is_folder(done):
                         raise
-            await self._check_folder(done)
+            await self._check_inside(done)
+            self._made.add(done)
 
     async def _is_folder(self, path: str) -> bool:
         return await self._ask(self._sftp.isdir(self._at(path)), path)

@@ -1,12 +1,14 @@
 """Far ends of every protocol, each over a server of its own."""
 
+import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 
@@ -27,8 +29,6 @@ from tests.support.transfers.sftp_server import (
     WithoutRename,
     sftp_site,
 )
-
-Opens = Callable[[], AbstractAsyncContextManager[Place]]
 
 SFTP: dict[str, type[Whole] | None] = {
     "sftp": Whole,
@@ -66,84 +66,94 @@ class FarEnd:
         return self.folder is not None
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def azure_account(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
-    """Connection string of an emulator."""
-    async with azurite(tmp_path_factory.mktemp("azurite")) as connection_string:
-        yield connection_string
+@pytest.fixture(scope="module")
+def azure_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Connection string of an emulator with the container `far`."""
+    with asyncio.Runner() as runner:
+        running = azurite(tmp_path_factory.mktemp("azurite"))
+        account = runner.run(running.__aenter__())
+        runner.run(AzureBlobs(account, "far").create_container())
+        yield account
+        runner.run(running.__aexit__(None, None, None))
 
 
 @pytest.fixture(scope="module")
-def aws_account() -> Any:
-    """moto."""
+def aws_account() -> Iterator[AwsSettings]:
+    """moto, with the bucket `far`."""
     with moto() as settings:
+        httpx.put(f"{settings.endpoint_url}/far").raise_for_status()
         yield settings
 
 
-@pytest_asyncio.fixture(params=KINDS)
-async def far(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[FarEnd]:
+@dataclass(frozen=True)
+class Kind:
+    """A kind of far end, and the account that it is in."""
+
+    name: str
+    account: Any = None
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Each of the kinds."""
+    accounts = {"azure": "azure_account", "s3": "aws_account"}
+    fixture = accounts.get(request.param)
+    return Kind(request.param, fixture and request.getfixturevalue(fixture))
+
+
+@pytest_asyncio.fixture
+async def far(kind: Kind, tmp_path: Path) -> AsyncGenerator[FarEnd]:
     """A far end of each kind, with nothing in it."""
-    async with far_end(request.param, request, tmp_path) as opened:
+    async with far_end(kind, tmp_path) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def far_end(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[FarEnd]:
+async def far_end(kind: Kind, tmp_path: Path) -> AsyncIterator[FarEnd]:
     """A far end of a kind."""
-    if kind == "folder":
+    name = kind.name
+    if name == "folder":
         folder = tmp_path / "share"
         folder.mkdir()
         partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(folder))
-        yield FarEnd(kind, partner, open_places(folders=[tmp_path]), folder)
-    elif kind in SFTP or kind == "openssh":
-        async with sftp_site(tmp_path / "served", SFTP.get(kind)) as site:
+        yield FarEnd(name, partner, open_places(folders=[tmp_path]), folder)
+    elif name in SFTP or name == "openssh":
+        async with sftp_site(tmp_path / "served", SFTP.get(name)) as site:
             places = open_places({"SFTP_PASSWORD": PASSWORD})
-            yield FarEnd(kind, site.partner(), places, site.folder)
-    elif kind == "azure":
-        account = request.getfixturevalue("azure_account")
-        yield await azure_end(account)
-    elif kind == "s3":
-        yield await s3_end(request.getfixturevalue("aws_account"))
+            yield FarEnd(name, site.partner(), places, site.folder)
+    elif name == "azure":
+        yield azure_end(kind.account)
+    elif name == "s3":
+        yield s3_end(kind.account)
     else:
         async with http_files() as server:
             partner = Partner(
                 name="acme", kind=PlaceKind.HTTPS, host="http://127.0.0.1", port=server.port
             )
-            yield FarEnd(kind, partner, open_places())
+            yield FarEnd(name, partner, open_places())
 
 
-async def azure_end(account: str) -> FarEnd:
-    """A container of its own."""
-    container = f"far-{uuid.uuid4().hex[:12]}"
-    await AzureBlobs(account, container).create_container()
+def azure_end(account: str) -> FarEnd:
+    """A folder of its own in the container."""
     partner = Partner(
         name="acme",
         kind=PlaceKind.AZURE_BLOB,
         host="http://127.0.0.1",
-        container=container,
+        container="far",
+        root=f"test/{uuid.uuid4().hex}",
         token="env:ACCOUNT",
     )
     return FarEnd("azure", partner, open_places({"ACCOUNT": account}))
 
 
-async def s3_end(account: AwsSettings) -> FarEnd:
-    """A bucket of its own."""
-    import aioboto3
-
-    bucket = f"far-{uuid.uuid4().hex[:12]}"
-    session = aioboto3.Session("test", "test", region_name=account.region)
-    client: Any
-    async with session.client("s3", endpoint_url=account.endpoint_url) as client:
-        await client.create_bucket(
-            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": account.region}
-        )
+def s3_end(account: AwsSettings) -> FarEnd:
+    """A folder of its own in the bucket."""
     partner = Partner(
         name="acme",
         kind=PlaceKind.S3,
         host=account.endpoint_url,
-        container=bucket,
+        container="far",
+        root=f"test/{uuid.uuid4().hex}",
         user="test",
         token="env:SECRET",
     )

@@ -101,6 +101,7 @@ async def sftp_site(
     host_key = host_key or asyncssh.generate_private_key("ssh-ed25519")
     client_key = asyncssh.generate_private_key("ssh-ed25519")
     logins: list[str] = []
+    programs: list[asyncio.Task[None]] = []
 
     class Server(asyncssh.SSHServer):
         def begin_auth(self, username: str) -> bool:
@@ -120,30 +121,66 @@ async def sftp_site(
             logins.append("key")
             return key.public_data == client_key.public_data
 
+    class OpenSshServer(Server):
+        def session_requested(self) -> "asyncssh.SSHServerSession[bytes]":
+            return _Program(folder, programs)
+
+    factory: type[asyncssh.SSHServer] = Server
+    how: dict[str, Any] = {"encoding": None}
     if character is None:
-        how: dict[str, Any] = {"process_factory": _openssh(folder), "encoding": None}
+        factory = OpenSshServer
     else:
         how = {"sftp_factory": type("Served", (character,), {"folder": folder})}
     server = await asyncssh.create_server(
-        Server, "127.0.0.1", port, server_host_keys=[host_key], **how
+        factory, "127.0.0.1", port, server_host_keys=[host_key], **how
     )
     try:
         yield SftpSite(folder, server.get_port(), host_key, client_key, logins)
     finally:
         server.close()
         await server.wait_closed()
+        await asyncio.gather(*programs)
 
 
-def _openssh(folder: Path) -> Any:
-    async def serve(process: "asyncssh.SSHServerProcess[bytes]") -> None:
+class _Program(asyncssh.SSHServerSession[bytes]):
+    """OpenSSH's `sftp-server` behind a session of this server."""
+
+    def __init__(self, folder: Path, programs: list[asyncio.Task[None]]) -> None:
+        self._folder, self._programs = folder, programs
+        self._arrived: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def connection_made(self, chan: "asyncssh.SSHServerChannel[bytes]") -> None:
+        self._channel = chan
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        return subsystem == "sftp"
+
+    def session_started(self) -> None:
+        self._programs.append(asyncio.create_task(self._run()))
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        self._arrived.put_nowait(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._arrived.put_nowait(b"")
+
+    async def _run(self) -> None:
         child = await asyncio.create_subprocess_exec(
             str(OPENSSH),
-            cwd=folder,
+            cwd=self._folder,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={"PATH": os.defpath, "HOME": str(folder)},
+            env={"PATH": os.defpath, "HOME": str(self._folder)},
         )
-        await process.redirect(stdin=child.stdin, stdout=child.stdout)
-        process.exit(await child.wait())
+        assert child.stdin is not None and child.stdout is not None
+        answering = asyncio.create_task(self._answer(child.stdout))
+        while data := await self._arrived.get():
+            child.stdin.write(data)
+        child.stdin.close()
+        await answering
+        await child.wait()
 
-    return serve
+    async def _answer(self, output: asyncio.StreamReader) -> None:
+        while data := await output.read(1 << 16):
+            if not self._channel.is_closing():
+                self._channel.write(data)
