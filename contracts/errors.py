@@ -21,7 +21,8 @@ KeyReused            the work was requested before by a message with other conte
 from typing import Final
 
 UNAVAILABLE: Final = "Unavailable"
-"""Its details are those of `contracts.dependencies.Awaited`: dependency, and bytes of room."""
+"""Its details are those of `contracts.dependencies.Awaited`: dependency, bytes of room, and its
+name where there are many."""
 TRANSIENT: Final = "Transient"
 THROTTLING: Final = "Throttling"
 NOT_YET: Final = "NotYet"

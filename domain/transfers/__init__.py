@@ -1,1 +1,1 @@
-"""Pure rules of transfers."""
+"""Rules of `transfers`, without network, clock or disk."""

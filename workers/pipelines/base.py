@@ -22,7 +22,7 @@ from workers.health import Health
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from activities.dependencies import Probe
+    from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
@@ -237,6 +237,8 @@ class Pipeline(RunGroup):
     """Task queues beside its own; its workers serve all of them, or one that is named."""
     probes: Callable[[Any], Mapping[Dependency, "Probe"]] = lambda own: {}
     """Checks of what its own resources depend on, beside what all pipelines share."""
+    named_probes: Callable[[Any], Mapping[Dependency, "NamedProbe"]] = lambda own: {}
+    """The same of what there are many, by name."""
     open_rows: Callable[[Any], "OpenRows"] | None = None
     """Its rows that runs leave open when they are terminated, from its own resources; a schedule
     of its workers closes them. None: it keeps no rows of its runs."""
