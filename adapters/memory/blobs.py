@@ -9,7 +9,6 @@ from pathlib import Path
 from adapters.ports import BlobNotFound
 from contracts.blobs import BlobRef
 
-
 _PIECE = 1 << 20
 
 

@@ -1,5 +1,12 @@
 """The `transfers` pipeline: events, routes, partners, job settings, runs and receipts."""
 
+from contracts.transfers.closing import (
+    KEEP,
+    KeepOrder,
+    KeptCopy,
+    ReceiptOrder,
+    StoredReceipt,
+)
 from contracts.transfers.events import (
     CHAIN,
     EVENT_BYTES,
@@ -104,6 +111,7 @@ __all__ = [
     "FILE_EVENT",
     "FILE_JOB",
     "HOSTS",
+    "KEEP",
     "KEYS",
     "LINES",
     "PARK_SECONDS",
@@ -135,6 +143,8 @@ __all__ = [
     "Guarantee",
     "HostKey",
     "JobSettings",
+    "KeepOrder",
+    "KeptCopy",
     "Limits",
     "Manifest",
     "NotScanned",
@@ -147,6 +157,7 @@ __all__ = [
     "ReadFile",
     "Receipt",
     "ReceiptFile",
+    "ReceiptOrder",
     "ReceiptStep",
     "Rename",
     "RouteKey",
@@ -164,6 +175,7 @@ __all__ = [
     "Side",
     "Sign",
     "StagedFile",
+    "StoredReceipt",
     "Template",
     "TransferAssign",
     "TransferId",
