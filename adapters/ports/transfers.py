@@ -3,14 +3,26 @@
 Every method of the stores raises `Unavailable` when the database does not answer.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from contracts.blobs import BlobRef
-from contracts.transfers import OpenPgpKey, Partner, RouteRemark, RouteRule, TransferStatus
+from contracts.transfers import (
+    ArchiveFormat,
+    FileEventOrder,
+    FileJobOrder,
+    OpenPgpKey,
+    Partner,
+    RouteRemark,
+    RouteRule,
+    TransferStatus,
+)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +212,10 @@ class Staging(Protocol):
         """
         ...
 
+    async def discard(self, ref: BlobRef) -> None:
+        """Remove one file, as of an attempt that failed; one that is gone is no error."""
+        ...
+
     async def remove(self, run: str) -> int:
         """Remove everything of a run; how many files there were."""
         ...
@@ -220,14 +236,58 @@ class Notes(Protocol):
         ...
 
 
-class KeyDates(Protocol):
-    """When keys expire."""
+class KeptCopies(Protocol):
+    """Copies of what was written, encrypted, to be sent again."""
 
-    async def expires(self, key: OpenPgpKey) -> datetime | None:
-        """When an OpenPGP key does; None: never, or its public half is not known.
+    async def keep(self, run: str, name: str, until: date, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Stream a file in, kept up to and with a day.
 
         Raises:
-            UnreadableDocument: It is no key.
+            Denied: No key is set to encrypt it with.
+        """
+        ...
+
+    def read(self, ref: BlobRef) -> AsyncIterator[bytes]:
+        """Stream bytes out.
+
+        Raises:
+            BlobNotFound: They are not kept any more.
+        """
+        ...
+
+    async def remove_before(self, day: date) -> int:
+        """Remove what was kept up to earlier days; how many files there were."""
+        ...
+
+
+class ReceiptRows(Protocol):
+    """Which receipt a transfer ended with, beside the receipt itself."""
+
+    async def record_receipt(self, transfer_id: str, resend: int, blob: BlobRef, seal: str) -> None:
+        """Remember the blob and the hash of the last step; a later one replaces it."""
+        ...
+
+    async def receipt(self, transfer_id: str, resend: int = 0) -> tuple[BlobRef, str] | None:
+        """Blob and hash of a receipt; None: there is none yet."""
+        ...
+
+
+class EventSender(Protocol):
+    """Starts what an event starts; done again with the same id, it changes nothing."""
+
+    async def send_event(self, order: FileEventOrder) -> None:
+        """Have an event routed.
+
+        Raises:
+            RuleViolation: Another event was sent under its id.
+        """
+        ...
+
+    async def send_job(self, order: FileJobOrder) -> None:
+        """Hand an event to its queue, routed already.
+
+        Raises:
+            RuleViolation: Another event was sent under its id.
         """
         ...
 
@@ -266,39 +326,170 @@ class Signature:
     signed_at: datetime | None = None
 
 
-class OpenPgp(Protocol):
-    """OpenPGP with the keys that are given, in a keyring of its own.
+@dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """What an OpenPGP key says of itself."""
 
-    Errors name neither passphrases nor plaintext. Every method raises `UnreadableDocument` for
-    what is damaged, tampered with or no OpenPGP message, `Denied` for keys that may not be used.
+    fingerprint: str
+    """Of the primary key."""
+    encrypts: bool
+    """It, or a sub-key, can be encrypted to now."""
+    expires: datetime | None = None
+    """When the last part that can be encrypted to expires, or the primary key before it."""
+    revoked: bool = False
+    secret: bool = False
+    """We have its private part."""
+
+
+Sink = Callable[[AsyncGenerator[bytes]], Awaitable[T]]
+"""Takes bytes; there is nothing when they raise before their end, as with `Staging.write`."""
+
+
+class Keyring(Protocol):
+    """Keys for the length of one step.
+
+    Everything is streamed. What is read is neither complete nor authentic before the end, so the
+    sink sees an error instead of the end where it is not. Every method raises `UnreadableDocument`
+    for what is damaged, tampered with or no OpenPGP message, `Denied` for keys that may not be
+    used.
     """
+
+    @property
+    def keys(self) -> Sequence[KeyFacts]:
+        """Those in it."""
+        ...
 
     async def encrypt(
         self,
-        source: Path,
-        target: Path,
-        recipients: Sequence[OpenPgpKey],
-        signer: OpenPgpKey | None,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        recipients: Sequence[str],
+        signer: str | None = None,
         *,
-        armour: bool,
-    ) -> None:
-        """Encrypt a file into another."""
+        armour: bool = False,
+    ) -> T:
+        """Encrypt to keys, by fingerprint; nothing is compressed.
+
+        Raises:
+            Denied: A recipient has expired or was revoked.
+        """
         ...
 
     async def decrypt(
-        self, source: Path, target: Path, own: Sequence[OpenPgpKey], signers: Sequence[OpenPgpKey]
-    ) -> Signature | None:
-        """Decrypt; `target` appears only when the integrity check has passed. None: not signed."""
+        self, source: AsyncIterator[bytes], sink: Sink[T], signers: Sequence[str], *, most: int
+    ) -> tuple[T, Signature | None]:
+        """Decrypt a message that is encrypted to a key of ours; None: it is not signed.
+
+        Args:
+            source: Binary or armoured.
+            sink: Takes the plain bytes.
+            signers: Fingerprints of those who may have signed it.
+            most: Plain bytes that are allowed.
+
+        Raises:
+            UnreadableDocument: It is not encrypted with integrity protection, is damaged, or
+                unpacks to more than `most` bytes.
+            Denied: It is signed, and by none of `signers` with a valid key.
+        """
         ...
 
-    async def sign(self, source: Path, target: Path, signer: OpenPgpKey, *, armour: bool) -> None:
-        """Write a detached signature."""
+    async def sign(
+        self, source: AsyncIterator[bytes], sink: Sink[T], signer: str, *, armour: bool
+    ) -> T:
+        """Make a detached signature."""
         ...
 
-    async def verify(
-        self, source: Path, signature: Path, signers: Sequence[OpenPgpKey]
-    ) -> Signature:
-        """Require a good detached signature of one of the signers."""
+    async def verify(self, source: Path, signature: bytes, signers: Sequence[str]) -> Signature:
+        """Require a good detached signature of one of the signers.
+
+        Raises:
+            Denied: It is of nobody of them.
+        """
+        ...
+
+
+class OpenPgp(Protocol):
+    """Opens keyrings; errors name neither passphrases nor plaintext."""
+
+    def open(self, keys: Sequence[OpenPgpKey]) -> AbstractAsyncContextManager[Keyring]:
+        """A keyring of its own with these keys, removed at the end of the block.
+
+        Raises:
+            Denied: A key is not the one that its fingerprint names.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveInput:
+    """A file for an archive."""
+
+    name: str
+    size: int
+    sha256: str
+    chunks: Callable[[], AsyncIterator[bytes]]
+    changed: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionLimits:
+    """What an archive may ask for."""
+
+    files: int
+    bytes: int
+    ratio: int
+    """Unpacked to packed bytes, of archives that unpack to more than 64 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveMember:
+    """A file of an archive, named as a relative path that leaves no folder."""
+
+    name: str
+    chunks: AsyncGenerator[bytes]
+    """Has to be read to its end before the next member is asked for."""
+    encrypted: bool = False
+
+
+class Archives(Protocol):
+    """Makes archives and takes them apart, one file at a time."""
+
+    def compress(
+        self, format: ArchiveFormat, files: Sequence[ArchiveInput], password: str | None = None
+    ) -> AsyncGenerator[bytes]:
+        """An archive of files; the same bytes for the same files.
+
+        Args:
+            format: GZIP takes one file.
+            files: In the order in which they stand in the archive.
+            password: Of a ZIP archive, whose files are AES-256 then.
+        """
+        ...
+
+    def extract(
+        self,
+        source: Path,
+        name: str,
+        limits: ExtractionLimits,
+        *,
+        format: ArchiveFormat | None = None,
+        password: str | None = None,
+        encoding: str = "utf-8",
+    ) -> AsyncGenerator[ArchiveMember]:
+        """The files of an archive; archives among them stay archives.
+
+        Args:
+            source: The archive.
+            name: What it is called: a gzip file's content is called so, without the suffix.
+            limits: What it may ask for.
+            format: None: by structure.
+            password: Of encrypted files.
+            encoding: Of names that are not marked as UTF-8.
+
+        Raises:
+            UnreadableDocument: It is damaged, encrypted without a password, or hostile: it leaves
+                its folder, holds links or devices or the same name twice, or unpacks to too much.
+        """
         ...
 
 
