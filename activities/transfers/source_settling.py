@@ -82,10 +82,9 @@ async def _moved(place: Place, entry: Entry, target: str, name: str) -> None:
         except NameTaken:
             continue
         except FileMissing:
-            # An attempt before this one has moved it.
-            if (await place.stat(path)).size == entry.size:
-                return
-            raise
+            # An attempt before this one may have moved it, here or to a later number.
+            if (await place.stat(path)).size != entry.size:
+                continue
         return
     raise NameRefused(f"{printable(name)} and {_NUMBERS} names with a number are taken")
 
