@@ -41,6 +41,15 @@ class FileEventOrder(Contract):
     notices: bool = False
 
 
+class Manifest(Contract):
+    """The files of a run between two actions; they are listed in a blob, one JSON line each."""
+
+    files: int = 0
+    bytes: int = 0
+    blob: BlobRef | None = None
+    """Lines of `StagedFile`; None: there are no files yet."""
+
+
 class FileJobOrder(Contract):
     """Input of `FileJob`: a routed event."""
 
@@ -56,6 +65,8 @@ class FileJobOrder(Contract):
     """A partner instead of the one that the settings name."""
     resend: int = 0
     """How often it was sent again; 0: it is the event's own run."""
+    files: Manifest = Manifest()
+    """What it begins with: the kept copy."""
     park_for_seconds: int = PARK_SECONDS
     notices: bool = False
 
@@ -72,15 +83,6 @@ class TransferPlan(Contract):
     sequence: str | None = Field(default=None, max_length=1_024)
     remarks: tuple[Sentence, ...] = Field(default=(), max_length=REMARKS)
     """Keys of the settings that nothing reads, and what else a person should know."""
-
-
-class Manifest(Contract):
-    """The files of a run between two actions; they are listed in a blob, one JSON line each."""
-
-    files: int = 0
-    bytes: int = 0
-    blob: BlobRef | None = None
-    """Lines of `StagedFile`; None: there are no files yet."""
 
 
 class StagedFile(Contract):
@@ -139,6 +141,8 @@ class EventRoute(Contract):
     """None: no rule matches, or see `problem`."""
     rule: RuleName | None = None
     """None: a person named the queue."""
+    priority: int | None = None
+    """Of the queue, for Temporal: 1 to 5, the lowest first; None: its default."""
     problem: Sentence | None = None
     """Why the queue of the rule cannot be used."""
     others: tuple[RouteRemark, ...] = Field(default=(), max_length=10)
@@ -193,10 +197,18 @@ class StatusOrder(Contract):
 
 
 class LoadOrder(Contract):
-    """Input of `transfers.load_plan`."""
+    """Input of `transfers.load_plan`; the job has begun then."""
 
     job: FileJobOrder
     at: datetime
+    plan: TransferPlan | None = None
+    """What it has done so far was done by this plan; None: it begins."""
+    index: int = Field(default=0, ge=0, lt=ACTIONS)
+    """Of the action that failed."""
+    settings: bool = False
+    """Read `jobsettings.json` again: actions before that one have to be the same still."""
+    action: dict[str, Any] | None = None
+    """The action that failed, with corrected settings."""
 
 
 class TurnOrder(Contract):
@@ -208,7 +220,7 @@ class TurnOrder(Contract):
     """Workflow id of the run that waits."""
     arrived: datetime
     known: int | None = None
-    """The position that is shown already; None: none is."""
+    """The position that is shown already; None: none is; -1: it ends at its turn only."""
 
 
 class Turn(Contract):
@@ -275,12 +287,12 @@ class TransferAssign(Contract):
 class ActionView(Contract):
     """One action, as people see it."""
 
-    action: str = Field(max_length=50)
-    state: str = Field(max_length=20)
+    action: str = Field(max_length=20)
+    state: str = Field(max_length=10)
     """`done`, `running`, `waiting`, `parked`, `skipped`, `failed` or `open`."""
     files: int = 0
     bytes: int = 0
-    note: Sentence | None = None
+    note: str | None = Field(default=None, max_length=150)
 
 
 class TransferView(Contract):

@@ -29,6 +29,8 @@ ATTRIBUTES: Final = ("id", "source", "type", "subject")
 """Attributes of CloudEvents that a route is looked up by, and the id."""
 REQUIRED: Final = ("specversion", *ATTRIBUTES)
 ACCOUNT: Final = "accountId"
+FILE_FIELDS: Final = ("fileName", "filename", "name", "path", "url")
+"""Of the data: where the name of the file is looked for."""
 _LONGEST: Final = 500
 _DIGITS: Final = 19
 _REASON: Final = 500
@@ -114,6 +116,15 @@ def read_event(body: str, arrived: datetime) -> FileNotice:
         depth=_depth_of(event),
         visited=_visited_of(event),
     )
+
+
+def file_of(event: FileNotice) -> str | None:
+    """The file that an event is about, as far as it says; its name alone."""
+    for field in FILE_FIELDS:
+        value = event.data.get(field)
+        if isinstance(value, str) and value:
+            return value.replace("\\", "/").rstrip("/").rpartition("/")[2][:255] or None
+    return None
 
 
 def _parsed(event: Mapping[str, Any]) -> CloudEvent:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.blobs import BlobRef
 from contracts.transfers import (
@@ -52,8 +52,11 @@ ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
         CallHttp,
     )
 }
+_ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 _PROBLEMS: Final = 10
 _NEAREST: Final = 3
+PLAN_BYTES: Final = 256 * 1024
+"""Of a plan as JSON, which stands in the history of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +143,28 @@ def job_of(settings: JobSettings, queue: str, key: RouteKey) -> SettingsJob:
 
 
 def plan_of(
-    job: SettingsJob, event: FileNotice, settings: BlobRef | None, unused: Sequence[str] = ()
+    job: SettingsJob,
+    event: FileNotice,
+    settings: BlobRef | None,
+    unused: Sequence[str] = (),
+    *,
+    has_files: bool = False,
 ) -> TransferPlan:
     """What a run will do, with every name resolved.
+
+    Args:
+        job: Its settings.
+        event: What it is for.
+        settings: The version of the file that they are from.
+        unused: Keys of the file that nothing reads.
+        has_files: It begins with files that are there.
 
     Raises:
         RuleViolation: A name cannot be resolved, or the order of actions makes no sense.
     """
     actions = job.actions.list
-    refuse_order(actions)
+    if not has_files:
+        refuse_order(actions)
     facts = Facts(event, job.zone, job.queue, job.job)
     remarks = [f"nothing reads the key {each}" for each in unused]
     if not event.time_given:
@@ -156,13 +172,24 @@ def plan_of(
     if len(remarks) > REMARKS:
         remarks[REMARKS - 1 :] = [f"and {len(remarks) - REMARKS + 1} remarks more"]
     sequence = None if job.sequence_key is None else resolve(job.sequence_key, facts)
-    return TransferPlan(
+    plan = TransferPlan(
         job=job,
         settings=settings,
         names=tuple(names_of(action, facts) for action in actions),
         sequence=sequence,
         remarks=tuple(each[:500] for each in remarks),
     )
+    return _bounded(plan)
+
+
+def _bounded(plan: TransferPlan) -> TransferPlan:
+    size = len(plan.model_dump_json().encode())
+    if size > PLAN_BYTES:
+        raise RuleViolation(
+            f"job {plan.job.job} has {size:,} bytes with its names resolved; {PLAN_BYTES:,} are "
+            "accepted: divide it"
+        )
+    return plan
 
 
 def refuse_order(actions: Sequence[Action]) -> None:
@@ -174,6 +201,52 @@ def refuse_order(actions: Sequence[Action]) -> None:
     needs_no_file = (ReadFile, FireEvent, CallHttp)
     if not isinstance(actions[0], needs_no_file):
         raise RuleViolation(f"{actions[0].action} comes first, and no ReadFile before it")
+
+
+def corrected(plan: TransferPlan, event: FileNotice, index: int, given: Any) -> TransferPlan:
+    """A plan with other settings of one action.
+
+    Args:
+        plan: As it is.
+        event: What it is for.
+        index: Of the action.
+        given: Its settings, as they stand in the file.
+
+    Raises:
+        RuleViolation: They are no settings of this action.
+    """
+    actions = list(plan.job.actions.list)
+    was = actions[index].action
+    try:
+        action = _ACTION.validate_python({"Action": was, **given})
+    except ValidationError as error:
+        raise RuleViolation(f"action {index + 1} ({was}): {_explained(error)}") from error
+    if action.action != was:
+        raise RuleViolation(f"action {index + 1} is {was}, and stays one: not {action.action}")
+    actions[index] = action
+    changed = plan.job.actions.model_copy(update={"list": tuple(actions)})
+    job = plan.job.model_copy(update={"actions": changed})
+    names = list(plan.names)
+    names[index] = names_of(action, Facts(event, job.zone, job.queue, job.job))
+    return _bounded(plan.model_copy(update={"job": job, "names": tuple(names)}))
+
+
+def refuse_other_past(plan: TransferPlan, before: TransferPlan, index: int) -> None:
+    """Refuse a plan whose actions before one are others than those that were done.
+
+    Raises:
+        RuleViolation: Which of them.
+    """
+    done = before.job.actions.list[:index]
+    for place, was in enumerate(done):
+        now = plan.job.actions.list[place : place + 1]
+        if now != (was,):
+            raise RuleViolation(
+                f"action {place + 1} ({was.action}) is done, and another one in the settings by "
+                "now: `fail` this transfer, and send its event again under another id"
+            )
+    if len(plan.job.actions.list) <= index:
+        raise RuleViolation("the settings have fewer actions by now than were done")
 
 
 def partners_of(actions: Sequence[Action]) -> Sequence[str]:

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.transfers import jobconfig, jobconfig_changes
-from contracts.transfers import RouteRule
+from contracts.transfers import RouteRemark, RouteRule
 
 
 class SqlRouteStore:
@@ -32,6 +32,10 @@ class SqlRouteStore:
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).scalars()
             return [RouteRule.model_validate_json(each) for each in found]
+
+    async def unusable(self) -> Sequence[RouteRemark]:
+        """None: every row was checked when it was written."""
+        return ()
 
     async def put(self, rule: RouteRule) -> None:
         """Insert or replace a rule; the change stands in the trail."""

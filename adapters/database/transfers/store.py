@@ -22,6 +22,7 @@ _PREFIX: Final = 8
 _TRAIL: Final = ("transfer_id", "at", "status", "queue", "job", "file", "reason", "by")
 _KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", "receipt")
 """What a row that leaves it out does not change."""
+_SAME: Final = ("status", "queue", "job", "reason", "by", "run")
 _ENDED: Final = tuple(each.value for each in (TransferStatus.SUCCEEDED, TransferStatus.FAILED))
 
 
@@ -53,7 +54,12 @@ class SqlTransferStore:
             ),
         )
         trail = self._insert(jobstatus).on_conflict_do_nothing()
+        before = select(transfers).where(transfers.c.transfer_id == row.transfer_id)
         async with self._database.transaction() as connection:
+            known = (await connection.execute(before.with_for_update())).mappings().one_or_none()
+            if known is not None and all(known[name] == values[name] for name in _SAME):
+                # Another attempt at the step that has written it.
+                return
             await connection.execute(newest, [values])
             await connection.execute(trail, [{name: values[name] for name in _TRAIL}])
 
@@ -142,10 +148,9 @@ def _values(row: StatusRow) -> dict[str, Any]:
 
 def _row(values: dict[str, Any]) -> StatusRow:
     receipt = values.get("receipt")
-    return StatusRow(
-        **{
-            **values,
-            "status": TransferStatus(values["status"]),
-            "receipt": None if receipt is None else BlobRef.model_validate_json(receipt),
-        }
-    )
+    typed: dict[str, Any] = {
+        **values,
+        "status": TransferStatus(values["status"]),
+        "receipt": None if receipt is None else BlobRef.model_validate_json(receipt),
+    }
+    return StatusRow(**typed)
