@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,11 @@ WITHOUT_POSTGIS = (
     "PostGIS is not installed (Debian: apt-get install postgresql-15-postgis-3): "
     "tests with the marker `postgis` are left out"
 )
+WITHOUT_OPENSSH = (
+    "OpenSSH's sftp-server is not installed (Debian: apt-get install openssh-sftp-server): "
+    "tests with the marker `openssh` are left out"
+)
+OPENSSH = Path("/usr/lib/openssh/sftp-server")
 LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
 """Folders whose files take longest: begun last, one would be waited for alone."""
 
@@ -40,21 +46,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.chaos)
     if hasattr(config, "workerinput"):
         items.sort(key=_turn)
+    for marker in _missing():
+        _leave_out(config, items, marker)
+
+
+def _missing() -> dict[str, str]:
+    """Markers of tests that this machine has not all programs for, and what the run says then."""
+    missing: dict[str, str] = {}
     if postgis_programs() is None:
-        _leave_out_postgis(config, items)
+        missing["postgis"] = WITHOUT_POSTGIS
+    if not OPENSSH.exists():
+        missing["openssh"] = WITHOUT_OPENSSH
+    return missing
 
 
-def _leave_out_postgis(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skipped they would fail in CI, where the machine cannot always be given PostGIS."""
-    left_out = [item for item in items if item.get_closest_marker("postgis")]
+def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> None:
+    """Skipped they would fail in CI, where the machine cannot always be given the programs."""
+    left_out = [item for item in items if item.get_closest_marker(marker)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say once what this machine cannot test."""
-    if postgis_programs() is None:
-        terminalreporter.write_line(WITHOUT_POSTGIS)
+    for said in _missing().values():
+        terminalreporter.write_line(said)
 
 
 @pytest.fixture(scope="session")

@@ -17,25 +17,30 @@ from contracts.transfers import (
     TransferStatus,
     TransferView,
 )
-from workers.pipelines.base import Context, Lane, Pipeline, RunKind
+from contracts.transfers.ends import KeyWarningsOrder
+from workers.pipelines.base import Context, Lane, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
     from activities.dependencies import NamedProbe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
     from workers.settings.transfers import TransferSettings
 
 NAME: Final = "transfers"
+_KEYS: Final = "transfer-keys"
+_KEY_WARNINGS: Final = "PartnerKeyWarnings"
 _TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
 
 
 def _workflows() -> Sequence[type]:
     from workflows.transfers.file_event import FileEvent
     from workflows.transfers.file_job import FileJob
+    from workflows.transfers.key_warnings import PartnerKeyWarnings
 
-    return (FileEvent, FileJob)
+    return (FileEvent, FileJob, PartnerKeyWarnings)
 
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
@@ -50,6 +55,7 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
 async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
+    from adapters.files.openpgp import GnuPg
     from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
     from workers.resources.far_ends import end_ports, partner_secrets
     from workers.resources.transfers import transfer_resources
@@ -67,6 +73,7 @@ async def _open(
         common.scratch,
         staging,
         end_ports(environment, common.database, common.blobs, common.scratch, staging, secrets),
+        GnuPg(secrets),
     )
 
 
@@ -74,6 +81,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     """What every worker of transfers runs, of whichever queue."""
     from activities.transfers.call_http import HttpCalling
     from activities.transfers.closing import Closing
+    from activities.transfers.key_expiry import KeyExpiry
     from activities.transfers.planning import Planning
     from activities.transfers.read_file import FileReading
     from activities.transfers.receiving import Receiving
@@ -88,7 +96,26 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         FileWriting(own.ends),
         HttpCalling(own.ends),
         SourceSettling(own.ends),
+        KeyExpiry(own.ends.partners, own.openpgp),
     )
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from datetime import timedelta
+
+    from workers.pipelines.schedules import Declared, daily
+
+    return {
+        _KEYS: Declared(
+            pipeline=NAME,
+            workflow=_KEY_WARNINGS,
+            task_queue=TASK_QUEUE,
+            input=KeyWarningsOrder(),
+            at=daily(6),
+            # Each warning counts for days: the next run gives what one that was missed would have.
+            catch_up=timedelta(hours=12),
+        )
+    }
 
 
 def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
@@ -178,6 +205,7 @@ TRANSFERS = Pipeline(
                 TransferStatus.SUCCEEDED.lower(),
             ),
         ),
+        scheduled(_KEYS, _KEY_WARNINGS),
     ),
     workflows=_workflows,
     settings=_settings,
@@ -186,6 +214,7 @@ TRANSFERS = Pipeline(
     lanes_of_settings=_lanes,
     open_rows=_open_rows,
     named_probes=_named_probes,
+    schedules=_schedules,
     commands={"partners": "workers.cli.transfers.partners:app"},
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,

@@ -17,7 +17,7 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import PartnerStore, SettingsSource, Staging
+from adapters.ports.transfers import OpenPgp, PartnerStore, SettingsSource, Staging
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
 from workers.settings.transfers import BLOB, TransferSettings
@@ -36,6 +36,7 @@ class TransfersOpened:
     closing: ClosingPorts
     ends: EndPorts
     """What actions at far ends are given."""
+    openpgp: OpenPgp
 
 
 class TransferRows:
@@ -72,6 +73,7 @@ def transfer_resources(
     scratch: Path,
     staging: Staging,
     ends: EndPorts,
+    openpgp: OpenPgp,
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
 
@@ -84,6 +86,7 @@ def transfer_resources(
         scratch: Folder for temporary files.
         staging: Bytes between actions.
         ends: What actions at far ends are given.
+        openpgp: Keys of partners, and ours.
     """
     store, partners, turns = (
         SqlTransferStore(database),
@@ -100,6 +103,7 @@ def transfer_resources(
         planning=PlanningPorts(source, partners, queues, turns, store),
         closing=ClosingPorts(store, staging, turns),
         ends=ends,
+        openpgp=openpgp,
     )
 
 
