@@ -399,6 +399,7 @@ class Archives(Protocol):
         format: ArchiveFormat | None = None,
         password: str | None = None,
         encoding: str = "utf-8",
+        flatten: bool = False,
     ) -> AsyncGenerator[ArchiveMember]:
         """The files of an archive; archives among them stay archives.
 
@@ -409,10 +410,12 @@ class Archives(Protocol):
             format: None: by structure.
             password: Of encrypted files.
             encoding: Of names that are not marked as UTF-8.
+            flatten: Folders are dropped from names.
 
         Raises:
-            UnreadableDocument: It is damaged, encrypted without a password, or hostile: it leaves
-                its folder, holds links or devices or the same name twice, or unpacks to too much.
+            UnreadableDocument: It is damaged, encrypted without a password, or hostile: it holds
+                links or devices, or unpacks to too much.
+            InvalidDocument: A name in it leaves its folder, or is there twice.
         """
         ...
 
