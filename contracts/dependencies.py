@@ -20,6 +20,8 @@ class Dependency(StrEnum):
     SCRATCH_DISK = "scratch-disk"
     CLOUD = "cloud"
     """The queues, topics and control planes of AWS."""
+    SCANNER = "scanner"
+    """The virus scanner."""
 
     @property
     def label(self) -> str:
