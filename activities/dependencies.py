@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,16 +15,19 @@ from temporalio.exceptions import ApplicationError
 
 from activities.scratch import disk_full, scratch_folder
 from adapters.ports import Outages, PortError, Unavailable
-from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery
+from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery, label_of
 from contracts.errors import UNAVAILABLE
 
 Probe = Callable[[], Awaitable[None]]
 """Sees at little cost whether a dependency can be used; raises `Unavailable` when it cannot."""
+NamedProbe = Callable[[str], Awaitable[None]]
+"""The same for one of many, by its name."""
 
 PROBE_SECONDS: Final = 10.0
 FAILURE_COUNTS_SECONDS: Final = 4.0
 """How long a failed check answers later questions as well."""
 SHORTEST_SECONDS: Final = 5.0
+_Which = tuple[Dependency, str | None]
 LONGEST_SECONDS: Final = 60.0
 _PROBED_BYTES: Final = 1 << 20
 
@@ -36,6 +40,7 @@ class Dependencies:
         settings: Names of the settings that say where it is and who asks.
         outages: Shows operators that something is down.
         scratch: Folder for temporary files.
+        named: How to check each dependency of which there are many.
     """
 
     def __init__(
@@ -44,12 +49,26 @@ class Dependencies:
         settings: Mapping[Dependency, Sequence[str]],
         outages: Outages,
         scratch: Path,
+        named: Mapping[Dependency, NamedProbe] | None = None,
     ) -> None:
         self._scratch = scratch
-        self._checks = {
-            dependency: _Check(dependency, probe, settings.get(dependency, ()), outages)
+        self._settings, self._outages = settings, outages
+        self._named = named or {}
+        self._checks: dict[_Which, _Check] = {
+            (dependency, None): self._check_of(dependency, None, probe)
             for dependency, probe in probes.items()
         }
+
+    def _check_of(self, dependency: Dependency, name: str | None, probe: Probe) -> "_Check":
+        settings = self._settings.get(dependency, ())
+        return _Check(dependency, name, probe, settings, self._outages)
+
+    def _check(self, awaited: Awaited) -> "_Check":
+        which = (awaited.dependency, awaited.name)
+        if which not in self._checks and awaited.name is not None:
+            probe = partial(self._named[awaited.dependency], awaited.name)
+            self._checks[which] = self._check_of(*which, probe)
+        return self._checks[which]
 
     @activity.defn(name="dependencies.wait")
     async def wait(self, awaited: Awaited) -> Recovery:
@@ -62,7 +81,7 @@ class Dependencies:
             ApplicationError: `Unavailable`, with the delay until the next attempt.
         """
         info = activity.info()
-        check = self._checks[awaited.dependency]
+        check = self._check(awaited)
         failure = await check.failure(info.task_queue)
         if failure is None and (failure := self._missing_room(awaited.room)) is not None:
             await check.begin_outage(failure, info.task_queue)
@@ -108,9 +127,15 @@ class _Check:
     """
 
     def __init__(
-        self, dependency: Dependency, probe: Probe, settings: Sequence[str], outages: Outages
+        self,
+        dependency: Dependency,
+        name: str | None,
+        probe: Probe,
+        settings: Sequence[str],
+        outages: Outages,
     ) -> None:
-        self._dependency, self._probe = dependency, probe
+        self._dependency, self._name, self._probe = dependency, name, probe
+        self._label = label_of(dependency, name)
         self._settings, self._outages = tuple(settings), outages
         self._turn = asyncio.Lock()
         self._next: asyncio.Task[Unavailable | None] | None = None
@@ -148,19 +173,19 @@ class _Check:
             async with asyncio.timeout(PROBE_SECONDS):
                 await self._probe()
         except TimeoutError:
-            title = self._dependency.label
-            return Unavailable(f"the {title} does not answer within {PROBE_SECONDS:.0f} s")
+            return Unavailable(f"the {self._label} does not answer within {PROBE_SECONDS:.0f} s")
         except Unavailable as error:
             return error
         except PortError as error:
             # It refuses something, so it answers.
-            activity.logger.info("the %s answers: %s", self._dependency.label, error)
+            activity.logger.info("the %s answers: %s", self._label, error)
         return None
 
     def outage(self, failure: Unavailable) -> OutageOrder:
         """The outage as it is now."""
         return OutageOrder(
             dependency=self._dependency,
+            name=self._name,
             since=datetime.now(UTC),
             problem=str(failure)[:1_500],
             settings=self._settings if failure.misconfigured else (),

@@ -79,13 +79,13 @@ def _judge(error: Exception) -> _Verdict:
             )
         case Throttled():
             return _Verdict(THROTTLING, text, THROTTLING_ATTEMPTS, error.retry_after)
-        case Unavailable(dependency=Dependency() as dependency, room=room):
+        case Unavailable(dependency=Dependency() as dependency, room=room, name=name):
             return _Verdict(
                 UNAVAILABLE,
                 text,
                 UNAVAILABLE_ATTEMPTS,
                 UNAVAILABLE_SECONDS,
-                (dependency.value, room),
+                (dependency.value, room) if name is None else (dependency.value, room, name),
             )
         case Unavailable():
             return _Verdict(TRANSIENT, text, TRANSIENT_ATTEMPTS)

@@ -10,6 +10,8 @@ from contracts.base import Contract
 
 Problem = Annotated[str, Field(max_length=1_500)]
 Setting = Annotated[str, Field(max_length=100)]
+DependencyName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+"""Which one of a kind of which there are many."""
 
 
 class Dependency(StrEnum):
@@ -21,7 +23,13 @@ class Dependency(StrEnum):
     CLOUD = "cloud"
     """The queues, topics and control planes of AWS."""
     SCANNER = "scanner"
+<<<<<<< HEAD
     """The virus scanner."""
+=======
+    """What looks for viruses."""
+    PARTNER = "partner"
+    """A far end that files are moved from or to; there are many, each with a name."""
+>>>>>>> tcore
 
     @property
     def label(self) -> str:
@@ -29,16 +37,28 @@ class Dependency(StrEnum):
         return self.value.replace("-", " ")
 
 
+def label_of(dependency: Dependency, name: str | None = None) -> str:
+    """A dependency as it is called in a sentence, with its name where there are many."""
+    return dependency.label if name is None else f"{dependency.label} {name}"
+
+
 class Awaited(Contract):
     """Input of a wait."""
 
     dependency: Dependency
+    name: DependencyName | None = None
+    """Which one, where there are many."""
     room: int = Field(default=0, ge=0)
     """Bytes that the step needs on the scratch disk; 0: not known."""
     problem: Problem | None = None
     """What is known of the outage: the wait ends as well when it is another problem by now."""
     settings: tuple[Setting, ...] = Field(default=(), max_length=10)
     """Settings that are known to be wrong."""
+
+    @property
+    def label(self) -> str:
+        """As it is called in a sentence."""
+        return label_of(self.dependency, self.name)
 
 
 class Recovery(Contract):
@@ -56,6 +76,8 @@ class OutageOrder(Contract):
     """Input of the run that stands for one outage."""
 
     dependency: Dependency
+    name: DependencyName | None = None
+    """Which one, where there are many."""
     since: datetime
     problem: Problem
     """What it answered, or why it did not."""
@@ -66,11 +88,23 @@ class OutageOrder(Contract):
     notices: bool = False
     """People are sent notices; an order of a release that had none asks for none."""
 
+    @property
+    def label(self) -> str:
+        """As it is called in a sentence."""
+        return label_of(self.dependency, self.name)
+
+    @property
+    def workflow_id(self) -> str:
+        """Of its run."""
+        return outage_id(self.dependency, self.name)
+
 
 class OutageStatus(Contract):
     """Result of the `status` query of an outage, and of its run."""
 
     dependency: Dependency
+    name: DependencyName | None = None
+    """Which one, where there are many."""
     since: datetime
     problem: Problem
     settings: tuple[Setting, ...] = Field(default=(), max_length=10)
@@ -81,9 +115,10 @@ OUTAGE_PREFIX: Final = "outage"
 """What the workflow ids of outages begin with, up to the slash."""
 
 
-def outage_id(dependency: Dependency) -> str:
-    """The workflow id of an outage: there is one at a time."""
-    return f"{OUTAGE_PREFIX}/{dependency}"
+def outage_id(dependency: Dependency, name: str | None = None) -> str:
+    """The workflow id of an outage: there is one at a time, of each where there are many."""
+    id = f"{OUTAGE_PREFIX}/{dependency}"
+    return id if name is None else f"{id}/{name}"
 
 
 WAITING: Final = "waiting"

@@ -21,7 +21,8 @@ KeyReused            the work was requested before by a message with other conte
 from typing import Final
 
 UNAVAILABLE: Final = "Unavailable"
-"""Its details are those of `contracts.dependencies.Awaited`: dependency, and bytes of room."""
+"""Its details are those of `contracts.dependencies.Awaited`: dependency, bytes of room, and its
+name where there are many."""
 TRANSIENT: Final = "Transient"
 THROTTLING: Final = "Throttling"
 NOT_YET: Final = "NotYet"
@@ -35,6 +36,7 @@ SPREADSHEET_FAILED: Final = "SpreadsheetFailed"
 BATCH_FAILED: Final = "BatchFailed"
 DOCUMENT_FAILED: Final = "DocumentFailed"
 JOB_FAILED: Final = "JobFailed"
+TRANSFER_FAILED: Final = "TransferFailed"
 STILL_OPEN: Final = "StillOpen"
 VERSION_CONFLICT: Final = "VersionConflict"
 WRONG_STATE: Final = "WrongState"

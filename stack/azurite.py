@@ -20,7 +20,7 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
         folder: Takes its log.
 
     Yields:
-        A connection string for its blob service.
+        A connection string for its blobs, queues and tables.
 
     Raises:
         StackError: It is not installed, and how to get it; or it did not start, and where its log
@@ -34,10 +34,15 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
     for service, port in ports.items():
         command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
     async with child(command, log, environment) as process:
-        await wait_for_port(process, ports["blob"], "Azurite", log)
+        for service, port in ports.items():
+            await wait_for_port(process, port, f"Azurite ({service})", log)
+        endpoints = (
+            f"{service.capitalize()}Endpoint=http://127.0.0.1:{port}/{EMULATOR_ACCOUNT};"
+            for service, port in ports.items()
+        )
         yield (
-            f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};"
-            f"BlobEndpoint=http://127.0.0.1:{ports['blob']}/{EMULATOR_ACCOUNT};"
+            f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};"
+            f"AccountKey={EMULATOR_KEY};{''.join(endpoints)}"
         )
 
 

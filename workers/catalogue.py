@@ -8,10 +8,11 @@ from workers.pipelines.imports import IMPORTS
 from workers.pipelines.jobs import JOBS
 from workers.pipelines.outages import OUTAGE_RUNS
 from workers.pipelines.spreadsheets import SPREADSHEETS
+from workers.pipelines.transfers import TRANSFERS
 
 __all__ = ["OUTAGE_RUNS", "PIPELINES", "run_groups"]
 
-PIPELINES: tuple[Pipeline, ...] = (IMPORTS, SPREADSHEETS, BATCHES, JOBS)
+PIPELINES: tuple[Pipeline, ...] = (IMPORTS, SPREADSHEETS, BATCHES, JOBS, TRANSFERS)
 """Read at the moment of use, as `catalogue.PIPELINES`, so that a program may add its own."""
 
 

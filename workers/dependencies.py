@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from temporalio.client import Client
 
-from activities.dependencies import Dependencies, Probe, scratch_probe
+from activities.dependencies import Dependencies, NamedProbe, Probe, scratch_probe
 from activities.run_sweep import RunSweep
 from adapters.temporal.outages import TemporalOutages
 from adapters.temporal.runs import TemporalRunEnds
@@ -63,6 +63,8 @@ def open_dependencies(
         Dependency.BLOB_STORE: common.blobs.probe,
         Dependency.SCRATCH_DISK: scratch_probe(common.scratch),
     }
+    named: dict[Dependency, NamedProbe] = {}
     for pipeline, own in opened:
         probes.update(pipeline.probes(own))
-    return Dependencies(probes, SETTINGS, TemporalOutages(client), common.scratch)
+        named.update(pipeline.named_probes(own))
+    return Dependencies(probes, SETTINGS, TemporalOutages(client), common.scratch, named)

@@ -68,9 +68,15 @@ async def show_open(
 
 
 async def _show_outages(runs: TemporalRuns) -> None:
-    since = {outage.workflow_id: outage.since for outage in await open_outages(runs)}
+    found = await open_outages(runs)
     for dependency in Dependency:
-        seconds = _age(since.get(outage_id(dependency)))
+        own = outage_id(dependency)
+        since = [
+            each.since
+            for each in found
+            if each.workflow_id == own or each.workflow_id.startswith(f"{own}/")
+        ]
+        seconds = _age(min(since, default=None))
         metrics.show(metrics.OUTAGE, seconds, {"dependency": dependency})
 
 

@@ -5,37 +5,34 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 from temporalio.client import Client
-from temporalio.worker import Worker
 
-from activities.dependencies import Dependencies
-from activities.rejections import Rejections
 from activities.scratch import sweep
 from workers import catalogue
 from workers.bridges.retry import Retry
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeTotals, QueueUnusable
+from workers.building import Shared, build_lanes, build_worker
 from workers.collector import tune_collector
 from workers.connect import connect, read_config
-from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
+from workers.dependencies import open_dependencies
 from workers.gauges import start_gauges
 from workers.health import Health
 from workers.health_server import serve_health
 from workers.metrics import measuring
-from workers.notices import OpenNotices, open_notices
-from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, activities_of
-from workers.resources.common import CommonSettings, Resources, make_folders, open_resources
+from workers.notices import open_notices
+from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings
+from workers.resources.common import CommonSettings, make_folders, open_resources
 from workers.schedules import Change, reconcile
 from workers.services.readiness import Readiness
 from workers.services.run_notices import read_addresses
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
-from workers.settings.common import AddressSettings, HttpSettings
+from workers.settings.common import HttpSettings
 from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
 from workers.telemetry import process_runtime
@@ -47,74 +44,6 @@ Run = Callable[[asyncio.Event], Awaitable[Any]]
 
 _QUEUE_PAUSES: Final = Retry(first_pause=1.0, longest_pause=15.0)
 """Before a queue that was missing is opened again."""
-
-
-def build_worker(
-    client: Client,
-    pipeline: Pipeline,
-    common: Resources,
-    own: Any,
-    dependencies: Dependencies | None = None,
-    notices: OpenNotices | None = None,
-) -> Worker:
-    """A worker for one pipeline.
-
-    Args:
-        client: Of the namespace whose runs are worked on.
-        pipeline: Its register.
-        common: What all pipelines share.
-        own: What the pipeline opened for itself.
-        dependencies: Shared by the workers of a process; None: this worker is the only one.
-        notices: Shared as well; None: this worker is the only one, and links to no page.
-    """
-    dependencies = dependencies or open_dependencies(client, common, [(pipeline, own)])
-    notices = notices or open_notices(common, AddressSettings.read({}), client.namespace)
-    return Worker(
-        client,
-        task_queue=pipeline.task_queue,
-        workflows=[*pipeline.workflows(), *COMMON_WORKFLOWS],
-        activities=activities_of(
-            *pipeline.activities(common, own),
-            dependencies,
-            notices.activities,
-            run_sweep(client, common, pipeline, own),
-            Rejections(common.rejected),
-        ),
-        interceptors=[notices.interceptor],
-        max_concurrent_activities=pipeline.activity_slots,
-        max_concurrent_local_activities=pipeline.local_slots,
-        max_cached_workflows=pipeline.cached_runs,
-        # A request to cancel reaches an activity with the answer to a heartbeat.
-        max_heartbeat_throttle_interval=timedelta(seconds=1),
-        # A chunk in progress may finish; the next attempt resumes from its mark.
-        graceful_shutdown_timeout=timedelta(seconds=5),
-    )
-
-
-def build_lanes(
-    client: Client, pipeline: Pipeline, common: Resources, own: Any, only: str | None = None
-) -> Sequence[Worker]:
-    """A worker for each task queue that a pipeline has beside its own.
-
-    Args:
-        client: Of the namespace whose runs are worked on.
-        pipeline: Its register.
-        common: What all pipelines share.
-        own: What the pipeline opened for itself.
-        only: Name of the one lane that is served; None: all of them are.
-    """
-    return [
-        Worker(
-            client,
-            task_queue=lane.task_queue,
-            activities=activities_of(*lane.activities(common, own)),
-            max_concurrent_activities=lane.slots(own),
-            max_heartbeat_throttle_interval=timedelta(seconds=1),
-            graceful_shutdown_timeout=timedelta(seconds=5),
-        )
-        for lane in pipeline.lanes
-        if only in (None, lane.name)
-    ]
 
 
 def read_settings(
@@ -201,13 +130,23 @@ async def run_worker(
             (each, await stack.enter_async_context(each.open(context, settings[each.settings])))
             for each in pipelines
         ]
-        dependencies = open_dependencies(context.client, common, opened)
-        notices = open_notices(common, settings[read_addresses], context.client.namespace)
+        shared = Shared(
+            open_dependencies(context.client, common, opened),
+            open_notices(common, settings[read_addresses], context.client.namespace),
+        )
         for pipeline, own in opened:
             if lane is None:
-                worker = build_worker(context.client, pipeline, common, own, dependencies, notices)
+                worker = build_worker(context.client, pipeline, common, own, shared)
                 await stack.enter_async_context(worker)
-            for worker in build_lanes(context.client, pipeline, common, own, lane):
+            for worker in build_lanes(
+                context.client,
+                pipeline,
+                common,
+                own,
+                lane,
+                environment=environment,
+                shared=shared,
+            ):
                 await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
         if lane is None:

@@ -40,8 +40,8 @@ def awaited_by(error: FailureError) -> Awaited | None:
     cause = error.cause if isinstance(error, ActivityError) else error
     if not isinstance(cause, ApplicationError) or cause.type != UNAVAILABLE:
         return None
-    dependency, room = cause.details
-    return Awaited(dependency=dependency, room=room)
+    dependency, room, *name = cause.details
+    return Awaited(dependency=dependency, room=room, name=next(iter(name), None))
 
 
 def reraise_cancellation(error: FailureError) -> None:

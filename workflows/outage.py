@@ -64,7 +64,7 @@ class Outage:
             telling.cancel()
         if not is_short:
             lasted = timedelta(seconds=round((self._ended - order.since).total_seconds()))
-            over = f"the {order.dependency.label} answers again, after {lasted}"
+            over = f"the {order.label} answers again, after {lasted}"
             workflow.logger.warning("%s", over)
             await self._notices.end(NoticeKind.OUTAGE, "over", over)
         workflow.upsert_search_attributes(attributes.not_waiting(OutageState.OVER))
@@ -80,11 +80,12 @@ class Outage:
                 Dependencies.wait,
                 Awaited(
                     dependency=self._order.dependency,
+                    name=self._order.name,
                     room=self._order.room,
                     problem=known and known.problem,
                     settings=known.settings if known else (),
                 ),
-                summary=f"wait for the {self._order.dependency.label}",
+                summary=f"wait for the {self._order.label}",
                 **policies.DEPENDENCY,
             )
             if found.problem is None:
@@ -127,7 +128,7 @@ class Outage:
     def _sentence(self) -> str:
         order = self._order
         text = (
-            f"the {order.dependency.label} cannot be used since {order.since:%Y-%m-%d %H:%M} UTC: "
+            f"the {order.label} cannot be used since {order.since:%Y-%m-%d %H:%M} UTC: "
             f"{order.problem}"
         )
         if not order.settings:
@@ -139,6 +140,7 @@ class Outage:
         """What is down, since when and why."""
         return OutageStatus(
             dependency=self._order.dependency,
+            name=self._order.name,
             since=self._order.since,
             problem=self._order.problem,
             settings=self._order.settings,

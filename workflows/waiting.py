@@ -39,13 +39,18 @@ class Waiting:
 
     def __init__(self, *, shown: bool = True) -> None:
         self._shown = shown
-        self._awaited: list[Dependency] = []
+        self._awaited: list[Awaited] = []
         self._before = _Shown("running", None, "")
 
     @property
     def dependency(self) -> Dependency | None:
         """What is awaited now."""
-        return self._awaited[0] if self._awaited else None
+        return self._awaited[0].dependency if self._awaited else None
+
+    @property
+    def label(self) -> str | None:
+        """What is awaited now, as it is called in a sentence."""
+        return self._awaited[0].label if self._awaited else None
 
     async def retried(self, work: Callable[[], Awaitable[T]], on_failure: OnFailure) -> T:
         """Do a step until it succeeds; outages are waited for.
@@ -101,30 +106,31 @@ class Waiting:
         """Wait, without limit, and show for what and why."""
         if not self._shown:
             return await _wait(awaited)
-        self._show(awaited.dependency, problem)
+        self._show(awaited, problem)
         try:
             return await _wait(awaited)
         finally:
-            self._hide(awaited.dependency)
+            self._hide(awaited)
 
-    def _show(self, dependency: Dependency, problem: str) -> None:
+    def _show(self, awaited: Awaited, problem: str) -> None:
+        outage = outage_id(awaited.dependency, awaited.name)
         if not self._awaited:
             self._before = _Shown(_state(), _waiting_for(), workflow.get_current_details())
             workflow.upsert_search_attributes(
                 [
                     attributes.STATE.value_set(WAITING),
-                    attributes.WAITING_FOR.value_set(outage_id(dependency)),
+                    attributes.WAITING_FOR.value_set(outage),
                 ]
             )
             workflow.set_current_details(
-                f"**Waiting** for the {dependency.label} since {workflow.now():%Y-%m-%d %H:%M} "
+                f"**Waiting** for the {awaited.label} since {workflow.now():%Y-%m-%d %H:%M} "
                 f"UTC; it continues by itself\n\n{problem}\n\n"
-                f"The outage: `{outage_id(dependency)}`"
+                f"The outage: `{outage}`"
             )
-        self._awaited.append(dependency)
+        self._awaited.append(awaited)
 
-    def _hide(self, dependency: Dependency) -> None:
-        self._awaited.remove(dependency)
+    def _hide(self, done: Awaited) -> None:
+        self._awaited.remove(done)
         if self._awaited or _state() != WAITING:
             return
         before = self._before
@@ -169,7 +175,7 @@ async def _wait(awaited: Awaited) -> Recovery:
     return await workflow.execute_activity_method(
         Dependencies.wait,
         awaited,
-        summary=f"wait for the {awaited.dependency.label}",
+        summary=f"wait for the {awaited.label}",
         **policies.DEPENDENCY,
     )
 

@@ -31,6 +31,7 @@ class Unavailable(PortError):
     Attributes:
         dependency: What docflow itself needs and does not answer: the run waits for it. None:
             another attempt in a moment is all that helps.
+        name: Which one, where there are many.
         room: Bytes that are missing on the scratch disk for this step to work; 0: not known.
         misconfigured: It has no such address or refuses who asks: a setting is wrong.
     """
@@ -40,11 +41,13 @@ class Unavailable(PortError):
         message: str = "",
         dependency: Dependency | None = None,
         *,
+        name: str | None = None,
         room: int = 0,
         misconfigured: bool = False,
     ) -> None:
         super().__init__(message)
         self.dependency = dependency
+        self.name = name
         self.room = room
         self.misconfigured = misconfigured
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from adapters.ports.errors import PortError, Unavailable
+from contracts.dependencies import Dependency
 from contracts.transfers import Guarantee, Overwrite, Partner, ServerProfile
 
 Progress = Callable[[int], None]
@@ -17,7 +18,7 @@ class PartnerAway(Unavailable):
     """A partner cannot be reached at all: the run waits, and no retry is used up."""
 
     def __init__(self, partner: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(message, Dependency.PARTNER, name=partner)
         self.partner = partner
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from contracts.blobs import BlobRef
+<<<<<<< HEAD
 from contracts.transfers import (
     ArchiveFormat,
     FileEventOrder,
@@ -22,6 +23,9 @@ from contracts.transfers import (
 )
 
 T = TypeVar("T")
+=======
+from contracts.transfers import OpenPgpKey, Partner, RouteRemark, RouteRule, TransferStatus
+>>>>>>> tcore
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +45,26 @@ class StatusRow:
     file: str | None = None
     reason: str | None = None
     by: str | None = None
+    run: str | None = None
+    """Workflow id of the run that closes it; None: that of the row before."""
+    digest: str | None = None
+    """Of the event; kept as it was first recorded."""
+    receipt: BlobRef | None = None
 
 
 class TransferStore(Protocol):
     """`jobstatus`: the newest state of every transfer, and every state that it was in."""
 
     async def record(self, row: StatusRow) -> None:
-        """Add a state; the same one twice is one."""
+        """Add a state; the same one twice is one. What it leaves out stays as it was."""
+        ...
+
+    async def get(self, transfer_id: str) -> StatusRow | None:
+        """The state of a transfer now; None: there is none."""
+        ...
+
+    async def find(self, beginning: str) -> Sequence[StatusRow]:
+        """Transfers whose id begins so (8 hex digits and more), the newest first; at most 10."""
         ...
 
     async def trail(self, transfer_id: str) -> Sequence[StatusRow]:
@@ -67,6 +84,49 @@ class TransferStore(Protocol):
         ...
 
 
+class Turns(Protocol):
+    """Who may work on a sequence key, in the order of arrival."""
+
+    async def take(self, key: str, run: str, arrived: datetime) -> Sequence[str]:
+        """Stand in line, or see how far one is.
+
+        Args:
+            key: What runs write one after the other.
+            run: Workflow id; it stands in line once.
+            arrived: Of its event: the earlier one comes first, unless another has begun.
+
+        Returns:
+            Workflow ids of those before it, the one whose turn it is first; none: it is its turn.
+        """
+        ...
+
+    async def give_back(self, key: str, run: str) -> None:
+        """Leave the line; it may be done twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """`jobsettings.json`, as it is now."""
+
+    text: bytes
+    ref: BlobRef
+    """Its name, size and sha256."""
+
+
+class SettingsSource(Protocol):
+    """Where `jobsettings.json` is kept."""
+
+    async def read(self) -> SettingsFile:
+        """The file as it is now.
+
+        Raises:
+            RuleViolation: There is none, or it is too long.
+            Unavailable: It cannot be read at the moment.
+        """
+        ...
+
+
 class RouteStore(Protocol):
     """`jobconfig`, in the database or in Azure Tables."""
 
@@ -76,6 +136,10 @@ class RouteStore(Protocol):
 
     async def rules(self) -> Sequence[RouteRule]:
         """All of them, those that are disabled included."""
+        ...
+
+    async def unusable(self) -> Sequence[RouteRemark]:
+        """Rows that others wrote and of which no rule can be made, with the reason."""
         ...
 
     async def put(self, rule: RouteRule) -> None:

@@ -8,7 +8,7 @@ from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
-from contracts.dependencies import OUTAGE, PROBLEM, SETTINGS, OutageOrder, outage_id
+from contracts.dependencies import OUTAGE, PROBLEM, SETTINGS, OutageOrder
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +31,13 @@ class TemporalOutages:
             await self._client.start_workflow(
                 OUTAGE,
                 outage,
-                id=outage_id(outage.dependency),
+                id=outage.workflow_id,
                 task_queue=task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                static_summary=f"Outage: {outage.dependency.label}",
+                static_summary=f"Outage: {outage.label}",
                 # People see these without a worker.
                 memo={PROBLEM: outage.problem, SETTINGS: list(outage.settings)},
                 rpc_timeout=RPC_TIMEOUT,
             )
         except RPCError as error:
-            logger.warning("the outage of the %s is not shown: %s", outage.dependency.label, error)
+            logger.warning("the outage of the %s is not shown: %s", outage.label, error)

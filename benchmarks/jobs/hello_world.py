@@ -23,9 +23,9 @@ from contracts.jobs import JobOrder, StageRef, WorkflowDefinition, job_workflow_
 from contracts.jobs import stage_workflow_id as stage_id
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
+from workers.building import build_lanes, build_worker
 from workers.connect import connect
 from workers.pipelines.jobs import JOBS
-from workers.process import build_lanes, build_worker
 from workers.resources.common import open_resources
 from workers.resources.jobs import job_resources
 from workers.services.jobs.runs import JobRuns

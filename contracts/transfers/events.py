@@ -1,5 +1,6 @@
 """Events that say that a file is there."""
 
+import hashlib
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -11,8 +12,12 @@ EVENT_BYTES: Final = 64 * 1024
 """An event that is longer is refused, recorded with its size."""
 CHAIN: Final = 32
 """Events of one chain at most: `FireEvent` beyond it is a loop."""
+DEPTH: Final = "docflowdepth"
+VISITED: Final = "docflowvisited"
+"""Extensions of an event that `FireEvent` sent: `depth`, and `visited` joined by blanks."""
 
 Attribute = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Visit = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class RouteKey(Contract):
@@ -41,8 +46,8 @@ class FileNotice(Contract):
     """Further facts, as `fileName` or `path`; names in settings may refer to them."""
     depth: int = 0
     """How many events led to it by `FireEvent`."""
-    visited: tuple[str, ...] = Field(default=(), max_length=CHAIN)
-    """Queues and jobs that led to it, the first one first."""
+    visited: tuple[Visit, ...] = Field(default=(), max_length=CHAIN)
+    """See `visit_of`: what led to it, the first one first."""
 
     @property
     def key(self) -> RouteKey:
@@ -50,3 +55,8 @@ class FileNotice(Contract):
         return RouteKey(
             account_id=self.account_id, source=self.source, type=self.type, subject=self.subject
         )
+
+
+def visit_of(queue: str, job: str, subject: str) -> str:
+    """A visit of a chain of events: the same one twice is a loop."""
+    return f"{queue}/{job}/{hashlib.sha256(subject.encode()).hexdigest()[:12]}"

@@ -1,5 +1,7 @@
 """Words and names that all of `transfers` shares."""
 
+import hashlib
+import json
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -12,6 +14,8 @@ TASK_QUEUE: Final = "transfers"
 """Task queue of `FileEvent`, of watches and of expected files; each queue has one of its own."""
 TRANSFER_PREFIX: Final = "transfer"
 """What the workflow ids begin with, up to the slash."""
+QUEUE_PREFIX: Final = "transfers-"
+"""What the task queues of queues begin with: one of them has the name of another task queue."""
 
 QueueName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](?:-?[a-z0-9]){2,62}$")]
 """As Azure Storage allows it: 3 to 63 lower-case letters, digits and single hyphens."""
@@ -44,3 +48,13 @@ class TransferStatus(StrEnum):
     """No rule matched; a person can still assign it."""
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
+
+
+def transfer_id_of(source: str, event_id: str) -> str:
+    """The id of a transfer: two sources may use the same id of an event."""
+    return hashlib.sha256(json.dumps([source, event_id]).encode()).hexdigest()
+
+
+def queue_task_queue(queue: str) -> str:
+    """The task queue of Temporal on which the jobs of a queue run."""
+    return f"{QUEUE_PREFIX}{queue}"

@@ -10,13 +10,17 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.transfers.events import FileNotice
 from contracts.transfers.names import (
+    PartnerName,
     QueueName,
+    RuleName,
     Sentence,
     SettingsJobName,
     TransferId,
     TransferStatus,
+    transfer_id_of,
 )
-from contracts.transfers.settings import ACTIONS, Action, SettingsJob
+from contracts.transfers.routes import RouteRemark
+from contracts.transfers.settings import ACTIONS, Action, ReadFile, SettingsJob
 
 REMARKS: Final = 10
 PARK_SECONDS: Final = 14 * 24 * 3600
@@ -37,6 +41,15 @@ class FileEventOrder(Contract):
     notices: bool = False
 
 
+class Manifest(Contract):
+    """The files of a run between two actions; they are listed in a blob, one JSON line each."""
+
+    files: int = 0
+    bytes: int = 0
+    blob: BlobRef | None = None
+    """Lines of `StagedFile`; None: there are no files yet."""
+
+
 class FileJobOrder(Contract):
     """Input of `FileJob`: a routed event."""
 
@@ -47,11 +60,13 @@ class FileJobOrder(Contract):
     arrived: datetime
     way_in: str = Field(max_length=100)
     resent_from: TransferId | None = None
-    """The transfer whose kept copy is sent again."""
-    resend_to: str | None = Field(default=None, max_length=63)
+    """The transfer whose kept copy is sent again; `transfer_id` is that of `resend_id` then."""
+    resend_to: PartnerName | None = None
     """A partner instead of the one that the settings name."""
     resend: int = 0
     """How often it was sent again; 0: it is the event's own run."""
+    files: Manifest = Manifest()
+    """What it begins with: the kept copy."""
     park_for_seconds: int = PARK_SECONDS
     notices: bool = False
 
@@ -63,17 +78,11 @@ class TransferPlan(Contract):
     settings: BlobRef | None = None
     """The version of `jobsettings.json` that it is from."""
     names: tuple[dict[str, str], ...] = Field(default=(), max_length=ACTIONS)
-    """Of each action, its templates with everything but the file's own name resolved."""
+    """Of each action, its templates with everything but the file's own name resolved: by the name
+    of the field (`path`), and of the entry where the field has several (`data.orderId`)."""
     sequence: str | None = Field(default=None, max_length=1_024)
-
-
-class Manifest(Contract):
-    """The files of a run between two actions; they are listed in a blob, one JSON line each."""
-
-    files: int = 0
-    bytes: int = 0
-    blob: BlobRef | None = None
-    """Lines of `StagedFile`; None: there are no files yet."""
+    remarks: tuple[Sentence, ...] = Field(default=(), max_length=REMARKS)
+    """Keys of the settings that nothing reads, and what else a person should know."""
 
 
 class StagedFile(Contract):
@@ -103,7 +112,7 @@ class ActionOrder(Contract):
     """How often a person has had it tried again."""
     action: Action
     names: dict[str, str] = Field(default_factory=dict[str, str])
-    """Of its templates, resolved."""
+    """Of its templates, resolved; as in the plan."""
     files: Manifest = Manifest()
     previous: str = Field(default="", max_length=64)
     """SHA-256 of the receipt's step before it; of the event where it is the first."""
@@ -123,6 +132,139 @@ class ActionResult(Contract):
     infected: Sentence | None = None
     """Signature and file: the run ends as failed, nothing is written on."""
     fired: tuple[TransferId, ...] = Field(default=(), max_length=REMARKS)
+
+
+class EventRoute(Contract):
+    """Which queue an event goes to."""
+
+    queue: QueueName | None = None
+    """None: no rule matches, or see `problem`."""
+    rule: RuleName | None = None
+    """None: a person named the queue."""
+    priority: int | None = None
+    """Of the queue, for Temporal: 1 to 5, the lowest first; None: its default."""
+    problem: Sentence | None = None
+    """Why the queue of the rule cannot be used."""
+    others: tuple[RouteRemark, ...] = Field(default=(), max_length=10)
+    """The nearest rules, where none matches."""
+    rules: int = 0
+    """How many there were."""
+
+
+class Reception(Contract):
+    """Result of `transfers.receive`: an event that was checked, and where it goes."""
+
+    status: TransferStatus
+    reason: Sentence | None = None
+    """What is wrong with it."""
+    event: FileNotice | None = None
+    """None: it is invalid, or garbage."""
+    route: EventRoute | None = None
+    refused: Sentence | None = None
+    """Another event came with its source and id: this one is recorded as rejected."""
+    digest: str | None = Field(default=None, max_length=64)
+    """Of that other event."""
+
+
+class RouteOrder(Contract):
+    """Input of `transfers.route`: look again where an event goes."""
+
+    transfer_id: TransferId
+    event: FileNotice
+    digest: str = Field(max_length=64)
+    at: datetime
+    queue: QueueName | None = None
+    """Named by a person; None: by the rules."""
+    by: Person | None = None
+    reason: Sentence | None = None
+
+
+class StatusOrder(Contract):
+    """Input of `transfers.record`: a transfer enters a state."""
+
+    transfer_id: TransferId
+    status: TransferStatus
+    at: datetime
+    run: str = Field(max_length=200)
+    """Workflow id of the run that closes it."""
+    digest: str = Field(max_length=64)
+    event: FileNotice | None = None
+    queue: QueueName | None = None
+    job: SettingsJobName | None = None
+    file: str | None = Field(default=None, max_length=1_024)
+    reason: Sentence | None = None
+    by: Person | None = None
+
+
+class LoadOrder(Contract):
+    """Input of `transfers.load_plan`; the job has begun then."""
+
+    job: FileJobOrder
+    at: datetime
+    plan: TransferPlan | None = None
+    """What it has done so far was done by this plan; None: it begins."""
+    index: int = Field(default=0, ge=0, lt=ACTIONS)
+    """Of the action that failed."""
+    settings: bool = False
+    """Read `jobsettings.json` again: actions before that one have to be the same still."""
+    action: dict[str, Any] | None = None
+    """The action that failed, with corrected settings."""
+
+
+class TurnOrder(Contract):
+    """Input of `transfers.take_turn`: runs of one key write one after the other."""
+
+    transfer_id: TransferId
+    key: str = Field(max_length=1_024)
+    run: str = Field(max_length=200)
+    """Workflow id of the run that waits."""
+    arrived: datetime
+    known: int | None = None
+    """The position that is shown already; None: none is; -1: it ends at its turn only."""
+
+
+class Turn(Contract):
+    """Result of `transfers.take_turn`."""
+
+    position: int
+    """0: it is this run's turn; else how many are before it."""
+    behind: str | None = Field(default=None, max_length=200)
+    """Workflow id of the run whose turn it is."""
+
+
+class SettleOrder(Contract):
+    """Input of `transfers.settle_source`: what becomes of what one `ReadFile` has read."""
+
+    job: FileJobOrder
+    index: int = Field(ge=0, lt=ACTIONS)
+    action: ReadFile
+    names: dict[str, str] = Field(default_factory=dict[str, str])
+    files: Manifest
+    """As that action has read them."""
+    succeeded: bool
+    """False: the run has failed."""
+
+
+class SettleResult(Contract):
+    """Result of `transfers.settle_source`."""
+
+    remarks: tuple[Sentence, ...] = Field(default=(), max_length=REMARKS)
+    """What could not be done with a source; it stays where it is."""
+
+
+class TransferClosing(Contract):
+    """Input of `transfers.close`: the end of a job."""
+
+    job: FileJobOrder
+    status: TransferStatus
+    at: datetime
+    settings_job: SettingsJobName | None = None
+    file: str | None = Field(default=None, max_length=1_024)
+    reason: Sentence | None = None
+    by: Person | None = None
+    receipt: BlobRef | None = None
+    sequence: str | None = Field(default=None, max_length=1_024)
+    """The key whose turn is over."""
 
 
 class TransferRetry(Retry):
@@ -145,12 +287,12 @@ class TransferAssign(Contract):
 class ActionView(Contract):
     """One action, as people see it."""
 
-    action: str = Field(max_length=50)
-    state: str = Field(max_length=20)
+    action: str = Field(max_length=20)
+    state: str = Field(max_length=10)
     """`done`, `running`, `waiting`, `parked`, `skipped`, `failed` or `open`."""
     files: int = 0
     bytes: int = 0
-    note: Sentence | None = None
+    note: str | None = Field(default=None, max_length=150)
 
 
 class TransferView(Contract):
@@ -174,8 +316,11 @@ def transfer_workflow_id(transfer_id: str) -> str:
     return f"transfer/{transfer_id}"
 
 
-def file_job_id(order: FileJobOrder, *, child: bool) -> str:
-    """Id of a `FileJob`: the transfer's own where its message was routed already."""
-    own = transfer_workflow_id(order.transfer_id)
-    again = f"/resend-{order.resend}" if order.resend else ""
-    return f"{own}/job{again}" if child or again else own
+def file_job_id(transfer_id: str) -> str:
+    """Id of the run that carries out the job of an event, whether or not it was routed before."""
+    return f"{transfer_workflow_id(transfer_id)}/job"
+
+
+def resend_id(transfer_id: str, number: int) -> str:
+    """The id of a transfer that sends the kept copy of another one again, the first time as 1."""
+    return transfer_id_of(f"resend/{transfer_id}", str(number))

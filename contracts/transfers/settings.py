@@ -32,7 +32,9 @@ FileName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Template = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
 """Path or name with parts in braces: `{name}`, `{data.path}`, `{time:%Y%m%d}`, `{yesterday:%d}`.
 
-Resolved once, from the event's time in the job's zone, and kept in the run."""
+Resolved once, from the event's time in the job's zone, and kept in the run; `{name}`, `{stem}` and
+`{suffix}` stand for the file's own name and are filled for each file, see
+`domain.transfers.templates.filled`."""
 
 
 class SettingsContract(Contract):

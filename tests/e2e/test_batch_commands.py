@@ -22,11 +22,11 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.waiting import eventually
 from workers import catalogue
+from workers.building import build_worker
 from workers.cli.context import CliContext
 from workers.pipelines.base import recognise
 from workers.pipelines.batches import BATCHES
 from workers.plugin import docflow_plugin
-from workers.process import build_worker
 from workers.resources.batches import BatchResources
 from workers.resources.common import open_resources
 from workflows import attributes

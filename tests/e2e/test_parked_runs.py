@@ -30,12 +30,12 @@ from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
 from workers import catalogue
+from workers.building import build_worker
 from workers.cli.context import CliContext
 from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
-from workers.process import build_worker
 from workers.resources.batches import BatchResources
 from workers.resources.common import open_resources
 from workers.resources.imports import import_resources

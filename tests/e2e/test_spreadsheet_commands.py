@@ -17,10 +17,10 @@ from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.waiting import eventually
+from workers.building import build_worker
 from workers.cli.context import CliContext
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
-from workers.process import build_worker
 from workers.resources.common import open_resources
 from workers.resources.spreadsheets import spreadsheet_resources
 from workflows import attributes

@@ -18,6 +18,7 @@ from adapters.database import open_database
 from adapters.database.models.base import metadata
 from stack.children import free_port
 from tests.support.waiting import eventually
+from workers.building import build_worker
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens, mint_token
 from workers.gateway.parts import open_parts
@@ -25,7 +26,6 @@ from workers.gateway.process import serve
 from workers.health import Health
 from workers.pipelines.base import Context
 from workers.pipelines.spreadsheets import SPREADSHEETS
-from workers.process import build_worker
 from workers.resources.common import Resources
 from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.inbox import Inbox

@@ -23,11 +23,13 @@ from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
 from workers.pipelines.jobs import JOBS
 from workers.pipelines.spreadsheets import SPREADSHEETS
+from workers.pipelines.transfers import TRANSFERS
 from workers.resources.batches import BatchResources
 from workers.resources.common import Resources
 from workers.resources.imports import ImportResources
 from workers.resources.jobs import JobsOpened
 from workers.resources.spreadsheets import SpreadsheetResources
+from workers.resources.transfers import TransfersOpened
 from workers.settings.imports import RunSettings
 
 SHA = "5eed" * 16
@@ -55,6 +57,7 @@ OWN = {
     SPREADSHEETS: _filled(SpreadsheetResources, types=SheetTypes()),
     BATCHES: _filled(BatchResources, plan=PLAN),
     JOBS: _filled(JobsOpened),
+    TRANSFERS: _filled(TransfersOpened),
 }
 
 
@@ -191,6 +194,8 @@ def test_updates_that_people_send_are_those_of_the_workflow(pipeline: Pipeline) 
         (f"job/{SHA}/1/2", JOBS, "Stage", None),
         (f"job/{SHA}/1/2.1/19", JOBS, "TaskBatch", None),
         (f"job-webhook/{SHA}/1/0/2", JOBS, "WebhookDelivery", None),
+        (f"transfer/{SHA}", TRANSFERS, "FileEvent", f"Event {SHA[:8]}"),
+        (f"transfer/{SHA}/job", TRANSFERS, "FileJob", f"Transfer {SHA[:8]}"),
     ],
 )
 def test_a_workflow_id_is_recognised(

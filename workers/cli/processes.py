@@ -30,7 +30,8 @@ WithBridge = Annotated[
 ]
 
 OneLane = Annotated[
-    str | None, typer.Option("--lane", help="Serve this task queue alone, of those beside its own.")
+    str | None,
+    typer.Option("--lane", "--queue", help="Serve this task queue alone, of those beside its own."),
 ]
 Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays empty.")]
 
@@ -87,7 +88,7 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
-        known = [each.name for each in pipeline.lanes] if pipeline is not None else []
+        known = _lane_names(context, pipeline)
         if lane not in (None, *known):
             raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint="--lane")
         _run_worker(context, names, False, lane, health_port, metrics_port)
@@ -111,10 +112,16 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
     ) -> None:
         _run_worker(context, names, False, None, health_port, metrics_port)
 
-    has_lanes = pipeline is not None and bool(pipeline.lanes)
+    has_lanes = pipeline is not None and pipeline.has_lanes
     if has_lanes:
         return with_both if has_bridge else with_lanes
     return with_bridge if has_bridge else without
+
+
+def _lane_names(context: typer.Context, pipeline: Pipeline | None) -> Sequence[str]:
+    environment = cli_context(context).environment
+    with failures_in_one_line():
+        return [] if pipeline is None else [each.name for each in pipeline.lanes_in(environment)]
 
 
 def _worker_help(pipeline: Pipeline, *, has_bridge: bool) -> str:

@@ -22,7 +22,7 @@ from workers.health import Health
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from activities.dependencies import Probe
+    from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
@@ -174,6 +174,10 @@ class Lane:
     """Activities at once, from the pipeline's own resources."""
     activities: Callable[["Resources", Any], Sequence[object]]
     """Objects whose methods are served there, over common and own resources."""
+    workflows: Callable[[], Sequence[type]] | None = None
+    """Workflows that run there, with all that a run needs; None: none does."""
+    rate: float | None = None
+    """Activities that all of its workers together begin in a second; None: no limit."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -235,8 +239,12 @@ class Pipeline(RunGroup):
     """Of `docflow worker NAME`: one sentence."""
     lanes: Sequence[Lane] = ()
     """Task queues beside its own; its workers serve all of them, or one that is named."""
+    lanes_of_settings: Callable[[Mapping[str, str]], Sequence[Lane]] | None = None
+    """Those that an installation names; raises `SettingsError`. None: it names none."""
     probes: Callable[[Any], Mapping[Dependency, "Probe"]] = lambda own: {}
     """Checks of what its own resources depend on, beside what all pipelines share."""
+    named_probes: Callable[[Any], Mapping[Dependency, "NamedProbe"]] = lambda own: {}
+    """The same of what there are many, by name."""
     open_rows: Callable[[Any], "OpenRows"] | None = None
     """Its rows that runs leave open when they are terminated, from its own resources; a schedule
     of its workers closes them. None: it keeps no rows of its runs."""
@@ -278,6 +286,20 @@ class Pipeline(RunGroup):
     """Modules without state of their own that the workflow sandbox need not import again."""
     replay_cases: str | None = None
     """Module with `CASES_OF`, workflow to recorded cases; None: `tests.replay.NAME`."""
+
+    @property
+    def has_lanes(self) -> bool:
+        """Whether it has task queues beside its own."""
+        return bool(self.lanes) or self.lanes_of_settings is not None
+
+    def lanes_in(self, environment: Mapping[str, str]) -> Sequence[Lane]:
+        """All of its task queues beside its own.
+
+        Raises:
+            SettingsError: The settings that name some are wrong.
+        """
+        named = () if self.lanes_of_settings is None else self.lanes_of_settings(environment)
+        return (*self.lanes, *named)
 
     def left_out(self, environment: Mapping[str, str]) -> str | None:
         """Why a worker of all pipelines does not work on this one; None: it does."""

@@ -1,6 +1,7 @@
 """Outages as runs that people list and show; every worker serves them, and they are no pipeline."""
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from contracts.dependencies import (
@@ -10,16 +11,24 @@ from contracts.dependencies import (
     Dependency,
     OutageState,
     OutageStatus,
+    label_of,
 )
 from workers.pipelines.base import RunGroup, RunKind
 
 
-def _dependency(found: re.Match[str]) -> Dependency:
-    return Dependency(found["dependency"])
+@dataclass(frozen=True)
+class _Key:
+    dependency: Dependency
+    name: str | None
+    """Which one, where there are many."""
 
 
-def _title(dependency: Dependency) -> str:
-    return f"The {dependency.label} cannot be used"
+def _key(found: re.Match[str]) -> _Key:
+    return _Key(Dependency(found["dependency"]), found["name"])
+
+
+def _title(key: _Key) -> str:
+    return f"The {label_of(key.dependency, key.name)} cannot be used"
 
 
 OUTAGE_RUNS: Final = RunGroup(
@@ -28,8 +37,10 @@ OUTAGE_RUNS: Final = RunGroup(
     runs=(
         RunKind(
             workflow=OUTAGE,
-            pattern=re.compile(f"{OUTAGE_PREFIX}/(?P<dependency>{'|'.join(Dependency)})"),
-            parse=_dependency,
+            pattern=re.compile(
+                f"{OUTAGE_PREFIX}/(?P<dependency>{'|'.join(Dependency)})(?:/(?P<name>[a-z0-9-]+))?"
+            ),
+            parse=_key,
             title=_title,
             status=OutageStatus,
             states=tuple(OutageState),

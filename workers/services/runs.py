@@ -60,7 +60,7 @@ class TemporalRuns:
 
     Args:
         client: Of the namespace.
-        environment: For `TEMPORAL_UI_ADDRESS`.
+        environment: For `TEMPORAL_UI_ADDRESS`, and for task queues that settings name.
         seconds_to_answer: How long a worker may take.
     """
 
@@ -73,6 +73,7 @@ class TemporalRuns:
     ) -> None:
         self.client = client
         self._seconds_to_answer = seconds_to_answer
+        self._environment = environment
         self._ui = environment.get("TEMPORAL_UI_ADDRESS", "").rstrip("/")
 
     @property
@@ -171,13 +172,14 @@ class TemporalRuns:
         """Workers of a pipeline, and its runs by state."""
         mine = f"Pipeline = '{pipeline.name}'"
         running = f"{mine} AND ExecutionStatus = 'Running'"
+        lanes = pipeline.lanes_in(self._environment)
         counted = [(kind.workflow, str(state)) for kind in pipeline.runs for state in kind.states]
         workers, polled, open, waiting, numbers = await asyncio.gather(
             self.pollers(pipeline.task_queue),
             asyncio.gather(
                 *(
                     self.pollers(lane.task_queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
-                    for lane in pipeline.lanes
+                    for lane in lanes
                 )
             ),
             self.count_runs(running),
@@ -192,9 +194,8 @@ class TemporalRuns:
         counts = dict.fromkeys((state for _, state in counted), 0)
         for (_, state), number in zip(counted, numbers, strict=True):
             counts[state] += number
-        names = [lane.name for lane in pipeline.lanes]
-        lanes = dict(zip(names, polled, strict=True))
-        return PipelineView(workers, open, waiting, counts, lanes)
+        names = [lane.name for lane in lanes]
+        return PipelineView(workers, open, waiting, counts, dict(zip(names, polled, strict=True)))
 
     async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
         """Open runs of a pipeline that are parked, the longest wait first."""

@@ -31,11 +31,11 @@ from contracts.jobs import (
 from domain.errors import RuleViolation
 from tests.support.gateway import TOKENS, token
 from tests.support.waiting import eventually
+from workers.building import build_lanes, build_worker
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.jobs.part import part_of
 from workers.pipelines.jobs import JOBS, NAME
-from workers.process import build_lanes, build_worker
 from workers.resources.common import Resources
 from workers.resources.jobs import job_resources
 from workers.services.inbox import Inbox

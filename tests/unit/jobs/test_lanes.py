@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import workers.process as process
+import workers.building as building
 from contracts.jobs import Lane
 from tests.unit.test_catalogue import OWN
 from workers.cli.app import build_app
@@ -23,12 +23,12 @@ class Built:
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(process, "Worker", Built)
+    monkeypatch.setattr(building, "Worker", Built)
 
     class Own:
         light_slots, heavy_slots, ports = 7, 2, OWN[JOBS].ports
 
-    return lambda only=None: process.build_lanes(None, JOBS, None, Own(), only)  # type: ignore[arg-type]
+    return lambda only=None: building.build_lanes(None, JOBS, None, Own(), only)  # type: ignore[arg-type]
 
 
 def test_every_lane_of_a_stage_is_served(built: Any) -> None:

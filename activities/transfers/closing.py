@@ -1,0 +1,61 @@
+"""`transfers.close`: the end of a job."""
+
+from dataclasses import dataclass
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from adapters.ports.transfers import Staging, StatusRow, TransferStore, Turns
+from contracts.transfers import TransferClosing, file_job_id
+
+
+@dataclass(frozen=True)
+class ClosingPorts:
+    """What `Closing` is given."""
+
+    store: TransferStore
+    staging: Staging
+    turns: Turns
+
+
+class Closing:
+    """Ends jobs.
+
+    Args:
+        ports: Where rows, turns and bytes are kept.
+    """
+
+    def __init__(self, ports: ClosingPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.close")
+    @translate_failures
+    async def close(self, closing: TransferClosing) -> None:
+        """Remove what a job has staged, let the next one have its turn, and write how it ended."""
+        job, ports = closing.job, self._ports
+        async with Heartbeater():
+            await ports.staging.remove(job.transfer_id)
+        run = file_job_id(job.transfer_id)
+        if closing.sequence is not None:
+            await ports.turns.give_back(closing.sequence, run)
+        await ports.store.record(
+            StatusRow(
+                transfer_id=job.transfer_id,
+                status=closing.status,
+                at=closing.at,
+                source=job.event.source,
+                event_id=job.event.id,
+                account_id=job.event.account_id,
+                type=job.event.type,
+                subject=job.event.subject,
+                queue=job.queue,
+                job=closing.settings_job,
+                file=closing.file,
+                reason=closing.reason,
+                by=closing.by,
+                run=run,
+                digest=job.digest,
+                receipt=closing.receipt,
+            )
+        )

@@ -1,0 +1,162 @@
+"""`transfers.load_plan` and `transfers.take_turn`: what a job will do, and when it may begin."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.dependencies import delay
+from activities.failures import translate_failures
+from adapters.ports.transfers import (
+    PartnerStore,
+    SettingsFile,
+    SettingsSource,
+    StatusRow,
+    TransferStore,
+    Turns,
+)
+from contracts.errors import NOT_YET
+from contracts.transfers import (
+    Actions,
+    LoadOrder,
+    TransferPlan,
+    TransferStatus,
+    Turn,
+    TurnOrder,
+    WriteFile,
+    file_job_id,
+)
+from domain.errors import RuleViolation
+from domain.transfers.events import file_of
+from domain.transfers.job_settings import (
+    Settings,
+    corrected,
+    job_of,
+    partners_of,
+    plan_of,
+    read_settings,
+    refuse_other_past,
+)
+
+
+@dataclass(frozen=True)
+class PlanningPorts:
+    """What `Planning` is given."""
+
+    settings: SettingsSource
+    partners: PartnerStore
+    queues: Collection[str]
+    """Queues that there are."""
+    turns: Turns
+    store: TransferStore
+
+
+class Planning:
+    """Loads what jobs do, and keeps those of one sequence key in order.
+
+    Args:
+        ports: Where settings, partners and turns are kept.
+    """
+
+    def __init__(self, ports: PlanningPorts) -> None:
+        self._ports = ports
+        self._read: tuple[SettingsFile, Settings] | None = None
+
+    @activity.defn(name="transfers.load_plan")
+    @translate_failures
+    async def load_plan(self, order: LoadOrder) -> TransferPlan:
+        """The job of an event, with every name resolved.
+
+        Raises:
+            ApplicationError: `Permanent`: the settings are wrong, or fit no job, queue or partner.
+        """
+        if order.plan is not None and order.action is not None and not order.settings:
+            plan = corrected(order.plan, order.job.event, order.index, order.action)
+        else:
+            plan = await self._read_plan(order)
+        for name in partners_of(plan.job.actions.list):
+            if await self._ports.partners.get(name) is None:
+                raise RuleViolation(
+                    f"job {plan.job.job} names the partner {name}, and there is no such partner: "
+                    f"`docflow partners add {name}`"
+                )
+        if order.plan is None:
+            await self._begun(order, plan)
+        return plan
+
+    async def _read_plan(self, order: LoadOrder) -> TransferPlan:
+        job = order.job
+        if job.queue not in self._ports.queues:
+            raise RuleViolation(
+                f"there is no queue {job.queue}; there are {', '.join(sorted(self._ports.queues))}"
+            )
+        file = await self._ports.settings.read()
+        settings = self._settings(file)
+        found = job_of(settings.jobs, job.queue, job.event.key)
+        is_resend = job.resent_from is not None
+        if is_resend:
+            found = found.model_copy(update={"actions": _writes_only(found.actions, job.resend_to)})
+        plan = plan_of(found, job.event, file.ref, settings.unused, has_files=is_resend)
+        if order.plan is not None:
+            refuse_other_past(plan, order.plan, order.index)
+            if order.action is not None:
+                plan = corrected(plan, job.event, order.index, order.action)
+        return plan
+
+    async def _begun(self, order: LoadOrder, plan: TransferPlan) -> None:
+        job = order.job
+        await self._ports.store.record(
+            StatusRow(
+                transfer_id=job.transfer_id,
+                status=TransferStatus.READ_MESSAGE,
+                at=order.at,
+                source=job.event.source,
+                event_id=job.event.id,
+                account_id=job.event.account_id,
+                type=job.event.type,
+                subject=job.event.subject,
+                queue=job.queue,
+                job=plan.job.job,
+                file=file_of(job.event),
+                run=file_job_id(job.transfer_id),
+                digest=job.digest,
+            )
+        )
+
+    def _settings(self, file: SettingsFile) -> Settings:
+        """The settings of a file, read once for as long as it is the same."""
+        if self._read is None or self._read[0].ref.sha256 != file.ref.sha256:
+            self._read = file, read_settings(file.text)
+        return self._read[1]
+
+    @activity.defn(name="transfers.take_turn")
+    @translate_failures
+    async def take_turn(self, order: TurnOrder) -> Turn:
+        """Stand in line for a sequence key; ends when the position is another than is known.
+
+        Raises:
+            ApplicationError: `NotYet`, with the delay until the server asks again.
+        """
+        before = await self._ports.turns.take(order.key, order.run, order.arrived)
+        if before and order.known in (len(before), -1):
+            raise ApplicationError(
+                f"position {len(before)} of {order.key!r}, behind {before[0]}"[:500],
+                type=NOT_YET,
+                next_retry_delay=delay(activity.info().attempt) / 5,
+            )
+        return Turn(position=len(before), behind=before[0] if before else None)
+
+
+def _writes_only(actions: Actions, partner: str | None) -> Actions:
+    """What is done with a kept copy: it is written, as it was, to the same partners or another.
+
+    Raises:
+        RuleViolation: The job writes nothing.
+    """
+    writes = [each for each in actions.list if isinstance(each, WriteFile)]
+    if not writes:
+        raise RuleViolation("the job writes no file by now: there is nothing to send again")
+    if partner is not None:
+        writes = [each.model_copy(update={"partner": partner}) for each in writes]
+    return actions.model_copy(update={"list": tuple(writes)})

@@ -1,0 +1,1 @@
+"""States, turns, routes and partners of transfers."""

@@ -1,0 +1,156 @@
+"""`jobstatus`: the state of every transfer, and every state that it was in."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.transfers import jobstatus, transfers
+from adapters.database.transfers import leftovers
+from adapters.ports import OpenRow
+from adapters.ports.transfers import StatusRow
+from contracts.blobs import BlobRef
+from contracts.transfers import TransferStatus
+
+_FOUND: Final = 10
+_PREFIX: Final = 8
+"""Hex digits of an id that are enough to look for it."""
+_TRAIL: Final = ("transfer_id", "at", "status", "queue", "job", "file", "reason", "by")
+_KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", "receipt")
+"""What a row that leaves it out does not change."""
+_SAME: Final = ("status", "queue", "job", "reason", "by", "run")
+_ENDED: Final = tuple(each.value for each in (TransferStatus.SUCCEEDED, TransferStatus.FAILED))
+
+
+class SqlTransferStore:
+    """Tables of transfers; every method raises `Unavailable` when the database is down."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+
+    async def record(self, row: StatusRow) -> None:
+        """Add a state; the same one twice is one, and an older one never replaces a newer one."""
+        values = _values(row)
+        insert = self._insert(transfers)
+        new = insert.excluded
+        changed = {
+            **{name: new[name] for name in ("status", "at", "reason", "by")},
+            **{name: func.coalesce(new[name], transfers.c[name]) for name in _KEPT},
+            # The event whose id it is stays the one that came first.
+            "digest": func.coalesce(transfers.c.digest, new.digest),
+        }
+        newest = insert.on_conflict_do_update(
+            index_elements=["transfer_id"],
+            set_=changed,
+            where=or_(
+                transfers.c.at < new.at,
+                # Of one moment the end counts.
+                and_(transfers.c.at == new.at, transfers.c.status.not_in(_ENDED)),
+            ),
+        )
+        trail = self._insert(jobstatus).on_conflict_do_nothing()
+        before = select(transfers).where(transfers.c.transfer_id == row.transfer_id)
+        async with self._database.transaction() as connection:
+            known = (await connection.execute(before.with_for_update())).mappings().one_or_none()
+            if known is not None and all(known[name] == values[name] for name in _SAME):
+                # Another attempt at the step that has written it.
+                return
+            await connection.execute(newest, [values])
+            await connection.execute(trail, [{name: values[name] for name in _TRAIL}])
+
+    async def get(self, transfer_id: str) -> StatusRow | None:
+        """The state of a transfer now; None: there is none."""
+        found = await self._rows(select(transfers).where(transfers.c.transfer_id == transfer_id))
+        return found[0] if found else None
+
+    async def find(self, beginning: str) -> Sequence[StatusRow]:
+        """Transfers whose id begins so (8 hex digits and more), the newest first; at most 10."""
+        text = beginning.lower()
+        if len(text) < _PREFIX or set(text) - set("0123456789abcdef"):
+            return ()
+        query = select(transfers).where(transfers.c.transfer_id.like(f"{text}%"))
+        return await self._rows(query.order_by(transfers.c.at.desc()).limit(_FOUND))
+
+    async def trail(self, transfer_id: str) -> Sequence[StatusRow]:
+        """States of a transfer, the oldest first."""
+        head = await self.get(transfer_id)
+        if head is None:
+            return ()
+        query = (
+            select(jobstatus)
+            .where(jobstatus.c.transfer_id == transfer_id)
+            .order_by(jobstatus.c.at, jobstatus.c.status)
+        )
+        async with self._database.reading() as connection:
+            found = (await connection.execute(query)).mappings()
+            return [_row({**_event_of(head), **row}) for row in found]
+
+    async def newest(
+        self,
+        *,
+        limit: int,
+        status: TransferStatus | None = None,
+        queue: str | None = None,
+        account_id: str | None = None,
+        before: datetime | None = None,
+    ) -> Sequence[StatusRow]:
+        """The state of each transfer now, the newest change first."""
+        query = select(transfers).order_by(transfers.c.at.desc(), transfers.c.transfer_id)
+        for column, value in (
+            (transfers.c.status, status and status.value),
+            (transfers.c.queue, queue),
+            (transfers.c.account_id, account_id),
+        ):
+            if value is not None:
+                query = query.where(column == value)
+        if before is not None:
+            query = query.where(transfers.c.at < before)
+        return await self._rows(query.limit(limit))
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Transfers that have not ended."""
+        async with self._database.reading() as connection:
+            return await leftovers.open_rows(connection, before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close a transfer as failed, and let the next run have its turn."""
+        async with self._database.transaction() as connection:
+            return await leftovers.terminate(connection, id, reason, unchanged_since)
+
+    async def _rows(self, query: Select[Any]) -> Sequence[StatusRow]:
+        async with self._database.reading() as connection:
+            found = (await connection.execute(query)).mappings()
+            return [_row(dict(row)) for row in found]
+
+
+def _event_of(row: StatusRow) -> dict[str, Any]:
+    names = ("source", "event_id", "account_id", "type", "subject")
+    return {name: getattr(row, name) for name in names}
+
+
+def _values(row: StatusRow) -> dict[str, Any]:
+    """A row as columns; texts without what PostgreSQL refuses."""
+    names = (column.name for column in transfers.columns)
+    values = {name: getattr(row, name) for name in names}
+    cleaned = {
+        name: clean(value) if isinstance(value, str) else value for name, value in values.items()
+    }
+    receipt = None if row.receipt is None else row.receipt.model_dump_json()
+    return {**cleaned, "status": row.status.value, "receipt": receipt}
+
+
+def _row(values: dict[str, Any]) -> StatusRow:
+    receipt = values.get("receipt")
+    typed: dict[str, Any] = {
+        **values,
+        "status": TransferStatus(values["status"]),
+        "receipt": None if receipt is None else BlobRef.model_validate_json(receipt),
+    }
+    return StatusRow(**typed)

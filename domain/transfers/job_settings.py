@@ -1,0 +1,320 @@
+"""`jobsettings.json`: how it is read, which job an event gets, and what the job becomes for it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from contracts.blobs import BlobRef
+from contracts.transfers import (
+    REMARKS,
+    Action,
+    CallHttp,
+    Checksum,
+    Compress,
+    Decrypt,
+    Encrypt,
+    Extract,
+    FileNotice,
+    FireEvent,
+    JobSettings,
+    ReadFile,
+    RouteKey,
+    RouteRule,
+    Scan,
+    SettingsJob,
+    Side,
+    Sign,
+    TransferPlan,
+    Verify,
+    WriteFile,
+)
+from domain.errors import RuleViolation
+from domain.transfers.routing import RouteTable
+from domain.transfers.templates import Facts, names_of, resolve
+
+ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
+    each.__name__: each
+    for each in (
+        ReadFile,
+        WriteFile,
+        Encrypt,
+        Decrypt,
+        Sign,
+        Verify,
+        Compress,
+        Extract,
+        Scan,
+        Checksum,
+        FireEvent,
+        CallHttp,
+    )
+}
+_ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
+_PROBLEMS: Final = 10
+_NEAREST: Final = 3
+PLAN_BYTES: Final = 256 * 1024
+"""Of a plan as JSON, which stands in the history of its run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A file of settings, read and checked."""
+
+    jobs: JobSettings
+    unused: Sequence[str]
+    """Keys that nothing reads, each with its place."""
+
+
+def read_settings(text: str | bytes) -> Settings:
+    """Read a file of settings.
+
+    Raises:
+        RuleViolation: It is no JSON, or breaks a rule; the message says where.
+    """
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RuleViolation(f"jobsettings.json is not JSON: {error}") from error
+    try:
+        settings = JobSettings.model_validate(raw)
+    except ValidationError as error:
+        raise RuleViolation(f"jobsettings.json: {_explained(error)}") from error
+    _refuse_ties(settings)
+    return Settings(settings, tuple(_unused(JobSettings, raw, "")))
+
+
+def _explained(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    said = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:_PROBLEMS]]
+    more = len(found) - _PROBLEMS
+    return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _refuse_ties(settings: JobSettings) -> None:
+    seen: set[tuple[str, str]] = set()
+    for job in settings.jobs:
+        if (job.queue, job.job) in seen:
+            raise RuleViolation(f"queue {job.queue} has two jobs {job.job!r}; rename one of them")
+        seen.add((job.queue, job.job))
+    for queue in {job.queue for job in settings.jobs}:
+        for one, other in _table(settings, queue).all_ties():
+            raise RuleViolation(
+                f"the jobs {one.rule!r} and {other.rule!r} of queue {queue} take the same events; "
+                "give one of them a higher Priority"
+            )
+
+
+def _table(settings: JobSettings, queue: str) -> RouteTable:
+    return RouteTable(_rule(job) for job in settings.jobs if job.queue == queue)
+
+
+def _rule(job: SettingsJob) -> RouteRule:
+    return RouteRule(
+        queue=job.queue,
+        rule=job.job,
+        account_id=job.event_account_id,
+        source=job.event_source,
+        type=job.event_type,
+        subject=job.event_subject,
+        priority=job.priority,
+        enabled=job.enabled,
+    )
+
+
+def job_of(settings: JobSettings, queue: str, key: RouteKey) -> SettingsJob:
+    """The job that an event gets.
+
+    Raises:
+        RuleViolation: None takes it; the message names the nearest.
+    """
+    table = _table(settings, queue)
+    found = table.find(key)
+    if found is not None:
+        return next(each for each in settings.jobs if (each.queue, each.job) == (queue, found.rule))
+    if not table.rules:
+        raise RuleViolation(f"jobsettings.json has no job of queue {queue}")
+    nearest = "; ".join(
+        f"{each.rule}: {each.reason}" for each in table.explain(key).others[:_NEAREST]
+    )
+    raise RuleViolation(f"no job of queue {queue} takes this event; {nearest}")
+
+
+def plan_of(
+    job: SettingsJob,
+    event: FileNotice,
+    settings: BlobRef | None,
+    unused: Sequence[str] = (),
+    *,
+    has_files: bool = False,
+) -> TransferPlan:
+    """What a run will do, with every name resolved.
+
+    Args:
+        job: Its settings.
+        event: What it is for.
+        settings: The version of the file that they are from.
+        unused: Keys of the file that nothing reads.
+        has_files: It begins with files that are there.
+
+    Raises:
+        RuleViolation: A name cannot be resolved, or the order of actions makes no sense.
+    """
+    actions = job.actions.list
+    if not has_files:
+        refuse_order(actions)
+    facts = Facts(event, job.zone, job.queue, job.job)
+    remarks = [f"nothing reads the key {each}" for each in unused]
+    if not event.time_given:
+        remarks.append("the event has no time: names with dates use that of its arrival")
+    if len(remarks) > REMARKS:
+        remarks[REMARKS - 1 :] = [f"and {len(remarks) - REMARKS + 1} remarks more"]
+    sequence = None if job.sequence_key is None else resolve(job.sequence_key, facts)
+    plan = TransferPlan(
+        job=job,
+        settings=settings,
+        names=tuple(names_of(action, facts) for action in actions),
+        sequence=sequence,
+        remarks=tuple(each[:500] for each in remarks),
+    )
+    return _bounded(plan)
+
+
+def _bounded(plan: TransferPlan) -> TransferPlan:
+    size = len(plan.model_dump_json().encode())
+    if size > PLAN_BYTES:
+        raise RuleViolation(
+            f"job {plan.job.job} has {size:,} bytes with its names resolved; {PLAN_BYTES:,} are "
+            "accepted: divide it"
+        )
+    return plan
+
+
+def refuse_order(actions: Sequence[Action]) -> None:
+    """Refuse actions that have no file to work on.
+
+    Raises:
+        RuleViolation: The first of them is none that brings a file.
+    """
+    needs_no_file = (ReadFile, FireEvent, CallHttp)
+    if not isinstance(actions[0], needs_no_file):
+        raise RuleViolation(f"{actions[0].action} comes first, and no ReadFile before it")
+
+
+def corrected(plan: TransferPlan, event: FileNotice, index: int, given: Any) -> TransferPlan:
+    """A plan with other settings of one action.
+
+    Args:
+        plan: As it is.
+        event: What it is for.
+        index: Of the action.
+        given: Its settings, as they stand in the file.
+
+    Raises:
+        RuleViolation: They are no settings of this action.
+    """
+    actions = list(plan.job.actions.list)
+    was = actions[index].action
+    try:
+        action = _ACTION.validate_python({"Action": was, **given})
+    except ValidationError as error:
+        raise RuleViolation(f"action {index + 1} ({was}): {_explained(error)}") from error
+    if action.action != was:
+        raise RuleViolation(f"action {index + 1} is {was}, and stays one: not {action.action}")
+    actions[index] = action
+    changed = plan.job.actions.model_copy(update={"list": tuple(actions)})
+    job = plan.job.model_copy(update={"actions": changed})
+    names = list(plan.names)
+    names[index] = names_of(action, Facts(event, job.zone, job.queue, job.job))
+    return _bounded(plan.model_copy(update={"job": job, "names": tuple(names)}))
+
+
+def refuse_other_past(plan: TransferPlan, before: TransferPlan, index: int) -> None:
+    """Refuse a plan whose actions before one are others than those that were done.
+
+    Raises:
+        RuleViolation: Which of them.
+    """
+    done = before.job.actions.list[:index]
+    for place, was in enumerate(done):
+        now = plan.job.actions.list[place : place + 1]
+        if now != (was,):
+            raise RuleViolation(
+                f"action {place + 1} ({was.action}) is done, and another one in the settings by "
+                "now: `fail` this transfer, and send its event again under another id"
+            )
+    if len(plan.job.actions.list) <= index:
+        raise RuleViolation("the settings have fewer actions by now than were done")
+
+
+def partners_of(actions: Sequence[Action]) -> Sequence[str]:
+    """The partners that actions name, each once."""
+    named = (getattr(action, "partner", None) for action in actions)
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def verb_of(action: Action) -> str:
+    """The activity that carries out an action: `transfers.read_file` of `ReadFile`."""
+    words = "".join(f"_{each.lower()}" if each.isupper() else each for each in action.action)
+    return f"transfers.{words.removeprefix('_')}"
+
+
+def side_of(action: Action) -> Side:
+    """Whose failures an action's are."""
+    match action:
+        case ReadFile():
+            return Side.SOURCE
+        case WriteFile() | FireEvent() | CallHttp():
+            return Side.DESTINATION
+        case _:
+            return Side.OWN
+
+
+def may_be_left_out(action: Action) -> bool:
+    """Whether a person may skip it: nothing after it relies on it, and it protects nobody."""
+    return isinstance(action, WriteFile | FireEvent | CallHttp | Compress | Sign)
+
+
+def _unused(model: type[BaseModel], raw: Any, place: str) -> Iterator[str]:
+    """Keys that a model does not read."""
+    if not isinstance(raw, dict):
+        return
+    found = cast(Mapping[str, Any], raw)
+    known = {
+        name: field
+        for field_name, field in model.model_fields.items()
+        for name in (field_name, field.alias or field_name)
+    }
+    for key, value in found.items():
+        where = f"{place}{key}"
+        if key not in known:
+            yield where[:200]
+            continue
+        yield from _unused_within(known[key].annotation, value, where)
+
+
+def _unused_within(annotation: Any, value: Any, where: str) -> Iterator[str]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield from _unused(annotation, value, f"{where}.")
+        return
+    if not isinstance(value, list):
+        return
+    for number, each in enumerate(cast(Sequence[Any], value)):
+        if isinstance(each, dict):
+            model = _model_of(cast(Mapping[str, Any], each))
+            yield from _unused(model, each, f"{where}[{number}].")
+
+
+def _model_of(item: Mapping[str, Any]) -> type[BaseModel]:
+    """Of an item of a list: actions say what they are, all others are jobs."""
+    return ACTIONS.get(str(item.get("Action", item.get("action", ""))), SettingsJob)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **JobSettings.model_json_schema(by_alias=True),
+    }

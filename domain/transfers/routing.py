@@ -1,0 +1,243 @@
+"""Which rule takes an event: exact as in the system that docflow replaces, patterns and priorities
+beside it.
+
+Of the enabled rules that match, the one of the highest priority wins; among equal ones the most
+specific: attributes are compared in the order account, source, type, subject, an exact one before a
+pattern, a longer pattern before a shorter one. Two rules that could both win are a tie, which is
+refused when a rule is added; one that stands in a table all the same is broken by the order of
+their queues and names, and reported.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from contracts.transfers import RouteKey, RouteRemark, RouteRule, RouteVerdict
+from domain.transfers.patterns import is_exact, literals, matches, overlap, specificity
+
+ATTRIBUTES: Final = ("account_id", "source", "type", "subject")
+"""Of rules and events, in the order in which they decide."""
+LABELS: Final = {
+    "account_id": "accountId",
+    "source": "source",
+    "type": "type",
+    "subject": "subject",
+}
+"""As events name them."""
+_OTHERS: Final = 10
+
+Rank = tuple[int, tuple[tuple[int, int], ...]]
+_Values = tuple[str, ...]
+
+
+def rank(rule: RouteRule) -> Rank:
+    """The higher of two matching rules wins."""
+    return rule.priority, tuple(specificity(getattr(rule, name)) for name in ATTRIBUTES)
+
+
+def takes(rule: RouteRule, key: RouteKey) -> bool:
+    """Whether the patterns of a rule match an event."""
+    return all(matches(getattr(rule, name), getattr(key, name)) for name in ATTRIBUTES)
+
+
+def can_tie(one: RouteRule, other: RouteRule) -> bool:
+    """Whether some event would be taken by both, with nothing to say which of them wins."""
+    return (
+        one.enabled
+        and other.enabled
+        and (one.queue, one.rule) != (other.queue, other.rule)
+        and rank(one) == rank(other)
+        and all(overlap(getattr(one, name), getattr(other, name)) for name in ATTRIBUTES)
+    )
+
+
+@dataclass(slots=True)
+class _Anchored:
+    """Rules by the longest text in one of their patterns, and where in a value it has to stand."""
+
+    starts: dict[int, dict[str, list[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    ends: dict[int, dict[str, list[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    within: dict[int, dict[str, list[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    def add(self, pattern: str, number: int) -> None:
+        first, *middle, last = literals(pattern)
+        longest = max(middle, key=len, default="")
+        if len(first) >= max(len(longest), len(last)):
+            self.starts[len(first)][first].append(number)
+        elif len(last) >= len(longest):
+            self.ends[len(last)][last].append(number)
+        else:
+            self.within[len(longest)][longest].append(number)
+
+    def candidates(self, value: str) -> Iterator[int]:
+        for size, by_text in self.starts.items():
+            yield from by_text.get(value[:size], ())
+        for size, by_text in self.ends.items():
+            yield from by_text.get(value[-size:], ())
+        for size, by_text in self.within.items():
+            for at in range(len(value) - size + 1):
+                yield from by_text.get(value[at : at + size], ())
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Rules of the same exact values."""
+
+    plain: list[int] = field(default_factory=list[int])
+    """Those whose other attributes take anything."""
+    anchored: dict[int, _Anchored] = field(default_factory=dict[int, _Anchored])
+    """The others, by the place of the attribute that says most."""
+
+    def candidates(self, values: _Values) -> Iterator[int]:
+        yield from self.plain
+        for place, index in self.anchored.items():
+            yield from index.candidates(values[place])
+
+
+class RouteTable:
+    """Rules, indexed: a look-up costs the same with ten rules as with a hundred thousand.
+
+    Args:
+        rules: All of them, in any order; those that are disabled are kept for `explain`.
+    """
+
+    def __init__(self, rules: Iterable[RouteRule]) -> None:
+        self.rules: Sequence[RouteRule] = tuple(rules)
+        self._enabled = sorted(
+            (each for each in self.rules if each.enabled), key=lambda each: (each.queue, each.rule)
+        )
+        # Stable, so that of equal rank the first by queue and name stands first.
+        self._enabled.sort(key=rank, reverse=True)
+        self._shapes: dict[tuple[int, ...], dict[_Values, _Bucket]] = {}
+        for number, rule in enumerate(self._enabled):
+            self._add(number, rule)
+
+    def find(self, key: RouteKey) -> RouteRule | None:
+        """The rule that wins; None: none matches."""
+        values = tuple(getattr(key, name) for name in ATTRIBUTES)
+        best = len(self._enabled)
+        for number in self._candidates(values):
+            # The numbers follow the ranks.
+            if number < best and takes(self._enabled[number], key):
+                best = number
+        return self._enabled[best] if best < len(self._enabled) else None
+
+    def explain(self, key: RouteKey) -> RouteVerdict:
+        """The rule that wins, and why the nearest ones do not; looks at every rule."""
+        winner = self.find(key)
+        near = sorted(
+            (each for each in self.rules if each is not winner),
+            key=lambda each: (_matching(each, key), each.enabled, rank(each)),
+            reverse=True,
+        )
+        remarks = (
+            RouteRemark(queue=each.queue, rule=each.rule, reason=_reason(each, key, winner))
+            for each in near[:_OTHERS]
+        )
+        return RouteVerdict(winner=winner, others=tuple(remarks), rules=len(self.rules))
+
+    def ties(self, rule: RouteRule) -> Sequence[RouteRule]:
+        """Rules that could take an event as well as this one, with nothing to tell them apart."""
+        return [each for each in self._alike(rule) if can_tie(rule, each)]
+
+    def all_ties(self) -> Sequence[tuple[RouteRule, RouteRule]]:
+        """Pairs that stand in the table although they tie."""
+        place = {id(rule): number for number, rule in enumerate(self._enabled)}
+        return [
+            (rule, other)
+            for rule in self._enabled
+            for other in self.ties(rule)
+            if place[id(rule)] < place[id(other)]
+        ]
+
+    def _add(self, number: int, rule: RouteRule) -> None:
+        shape, exact = _shape(rule)
+        bucket = self._shapes.setdefault(shape, {}).setdefault(exact, _Bucket())
+        sized = [
+            (max(map(len, literals(getattr(rule, name)))), place)
+            for place, name in enumerate(ATTRIBUTES)
+            if place not in shape
+        ]
+        longest, place = max(sized, default=(0, 0))
+        if longest == 0:
+            bucket.plain.append(number)
+            return
+        bucket.anchored.setdefault(place, _Anchored()).add(getattr(rule, ATTRIBUTES[place]), number)
+
+    def _candidates(self, values: _Values) -> Iterator[int]:
+        for shape, by_values in self._shapes.items():
+            bucket = by_values.get(tuple(values[place] for place in shape))
+            if bucket is not None:
+                yield from bucket.candidates(values)
+
+    def _alike(self, rule: RouteRule) -> Iterator[RouteRule]:
+        """Enabled rules of the same shape and exact values: only they can tie."""
+        shape, exact = _shape(rule)
+        bucket = self._shapes.get(shape, {}).get(exact)
+        if bucket is None:
+            return
+        for number in bucket.plain:
+            yield self._enabled[number]
+        for index in bucket.anchored.values():
+            for by_size in (index.starts, index.ends, index.within):
+                for by_text in by_size.values():
+                    for numbers in by_text.values():
+                        yield from (self._enabled[number] for number in numbers)
+
+
+def _shape(rule: RouteRule) -> tuple[tuple[int, ...], _Values]:
+    """Places of the exact attributes, and their values."""
+    shape = tuple(place for place, name in enumerate(ATTRIBUTES) if is_exact(getattr(rule, name)))
+    return shape, tuple(getattr(rule, ATTRIBUTES[place]) for place in shape)
+
+
+def _matching(rule: RouteRule, key: RouteKey) -> int:
+    return sum(matches(getattr(rule, name), getattr(key, name)) for name in ATTRIBUTES)
+
+
+def _reason(rule: RouteRule, key: RouteKey, winner: RouteRule | None) -> str:
+    differs = [
+        _difference(LABELS[name], getattr(rule, name), getattr(key, name))
+        for name in ATTRIBUTES
+        if not matches(getattr(rule, name), getattr(key, name))
+    ]
+    if not rule.enabled:
+        differs.insert(0, "is disabled")
+    if differs:
+        return "; ".join(differs)[:500]
+    assert winner is not None, "an enabled rule that matches has a winner above it"
+    return _lesser(rule, winner)
+
+
+def _difference(label: str, wanted: str, given: str) -> str:
+    said = f"{label} is {_quoted(given)}, not {_quoted(wanted)}"
+    if wanted.strip() == given.strip():
+        return f"{said}: they differ in blanks at the ends"
+    if wanted.casefold() == given.casefold():
+        return f"{said}: they differ in upper and lower case"
+    return said
+
+
+def _lesser(rule: RouteRule, winner: RouteRule) -> str:
+    if rule.priority != winner.priority:
+        return f"matches too, but its priority is {rule.priority}, not {winner.priority}"
+    for name in ATTRIBUTES:
+        mine, best = getattr(rule, name), getattr(winner, name)
+        if specificity(mine) != specificity(best):
+            label = LABELS[name]
+            return (
+                f"matches too, but its {label} {_quoted(mine)} is less specific "
+                f"than {_quoted(best)}"
+            )
+    return "matches too, as specifically: a tie, which goes to the first by queue and rule"
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}...'"

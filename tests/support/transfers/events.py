@@ -1,0 +1,72 @@
+"""Events and jobs of transfers, as most tests need them."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from contracts.transfers import (
+    FileEventOrder,
+    FileJobOrder,
+    SettingsJob,
+)
+from domain.transfers.events import head_of, read_event
+
+ARRIVED = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+def an_event(**fields: Any) -> dict[str, Any]:
+    """An event that lacks nothing; fields of `data` are given as a mapping."""
+    data = {"accountId": "TMS001", "fileName": "orders.csv", **fields.pop("data", {})}
+    return {
+        "specversion": "1.0",
+        "id": "e-1",
+        "source": "TMS.Route",
+        "type": "Succeeded",
+        "subject": "File Upload",
+        "time": "2026-03-01T10:00:00Z",
+        "data": data,
+        **fields,
+    }
+
+
+def an_event_order(event: dict[str, Any] | str | None = None, **fields: Any) -> FileEventOrder:
+    """Input of the run of an event."""
+    body = event if isinstance(event, str) else json.dumps(an_event() if event is None else event)
+    head = head_of(body)
+    known = {"transfer_id": head.transfer_id, "digest": head.digest, "arrived": ARRIVED}
+    return FileEventOrder(body=body, way_in="submit", **{**known, **fields})
+
+
+def a_job_order(event: dict[str, Any] | None = None, **fields: Any) -> FileJobOrder:
+    """Input of the run of a job, on the queue `jobs`."""
+    order = an_event_order(event)
+    return FileJobOrder(
+        **{
+            "transfer_id": order.transfer_id,
+            "queue": "jobs",
+            "event": read_event(order.body, order.arrived),
+            "digest": order.digest,
+            "arrived": order.arrived,
+            "way_in": order.way_in,
+            **fields,
+        }
+    )
+
+
+READ = {"Action": "ReadFile", "Partner": "acme", "Path": "in/{data.fileName}"}
+SCAN = {"Action": "Scan"}
+WRITE = {"Action": "WriteFile", "Partner": "store", "Path": "{time:%Y}/{name}"}
+FIRE = {"Action": "FireEvent", "Source": "docflow", "Subject": "{subject}"}
+
+
+def a_job(*actions: dict[str, Any], retries: dict[str, Any] | None = None, **fields: Any) -> Any:
+    """A job of the queue `jobs`: read, scan, write; failures are not retried."""
+    once = {"RetryFailureSource": 0, "RetryFailureDestination": 0}
+    return SettingsJob.model_validate(
+        {
+            "Job": "orders",
+            "Queue": "jobs",
+            "Actions": {**once, **(retries or {}), "List": [*actions] or [READ, SCAN, WRITE]},
+            **fields,
+        }
+    )

@@ -1,0 +1,127 @@
+"""Activities of transfers that answer as a test says, for both workflows."""
+
+from typing import Any
+
+from temporalio import activity
+
+from activities.dependencies import Dependencies
+from activities.notices import NoticeSending
+from activities.transfers.closing import Closing
+from activities.transfers.planning import Planning
+from activities.transfers.receiving import Receiving
+from contracts.blobs import BlobRef
+from contracts.transfers import (
+    ActionOrder,
+    ActionResult,
+    EventRoute,
+    FileEventOrder,
+    KeepOrder,
+    KeptCopy,
+    LoadOrder,
+    Manifest,
+    ReceiptOrder,
+    Reception,
+    SettleOrder,
+    SettleResult,
+    StoredReceipt,
+    TransferPlan,
+    TransferStatus,
+    Turn,
+)
+from domain.transfers.events import read_event
+from domain.transfers.job_settings import corrected, plan_of
+from tests.support.scripted import ScriptedActivities
+from tests.support.transfers.events import a_job
+
+
+class Actions:
+    """The activities of actions, by their names."""
+
+    @activity.defn(name="transfers.read_file")
+    async def read_file(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
+
+    @activity.defn(name="transfers.write_file")
+    async def write_file(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
+
+    @activity.defn(name="transfers.scan")
+    async def scan(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
+
+    @activity.defn(name="transfers.decrypt")
+    async def decrypt(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
+
+    @activity.defn(name="transfers.fire_event")
+    async def fire_event(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
+
+    @activity.defn(name="transfers.settle_source")
+    async def settle_source(self, order: SettleOrder) -> SettleResult: ...  # type: ignore[empty-body]
+
+    @activity.defn(name="transfers.keep")
+    async def keep(self, order: KeepOrder) -> KeptCopy: ...  # type: ignore[empty-body]
+
+    @activity.defn(name="transfers.receipt")
+    async def receipt(self, order: ReceiptOrder) -> StoredReceipt: ...  # type: ignore[empty-body]
+
+
+class ScriptedTransfer(ScriptedActivities):
+    """Events that go to the queue `jobs`, and actions that succeed, unless it is said otherwise.
+
+    Args:
+        routes: What the rules say, one look after the other; the last one stays.
+        job: What the settings say.
+        turns: Positions in line, one look after the other.
+    """
+
+    def __init__(
+        self,
+        routes: list[EventRoute] | None = None,
+        job: Any = None,
+        turns: list[Turn] | None = None,
+        results: dict[str, Any] | None = None,
+        **script: Any,
+    ) -> None:
+        self.routes = routes or [EventRoute(queue="jobs", rule="1", priority=3)]
+        self.job = a_job() if job is None else job
+        self.turns = turns or [Turn(position=0)]
+        actions = ("read_file", "write_file", "scan", "decrypt", "fire_event")
+        given = {
+            "receive": self._receive,
+            "route": lambda order: self._route(),
+            "load_plan": self._plan,
+            "take_turn": lambda order: self.turns.pop(0),
+            "settle_source": SettleResult(),
+            "keep": lambda order: KeptCopy(files=order.files, until="2027-01-01"),
+            "receipt": StoredReceipt(blob=BlobRef(name="receipt.json", size=1), steps=1, sha256=""),
+            **{name: _done for name in actions},
+        }
+        super().__init__(
+            Receiving,
+            Planning,
+            Closing,
+            Actions,
+            Dependencies,
+            NoticeSending,
+            results={**given, **(results or {})},
+            **script,
+        )
+
+    def _route(self) -> EventRoute:
+        return self.routes.pop(0) if len(self.routes) > 1 else self.routes[0]
+
+    def _receive(self, order: FileEventOrder) -> Reception:
+        route = self._route()
+        status = TransferStatus.NO_ASSIGNED if route.queue is None else TransferStatus.ASSIGNED
+        return Reception(status=status, event=read_event(order.body, order.arrived), route=route)
+
+    def _plan(self, order: LoadOrder) -> TransferPlan:
+        if order.plan is not None and order.action is not None:
+            return corrected(order.plan, order.job.event, order.index, order.action)
+        return plan_of(self.job, order.job.event, None)
+
+
+def _done(order: ActionOrder) -> ActionResult:
+    """One file of ten bytes, and a step of the receipt."""
+    return ActionResult(
+        files=Manifest(files=1, bytes=10, blob=BlobRef(name=f"staging/{order.index}", size=1)),
+        step=BlobRef(name=f"step-{order.index}.json", size=1),
+        step_sha256=f"{order.index:064x}",
+    )

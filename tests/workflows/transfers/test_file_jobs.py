@@ -1,0 +1,281 @@
+"""The run of a job: its actions in order, and what becomes of those that fail."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+
+from contracts.answers import Answer
+from contracts.dependencies import Dependency, Recovery
+from contracts.errors import MISSING_BLOB, NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE
+from contracts.transfers import (
+    ActionResult,
+    Manifest,
+    TransferRetry,
+    TransferStatus,
+    TransferView,
+    Turn,
+    visit_of,
+)
+from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job, a_job_order, an_event
+from tests.support.transfers.runs import Handle, TransferRuns
+from tests.support.transfers.scripted import ScriptedTransfer
+from workflows import attributes
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def refused(text: str = "refused", type: str = PERMANENT, *details: Any) -> ApplicationError:
+    return ApplicationError(text, *details, type=type, non_retryable=True)
+
+
+async def ended(run: Handle) -> TransferView:
+    """The result of a run that fails."""
+    with pytest.raises(WorkflowFailureError) as raised:
+        await run.result()
+    cause = raised.value.cause
+    assert isinstance(cause, ApplicationError)
+    return TransferView.model_validate(cause.details[0])
+
+
+def states(view: TransferView) -> Sequence[str]:
+    return [each.state for each in view.actions]
+
+
+async def test_actions_hand_their_files_on_in_order(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer()
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="in-order")))
+        view = await run.result()
+    assert states(view) == ["done", "done", "done"]
+    assert view.receipt is not None
+    read, scan, write = (script.received[name][0] for name in ("read_file", "scan", "write_file"))
+    assert (read.files, scan.files.blob.name) == (Manifest(), "staging/0")
+    assert (read.previous, write.previous) == (read.job.digest, f"{1:064x}")
+    assert (read.names, write.names) == ({"path": "in/orders.csv"}, {"path": "2026/{name}"})
+    [closed] = script.received["close"]
+    assert (closed.status, closed.settings_job) == (TransferStatus.SUCCEEDED, "orders")
+
+
+@pytest.mark.parametrize(
+    ("backoff", "pauses"), [("linear", [7, 7]), ("exponential", [7, 14])], ids=str
+)
+async def test_a_far_end_is_tried_again_as_its_side_says(
+    transfers: TransferRuns, backoff: str, pauses: list[int]
+) -> None:
+    retries = {
+        "RetryFailureDestination": 2,
+        "RetryFailureDestinationDelay": 7,
+        "Backoff": backoff,
+    }
+    failures = [refused("no room", TRANSIENT), refused("no room", MISSING_BLOB)]
+    script = ScriptedTransfer(job=a_job(retries=retries), fails={"write_file": failures})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id=f"again-{backoff}")))
+        for tries, pause in enumerate(pauses, 1):
+            await transfers.eventually_made(script, "write_file", tries)
+            await transfers.skip_timer(run, timedelta(seconds=pause))
+        view = await run.result()
+    assert view.status is TransferStatus.SUCCEEDED
+    assert script.made("write_file") == 3
+
+
+async def test_waits_that_the_far_end_asks_for_use_up_no_retry(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer(fails={"read_file": [refused("closed until 8:00", NOT_YET)]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="not-yet")))
+        await transfers.eventually_made(script, "read_file", 1)
+        await transfers.skip_timer(run, timedelta(minutes=1))
+        view = await run.result()
+    assert view.status is TransferStatus.SUCCEEDED
+
+
+async def test_a_failed_action_is_retried_alone_with_corrected_settings(
+    transfers: TransferRuns,
+) -> None:
+    script = ScriptedTransfer(fails={"write_file": [refused("no such folder")]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="corrected")))
+        view = await transfers.parked(run)
+        retry = TransferRetry(action={"Partner": "store", "Path": "fixed/{name}"}, by="ann")
+        await run.execute_update("retry", retry)
+        done = await run.result()
+    assert (states(view), view.reason) == (["done", "done", "parked"], "no such folder")
+    assert states(done) == ["done", "done", "done"]
+    assert (script.made("read_file"), script.made("write_file")) == (1, 2)
+    again = script.received["write_file"][1]
+    assert (again.round, again.names) == (1, {"path": "fixed/{name}"})
+    [recorded] = script.received["record"]
+    assert recorded.reason == "parked: no such folder"
+
+
+async def test_wrong_corrections_park_it_again(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer(fails={"write_file": [refused()]})
+    script.fails["load_plan"] = []
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="corrected-twice")))
+        await transfers.parked(run)
+        script.fails["load_plan"] = [refused("action 3 (WriteFile): Path: too long")]
+        await run.execute_update("retry", TransferRetry(settings=True))
+        view = await transfers.parked(run)
+        await run.execute_update("retry", TransferRetry())
+        await run.result()
+    assert view.reason == "the corrected settings: action 3 (WriteFile): Path: too long"
+
+
+async def test_an_action_that_others_rely_on_cannot_be_left_out(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer(fails={"scan": [refused("no scanner")]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="no-skip")))
+        await transfers.parked(run)
+        with pytest.raises(Exception, match="update failed"):
+            await run.execute_update("skip", Answer(by="ann"))
+        await run.execute_update("fail", Answer(by="ann", reason="no use"))
+        view = await ended(run)
+    assert view.reason == "no scanner; no use (ann)"
+    assert script.made("write_file") == 0
+
+
+async def test_the_source_stays_when_a_person_left_an_action_out(transfers: TransferRuns) -> None:
+    job = a_job({**READ, "After": "delete"}, WRITE)
+    script = ScriptedTransfer(job=job, fails={"write_file": [refused("full")]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="left-out")))
+        await transfers.parked(run)
+        await run.execute_update("skip", Answer(by="ann"))
+        view = await run.result()
+    assert states(view) == ["done", "skipped"]
+    assert script.made("settle_source") == 0
+    assert view.reason is not None and "the source stays as it is" in view.reason
+
+
+async def test_sources_are_settled_after_the_last_action(transfers: TransferRuns) -> None:
+    job = a_job({**READ, "After": "move", "MoveTo": "done/{name}"}, WRITE, FIRE)
+    script = ScriptedTransfer(job=job)
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="settled")))
+        await run.result()
+    assert script.calls[-5:] == ["write_file", "fire_event", "receipt", "settle_source", "close"]
+    [settled] = script.received["settle_source"]
+    assert settled.succeeded
+    assert settled.names["move_to"] == "done/{name}"
+
+
+async def test_the_source_of_a_failed_run_is_moved_where_the_job_says(
+    transfers: TransferRuns,
+) -> None:
+    job = a_job({**READ, "OnFailureMoveTo": "failed/{name}"}, WRITE)
+    script = ScriptedTransfer(job=job, fails={"write_file": [refused()]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="failed-source")))
+        await transfers.parked(run)
+        await run.execute_update("fail", Answer(by="ann"))
+        await ended(run)
+    [settled] = script.received["settle_source"]
+    assert not settled.succeeded
+
+
+async def test_an_infected_file_fails_the_run_and_nothing_is_written(
+    transfers: TransferRuns,
+) -> None:
+    infected = ActionResult(files=Manifest(files=1, bytes=1), infected="Eicar in orders.csv")
+    script = ScriptedTransfer(results={"scan": infected})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="infected")))
+        view = await ended(run)
+    assert view.reason == "infected: Eicar in orders.csv"
+    assert script.made("write_file") == 0
+    [closed] = script.received["close"]
+    assert (closed.status, closed.reason) == (TransferStatus.FAILED, view.reason)
+
+
+async def test_a_partner_that_is_away_is_waited_for(transfers: TransferRuns) -> None:
+    away = refused("no route to host", UNAVAILABLE, Dependency.PARTNER.value, 0, "store")
+    script = ScriptedTransfer(
+        fails={"write_file": [away]}, held={"wait"}, results={"wait": Recovery(was_down=True)}
+    )
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="away")))
+        await script.working.wait()
+        view = await run.query("status", result_type=TransferView)
+        found = (await run.describe()).typed_search_attributes
+        script.held.clear()
+        done = await run.result()
+    assert (states(view), view.waiting_for) == (["done", "done", "waiting"], "partner store")
+    assert found.get(attributes.STATE) == "waiting"
+    assert found.get(attributes.WAITING_FOR) == "outage/partner/store"
+    assert not found.get(attributes.NEEDS_ATTENTION)
+    assert done.status is TransferStatus.SUCCEEDED
+    [awaited] = script.received["wait"]
+    assert (awaited.dependency, awaited.name) == (Dependency.PARTNER, "store")
+
+
+@pytest.mark.parametrize("event", [{"depth": 32}, {"visited": True}], ids=str)
+async def test_an_event_that_goes_round_in_a_circle_fails(
+    transfers: TransferRuns, event: dict[str, Any]
+) -> None:
+    order = a_job_order(an_event(id=f"loop-{sorted(event)}"))
+    visited = (visit_of("jobs", "orders", "File Upload"),) if "visited" in event else ()
+    update = {"depth": event.get("depth", 3), "visited": visited}
+    order = order.model_copy(update={"event": order.event.model_copy(update=update)})
+    script = ScriptedTransfer()
+    async with transfers.workers(script):
+        view = await ended(await transfers.start_job(order))
+    assert view.reason is not None and view.reason.startswith("a loop: ")
+    assert script.made("read_file") == 0
+
+
+async def test_a_job_waits_for_its_turn(transfers: TransferRuns) -> None:
+    line = [Turn(position=2, behind="transfer/a/job"), Turn(position=0)]
+    script = ScriptedTransfer(job=a_job(SequenceKey="ftp/{accountId}"), turns=line)
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="turn")))
+        await run.result()
+    assert [each.known for each in script.received["take_turn"]] == [None, 2]
+    [closed] = script.received["close"]
+    assert closed.sequence == "ftp/TMS001"
+
+
+async def test_settings_that_fit_nothing_park_the_run(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer(fails={"load_plan": [refused("there is no partner acme")]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="no-partner")))
+        view = await transfers.parked(run)
+        await run.execute_update("retry", TransferRetry())
+        await run.result()
+    assert (view.reason, view.actions) == ("there is no partner acme", ())
+
+
+async def test_a_cancelled_job_begins_no_further_action(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer(held={"scan"})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="cancelled")))
+        await script.working.wait()
+        await run.execute_update("cancel", Answer(by="ann", reason="wrong file"))
+        view = await run.result()
+    assert (view.status, view.reason) == (TransferStatus.FAILED, "wrong file")
+    assert script.made("write_file") == 0
+
+
+async def test_a_copy_is_kept_of_what_was_written(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer(job=a_job(KeepCopyDays=30))
+    async with transfers.workers(script):
+        await (await transfers.start_job(a_job_order(an_event(id="kept")))).result()
+    [kept] = script.received["keep"]
+    assert (kept.days, kept.files.blob.name) == (30, "staging/2")
+    [receipt] = script.received["receipt"]
+    assert receipt.kept == kept.files.blob
+
+
+async def test_scan_is_no_one_to_wait_for_twice(transfers: TransferRuns) -> None:
+    """An action of nobody's side has no retries of its own."""
+    script = ScriptedTransfer(job=a_job(READ, SCAN), fails={"scan": [refused("encrypted")]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="own-side")))
+        await transfers.parked(run)
+        assert script.made("scan") == 1
+        await run.execute_update("fail", Answer())
+        await ended(run)

@@ -1,0 +1,144 @@
+"""Workers of a pipeline: one for its own task queue, and one for each of its lanes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from temporalio.client import Client
+from temporalio.worker import PollerBehaviorAutoscaling, Worker
+
+from activities.dependencies import Dependencies
+from activities.rejections import Rejections
+from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
+from workers.notices import OpenNotices, open_notices
+from workers.pipelines.base import Lane, Pipeline, activities_of
+from workers.resources.common import Resources
+from workers.settings.common import AddressSettings
+
+_POLLERS: Final = PollerBehaviorAutoscaling(minimum=1, maximum=10, initial=2)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the workers of a process share."""
+
+    dependencies: Dependencies
+    notices: OpenNotices
+
+
+def _shared(client: Client, common: Resources, opened: Sequence[tuple[Pipeline, Any]]) -> Shared:
+    """What is shared where no process has opened it: notices link to no page."""
+    return Shared(
+        open_dependencies(client, common, opened),
+        open_notices(common, AddressSettings.read({}), client.namespace),
+    )
+
+
+def _common_activities(
+    client: Client, pipeline: Pipeline, common: Resources, own: Any, shared: Shared
+) -> Sequence[object]:
+    """Objects whose methods every worker serves that has workflows."""
+    return (
+        shared.dependencies,
+        shared.notices.activities,
+        run_sweep(client, common, pipeline, own),
+        Rejections(common.rejected),
+    )
+
+
+def build_worker(
+    client: Client,
+    pipeline: Pipeline,
+    common: Resources,
+    own: Any,
+    shared: Shared | None = None,
+) -> Worker:
+    """A worker for one pipeline.
+
+    Args:
+        client: Of the namespace whose runs are worked on.
+        pipeline: Its register.
+        common: What all pipelines share.
+        own: What the pipeline opened for itself.
+        shared: By the workers of a process; None: this worker is the only one.
+    """
+    shared = shared or _shared(client, common, [(pipeline, own)])
+    return Worker(
+        client,
+        task_queue=pipeline.task_queue,
+        workflows=[*pipeline.workflows(), *COMMON_WORKFLOWS],
+        activities=activities_of(
+            *pipeline.activities(common, own),
+            *_common_activities(client, pipeline, common, own, shared),
+        ),
+        interceptors=[shared.notices.interceptor],
+        max_concurrent_activities=pipeline.activity_slots,
+        max_concurrent_local_activities=pipeline.local_slots,
+        max_cached_workflows=pipeline.cached_runs,
+        # A request to cancel reaches an activity with the answer to a heartbeat.
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
+        # A chunk in progress may finish; the next attempt resumes from its mark.
+        graceful_shutdown_timeout=timedelta(seconds=5),
+    )
+
+
+def build_lanes(
+    client: Client,
+    pipeline: Pipeline,
+    common: Resources,
+    own: Any,
+    only: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    shared: Shared | None = None,
+) -> Sequence[Worker]:
+    """A worker for each task queue that a pipeline has beside its own.
+
+    Args:
+        client: Of the namespace whose runs are worked on.
+        pipeline: Its register.
+        common: What all pipelines share.
+        own: What the pipeline opened for itself.
+        only: Name of the one lane that is served; None: all of them are.
+        environment: Settings that name lanes; None: there are none.
+        shared: By the workers of a process; None: those of this pipeline alone.
+    """
+    lanes = [each for each in pipeline.lanes_in(environment or {}) if only in (None, each.name)]
+    if any(each.workflows for each in lanes):
+        shared = shared or _shared(client, common, [(pipeline, own)])
+    return [_lane(client, pipeline, common, own, lane, shared) for lane in lanes]
+
+
+def _lane(
+    client: Client,
+    pipeline: Pipeline,
+    common: Resources,
+    own: Any,
+    lane: Lane,
+    shared: Shared | None,
+) -> Worker:
+    activities = lane.activities(common, own)
+    options: dict[str, Any] = {}
+    if lane.workflows is not None:
+        assert shared is not None
+        activities = (*activities, *_common_activities(client, pipeline, common, own, shared))
+        options |= {
+            "workflows": [*lane.workflows(), *COMMON_WORKFLOWS],
+            "interceptors": [shared.notices.interceptor],
+            "max_concurrent_local_activities": pipeline.local_slots,
+            "max_cached_workflows": pipeline.cached_runs,
+            # A process may serve many of them: as many ask for work as there is.
+            "workflow_task_poller_behavior": _POLLERS,
+            "activity_task_poller_behavior": _POLLERS,
+        }
+    return Worker(
+        client,
+        task_queue=lane.task_queue,
+        activities=activities_of(*activities),
+        max_concurrent_activities=lane.slots(own),
+        max_task_queue_activities_per_second=lane.rate,
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
+        graceful_shutdown_timeout=timedelta(seconds=5),
+        **options,
+    )

@@ -1,0 +1,316 @@
+"""`docflow routes`: which queue takes an event."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workers.cli.context import CliContext, cli_context
+from workers.cli.errors import ExitCode, run
+from workers.cli.message_files import read_body
+from workers.cli.output import JsonOption, console, moment, print_json, table, text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from contracts.transfers import RouteRule
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Routes: rules that say which queue takes an event.",
+)
+
+QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
+RuleArgument = Annotated[str, typer.Argument(metavar="RULE", help="Name of the rule.")]
+_ANY = "Text that it equals; * stands for any characters."
+
+
+@app.command("list")
+def list_rules(
+    context: typer.Context,
+    queue: Annotated[str | None, typer.Option(help="Only those of a queue.")] = None,
+    unmatched: Annotated[
+        bool, typer.Option("--unmatched", help="Events that no rule has matched, instead.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Rules by queue, with what is wrong with any of them.
+
+    \b
+    Examples:
+      docflow routes list --queue jobstmsroute
+      docflow routes list --unmatched
+    """
+    run(_list(cli_context(context), queue, unmatched=unmatched, as_json=as_json))
+
+
+async def _list(cli: CliContext, queue: str | None, *, unmatched: bool, as_json: bool) -> None:
+    from workers.services.transfers.opening import open_routes
+
+    async with open_routes(cli.environment, cli.user) as (service, who):
+        if unmatched:
+            rows = await service.unmatched(who)
+            found = await service.listing(who)
+        else:
+            rows = ()
+            found = await service.listing(who, queue)
+    if unmatched:
+        if as_json:
+            print_json([_event(each) for each in rows])
+            return
+        if not rows:
+            typer.echo("every event was matched by a rule, or assigned by a person")
+            return
+        made = table("transfer", "since", "account", "source", "type", "subject")
+        for each in rows:
+            made.add_row(
+                text(each.transfer_id[:12]),
+                text(moment(each.at)),
+                text(each.account_id),
+                text(each.source),
+                text(each.type),
+                text(each.subject),
+            )
+        console().print(made)
+        typer.echo("add a rule, then `docflow transfers reroute`", err=True)
+        return
+    if as_json:
+        print_json(
+            {
+                "rules": [each.model_dump(mode="json") for each in found.rules],
+                "unusable": [each.model_dump(mode="json") for each in found.unusable],
+                "ties": [[_name(one), _name(other)] for one, other in found.ties],
+            }
+        )
+        return
+    if not found.rules and not found.unusable:
+        typer.echo("there are no rules; `docflow routes add --help` makes one")
+        return
+    console().print(_rules_table(found.rules))
+    for each in found.unusable:
+        console(stderr=True).print(
+            text(f"{each.queue}/{each.rule} never takes an event: {each.reason}", "bold yellow")
+        )
+    for one, other in found.ties:
+        console(stderr=True).print(
+            text(
+                f"{_name(one)} and {_name(other)} could take the same event; {_name(one)} gets it",
+                "bold yellow",
+            )
+        )
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    queue: QueueArgument,
+    account: Annotated[str, typer.Option(help=f"accountId of the event. {_ANY}")] = "*",
+    source: Annotated[str, typer.Option(help=f"Its source. {_ANY}")] = "*",
+    type_: Annotated[str, typer.Option("--type", help=f"Its type. {_ANY}")] = "*",
+    subject: Annotated[str, typer.Option(help=f"Its subject. {_ANY}")] = "*",
+    priority: Annotated[int, typer.Option(help="The highest wins.")] = 0,
+    rule: Annotated[
+        str | None, typer.Option(help="Name of the rule [the next number of the queue].")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="The rule may be there already.")
+    ] = False,
+) -> None:
+    """Add a rule; one that could win as well as another is refused.
+
+    \b
+    Examples:
+      docflow routes add jobstmsroute --account TMS001 --source TMS.Route --type Succeeded
+      docflow routes add jobs --source 'FTP.*' --priority -10
+    """
+    fields: dict[str, Any] = {
+        "queue": queue,
+        "account_id": account,
+        "source": source,
+        "type": type_,
+        "subject": subject,
+        "priority": priority,
+    }
+    if rule is not None:
+        fields["rule"] = rule
+    run(_add(cli_context(context), fields, replace=replace))
+
+
+async def _add(cli: CliContext, fields: dict[str, Any], *, replace: bool) -> None:
+    from workers.services.transfers.opening import open_routes
+
+    async with open_routes(cli.environment, cli.user) as (service, who):
+        made = await service.add(who, fields, replace=replace)
+    typer.echo(f"rule {made.rule} of queue {made.queue} takes events from now on")
+
+
+@app.command()
+def test(
+    context: typer.Context,
+    event: Annotated[
+        Path, typer.Argument(metavar="EVENT.json", help="File with the event as JSON.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Which rule takes an event, and why the nearest others do not.
+
+    \b
+    Example:
+      docflow routes test event.json
+    """
+    run(_test(cli_context(context), event, as_json=as_json))
+
+
+async def _test(cli: CliContext, event: Path, *, as_json: bool) -> ExitCode:
+    from workers.services.transfers.opening import open_routes
+    from workers.services.transfers.routes import read_key
+
+    key = read_key(read_body(event))
+    async with open_routes(cli.environment, cli.user) as (service, who):
+        verdict = await service.test(who, key)
+    matched = verdict.winner is not None
+    code = ExitCode.DONE if matched else ExitCode.FAILED
+    if as_json:
+        print_json(verdict.model_dump(mode="json"))
+        return code
+    if verdict.winner is not None:
+        typer.echo(f"{_name(verdict.winner)} takes it: queue {verdict.winner.queue}")
+    else:
+        typer.echo(f"none of {verdict.rules:,} rules takes it")
+    if verdict.others:
+        made = table("rule", "why not")
+        for each in verdict.others:
+            made.add_row(text(f"{each.queue}/{each.rule}"), text(each.reason))
+        console().print(made)
+    return code
+
+
+@app.command()
+def enable(context: typer.Context, queue: QueueArgument, rule: RuleArgument) -> None:
+    """Have a rule take events again.
+
+    \b
+    Example:
+      docflow routes enable jobs 4
+    """
+    run(_enable(cli_context(context), queue, rule, enabled=True))
+
+
+@app.command()
+def disable(context: typer.Context, queue: QueueArgument, rule: RuleArgument) -> None:
+    """Have a rule take no events; it stays where it is.
+
+    \b
+    Example:
+      docflow routes disable jobs 4
+    """
+    run(_enable(cli_context(context), queue, rule, enabled=False))
+
+
+async def _enable(cli: CliContext, queue: str, rule: str, *, enabled: bool) -> None:
+    from workers.services.transfers.opening import open_routes
+
+    async with open_routes(cli.environment, cli.user) as (service, who):
+        await service.enable(who, queue, rule, enabled=enabled)
+    typer.echo(f"rule {rule} of queue {queue} is {'enabled' if enabled else 'disabled'}")
+
+
+@app.command()
+def remove(context: typer.Context, queue: QueueArgument, rule: RuleArgument) -> None:
+    """Remove a rule; what it was stays in the history.
+
+    \b
+    Example:
+      docflow routes remove jobs 4
+    """
+    run(_remove(cli_context(context), queue, rule))
+
+
+async def _remove(cli: CliContext, queue: str, rule: str) -> None:
+    from workers.services.transfers.opening import open_routes
+
+    async with open_routes(cli.environment, cli.user) as (service, who):
+        await service.remove(who, queue, rule)
+    typer.echo(f"rule {rule} of queue {queue} is removed")
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """Changes of rules, the newest first, with who made them.
+
+    \b
+    Example:
+      docflow routes history --limit 10
+    """
+    run(_history(cli_context(context), limit, as_json=as_json))
+
+
+async def _history(cli: CliContext, limit: int, *, as_json: bool) -> None:
+    from workers.services.transfers.opening import open_routes
+
+    async with open_routes(cli.environment, cli.user) as (service, who):
+        found = await service.trail(who, limit)
+    if as_json:
+        print_json([{"change": change, **rule.model_dump(mode="json")} for rule, change in found])
+        return
+    if not found:
+        typer.echo("no rule was ever changed")
+        return
+    made = _rules_table([rule for rule, _ in found], [change for _, change in found])
+    console().print(made)
+
+
+def _rules_table(rules: "Sequence[RouteRule]", changes: "Sequence[str] | None" = None) -> "Table":
+    first = ("change",) if changes else ()
+    made = table(
+        *first,
+        "queue",
+        "rule",
+        "account",
+        "source",
+        "type",
+        "subject",
+        "priority",
+        "",
+        "by",
+        "changed",
+        numbers=["priority"],
+    )
+    for number, each in enumerate(rules):
+        made.add_row(
+            *((text(changes[number]),) if changes else ()),
+            text(each.queue),
+            text(each.rule),
+            text(each.account_id),
+            text(each.source),
+            text(each.type),
+            text(each.subject),
+            text(each.priority),
+            text("" if each.enabled else "disabled", "yellow"),
+            text(each.by),
+            text(moment(each.changed_at)),
+        )
+    return made
+
+
+def _name(rule: "RouteRule") -> str:
+    return f"{rule.queue}/{rule.rule}"
+
+
+def _event(row: Any) -> dict[str, Any]:
+    return {
+        "transfer_id": row.transfer_id,
+        "since": row.at.isoformat(),
+        "account_id": row.account_id,
+        "source": row.source,
+        "type": row.type,
+        "subject": row.subject,
+        "reason": row.reason,
+    }

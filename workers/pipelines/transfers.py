@@ -1,0 +1,173 @@
+"""The register of `transfers`: events, the jobs that they start, and their queues."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from contracts.answers import Answer, Retry
+from contracts.dependencies import WAITING
+from contracts.transfers import (
+    FILE_EVENT,
+    FILE_JOB,
+    TASK_QUEUE,
+    TRANSFER_PREFIX,
+    TransferRetry,
+    TransferStatus,
+    TransferView,
+)
+from workers.pipelines.base import Context, Lane, Pipeline, RunKind
+
+if TYPE_CHECKING:
+    from adapters.ports import OpenRows
+    from domain.transfers.queues import Queue
+    from workers.resources.common import Resources
+    from workers.resources.transfers import TransfersOpened
+    from workers.settings.transfers import TransferSettings
+
+NAME: Final = "transfers"
+_TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
+
+
+def _workflows() -> Sequence[type]:
+    from workflows.transfers.file_event import FileEvent
+    from workflows.transfers.file_job import FileJob
+
+    return (FileEvent, FileJob)
+
+
+def _settings(environment: Mapping[str, str]) -> "TransferSettings":
+    from workers.settings.check import check_settings
+    from workers.settings.transfers import TransferSettings, queues_of
+
+    check_settings(environment, TransferSettings, others=[queues_of])
+    return TransferSettings.read(environment)
+
+
+@asynccontextmanager
+async def _open(
+    context: Context, settings: "TransferSettings"
+) -> AsyncGenerator["TransfersOpened"]:
+    from workers.resources.transfers import Unstaged, transfer_resources
+    from workers.settings.transfers import queues_of
+
+    common = context.resources
+    yield transfer_resources(
+        settings,
+        queues_of(context.environment),
+        common.database,
+        common.blobs,
+        common.rejected,
+        common.scratch,
+        Unstaged(),  # type: ignore[arg-type]
+    )
+
+
+def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
+    """What every worker of transfers runs, of whichever queue."""
+    from activities.transfers.closing import Closing
+    from activities.transfers.planning import Planning
+    from activities.transfers.receiving import Receiving
+
+    return (Receiving(own.receiving), Planning(own.planning), Closing(own.closing))
+
+
+def _lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
+    from workers.settings.transfers import queues_of
+
+    return [
+        Lane(
+            queue.name,
+            queue.task_queue,
+            partial(_slots, queue),
+            activities,
+            workflows=_workflows,
+            rate=queue.rate_per_second,
+        )
+        for queue in queues_of(environment).values()
+    ]
+
+
+def _slots(queue: "Queue", own: Any) -> int:
+    return queue.slots
+
+
+def _open_rows(own: "TransfersOpened") -> "OpenRows":
+    from workers.resources.transfers import TransferRows
+
+    return TransferRows(own.store, own.staging)
+
+
+def _id(found: re.Match[str]) -> str:
+    return found["transfer"]
+
+
+def _event_title(transfer_id: str) -> str:
+    return f"Event {transfer_id[:8]}"
+
+
+def _job_title(transfer_id: str) -> str:
+    return f"Transfer {transfer_id[:8]}"
+
+
+TRANSFERS = Pipeline(
+    name=NAME,
+    title="Transfer",
+    task_queue=TASK_QUEUE,
+    contracts="contracts.transfers",
+    activities_package="activities.transfers",
+    runs=(
+        RunKind(
+            workflow=FILE_EVENT,
+            pattern=re.compile(_TRANSFER),
+            parse=_id,
+            title=_event_title,
+            status=TransferView,
+            answers={"retry": Retry, "skip": Answer, "fail": Answer},
+            states=(
+                "parked",
+                WAITING,
+                "running",
+                TransferStatus.INVALID.lower(),
+                TransferStatus.GARBAGE.lower(),
+                TransferStatus.FAILED.lower(),
+                "skipped",
+                TransferStatus.ASSIGNED.lower(),
+            ),
+            # The job is the document.
+            is_document=False,
+        ),
+        RunKind(
+            workflow=FILE_JOB,
+            pattern=re.compile(f"{_TRANSFER}/job"),
+            parse=_id,
+            title=_job_title,
+            status=TransferView,
+            answers={"retry": TransferRetry, "skip": Answer, "fail": Answer, "cancel": Answer},
+            states=(
+                "parked",
+                WAITING,
+                "running",
+                TransferStatus.FAILED.lower(),
+                TransferStatus.SUCCEEDED.lower(),
+            ),
+        ),
+    ),
+    workflows=_workflows,
+    settings=_settings,
+    open=_open,
+    activities=activities,
+    lanes_of_settings=_lanes,
+    open_rows=_open_rows,
+    worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
+    activity_slots=16,
+    enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
+    verbs="workers.services.transfers.verbs:VERBS",
+    passthrough=(
+        "workflows.transfers.attempts",
+        "workflows.transfers.ending",
+        "workflows.transfers.progress",
+        "workflows.transfers.sequence",
+    ),
+)

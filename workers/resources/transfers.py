@@ -1,0 +1,112 @@
+"""What the `transfers` pipeline uses beyond the adapters that all pipelines share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from activities.transfers.closing import ClosingPorts
+from activities.transfers.planning import PlanningPorts
+from activities.transfers.receiving import ReceivingPorts
+from activities.transfers.route_cache import RouteCache
+from adapters.database import Database
+from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.database.transfers.routes import SqlRouteStore
+from adapters.database.transfers.store import SqlTransferStore
+from adapters.database.transfers.turns import SqlTurns
+from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
+from adapters.ports import Blobs, OpenRow, RejectionRecord
+from adapters.ports.transfers import PartnerStore, SettingsSource, Staging
+from contracts.transfers import file_job_id
+from domain.transfers.queues import Queue
+from workers.settings.transfers import BLOB, TransferSettings
+
+
+@dataclass(frozen=True)
+class TransfersOpened:
+    """The tables of transfers, and what their activities are given."""
+
+    store: SqlTransferStore
+    partners: PartnerStore
+    queues: Mapping[str, Queue]
+    staging: Staging
+    receiving: ReceivingPorts
+    planning: PlanningPorts
+    closing: ClosingPorts
+
+
+class TransferRows:
+    """Rows of runs that are over; what such a run has staged is removed with its row.
+
+    Args:
+        store: The rows.
+        staging: The bytes.
+    """
+
+    def __init__(self, store: SqlTransferStore, staging: Staging) -> None:
+        self._store, self._staging = store, staging
+
+    async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
+        """Transfers that have not ended."""
+        return await self._store.open_rows(before, after, limit)
+
+    async def terminate(
+        self, id: str, reason: str, unchanged_since: datetime | None = None
+    ) -> bool:
+        """Close a transfer as failed, after its bytes: a row that stays open is seen again."""
+        transfer_id = id.split("/")[1]
+        if id == file_job_id(transfer_id):
+            await self._staging.remove(transfer_id)
+        return await self._store.terminate(id, reason, unchanged_since)
+
+
+def transfer_resources(
+    settings: TransferSettings,
+    queues: Mapping[str, Queue],
+    database: Database,
+    blobs: Blobs,
+    rejected: RejectionRecord,
+    scratch: Path,
+    staging: Staging,
+) -> TransfersOpened:
+    """Wire the adapters of transfers.
+
+    Args:
+        settings: Of its workers.
+        queues: By name.
+        database: Where rows, rules and partners are kept.
+        blobs: The container of documents.
+        rejected: Keeps messages that are no events.
+        scratch: Folder for temporary files.
+        staging: Bytes between actions.
+    """
+    store, partners, turns = (
+        SqlTransferStore(database),
+        SqlPartnerStore(database),
+        SqlTurns(database),
+    )
+    source = settings_source(settings.job_settings, blobs, scratch)
+    return TransfersOpened(
+        store=store,
+        partners=partners,
+        queues=queues,
+        staging=staging,
+        receiving=ReceivingPorts(store, RouteCache(SqlRouteStore(database)), queues, rejected),
+        planning=PlanningPorts(source, partners, queues, turns, store),
+        closing=ClosingPorts(store, staging, turns),
+    )
+
+
+def settings_source(place: str, blobs: Blobs, scratch: Path) -> SettingsSource:
+    """Where the settings of jobs are, as the setting names it."""
+    if place.startswith(BLOB):
+        return StoredSettings(blobs, place.removeprefix(BLOB), scratch)
+    return RemoteSettings(place) if "://" in place else LocalSettings(Path(place))
+
+
+class Unstaged:
+    """Stands for the staging area until there is one: nothing is staged."""
+
+    async def remove(self, run: str) -> int:
+        """Nothing is there."""
+        return 0

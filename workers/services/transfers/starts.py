@@ -1,0 +1,180 @@
+"""Starting the runs of events and of jobs; the same event is started once."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from temporalio.client import Client
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from contracts.origins import MEMO
+from contracts.transfers import (
+    FILE_EVENT,
+    FILE_JOB,
+    PARK_SECONDS,
+    TASK_QUEUE,
+    FileEventOrder,
+    FileJobOrder,
+    file_job_id,
+    queue_task_queue,
+    transfer_workflow_id,
+)
+from domain.transfers.events import NoEvent, file_of, head_of, read_event
+from workers.services.duplicates import EarlierRun, earlier_run
+from workers.services.intake import START_TIMEOUT, short
+from workflows import attributes
+
+_FAIRNESS_KEY: Final = 64
+"""Bytes of a fairness key."""
+_UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StartedTransfer:
+    """What became of an event."""
+
+    transfer_id: str
+    workflow_id: str
+    created: bool
+    """False: the same event came before."""
+
+
+class TransferStarts:
+    """Starts runs. Its methods raise `RPCError` when Temporal does not take them.
+
+    Args:
+        client: Of the namespace.
+        park_for_seconds: How long runs wait for a person.
+    """
+
+    def __init__(self, client: Client, park_for_seconds: int = PARK_SECONDS) -> None:
+        self._client = client
+        self._park_for_seconds = park_for_seconds
+
+    async def start(
+        self, body: str, way_in: str, queue: str | None = None, priority: int | None = None
+    ) -> StartedTransfer:
+        """Have a message checked and carried out, whatever it is.
+
+        Args:
+            body: As it came: JSON in structured mode.
+            way_in: Where it came.
+            queue: It stands on this queue, routed already; None: it is routed.
+            priority: Of that queue.
+
+        Raises:
+            RefusedMessage: Another event came with its source and id.
+        """
+        arrived = datetime.now(UTC)
+        head = head_of(body)
+        order = FileEventOrder(
+            transfer_id=head.transfer_id,
+            body=body,
+            digest=head.digest,
+            arrived=arrived,
+            way_in=way_in,
+            park_for_seconds=self._park_for_seconds,
+            notices=True,
+        )
+        if queue is not None:
+            try:
+                event = read_event(body, arrived)
+            except NoEvent:
+                # The run of an event says what is wrong with it.
+                return await self.start_event(order, head.account_id)
+            fields = order.model_dump(exclude={"body"})
+            return await self.start_job(FileJobOrder(queue=queue, event=event, **fields), priority)
+        return await self.start_event(order, head.account_id)
+
+    async def start_event(
+        self, order: FileEventOrder, account_id: str | None = None
+    ) -> StartedTransfer:
+        """Start the run of an event.
+
+        Raises:
+            RefusedMessage: Another event came with its source and id.
+        """
+        account = account_id or _UNKNOWN
+        id = transfer_workflow_id(order.transfer_id)
+        for reuse in _REUSES:
+            try:
+                await self._client.start_workflow(
+                    FILE_EVENT,
+                    order,
+                    id=id,
+                    task_queue=TASK_QUEUE,
+                    id_reuse_policy=reuse,
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    request_eager_start=True,
+                    memo={MEMO: order.digest},
+                    search_attributes=attributes.at_start("transfers", "event", account[:500]),
+                    priority=Priority(fairness_key=_fairness(account)),
+                    static_summary=short(f"Event for {account}, by {order.way_in}"),
+                    rpc_timeout=START_TIMEOUT,
+                )
+            except WorkflowAlreadyStartedError:
+                earlier = await earlier_run(self._client, id)
+                if _is_other_or_done(earlier, order.digest):
+                    break
+            else:
+                return StartedTransfer(order.transfer_id, id, created=True)
+        return StartedTransfer(order.transfer_id, id, created=False)
+
+    async def start_job(self, order: FileJobOrder, priority: int | None = None) -> StartedTransfer:
+        """Start the run of a job, on its queue.
+
+        Raises:
+            RefusedMessage: Another event came with its source and id.
+        """
+        id, event = file_job_id(order.transfer_id), order.event
+        file = file_of(event)
+        for reuse in _REUSES:
+            try:
+                await self._client.start_workflow(
+                    FILE_JOB,
+                    order,
+                    id=id,
+                    task_queue=queue_task_queue(order.queue),
+                    id_reuse_policy=reuse,
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    memo={MEMO: order.digest, **({} if file is None else {"filename": file})},
+                    search_attributes=attributes.at_start(
+                        "transfers", order.queue, event.account_id
+                    ),
+                    priority=Priority(
+                        priority_key=priority, fairness_key=_fairness(event.account_id)
+                    ),
+                    static_summary=short(f"{file or event.subject} for {event.account_id}"),
+                    rpc_timeout=START_TIMEOUT,
+                )
+            except WorkflowAlreadyStartedError:
+                earlier = await earlier_run(self._client, id)
+                if _is_other_or_done(earlier, order.digest):
+                    break
+            else:
+                return StartedTransfer(order.transfer_id, id, created=True)
+        return StartedTransfer(order.transfer_id, id, created=False)
+
+
+_REUSES: Final = (
+    WorkflowIDReusePolicy.REJECT_DUPLICATE,
+    # After a run that was terminated, the same message may run again.
+    WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+)
+
+
+def _is_other_or_done(earlier: EarlierRun, digest: str) -> bool:
+    """Whether the message is to be left alone: it was started, and not terminated.
+
+    Raises:
+        RefusedMessage: That run is of another message.
+    """
+    if earlier.terminated:
+        return False
+    earlier.refuse_other(digest)
+    return True
+
+
+def _fairness(account: str) -> str:
+    return account.encode()[:_FAIRNESS_KEY].decode(errors="ignore")

@@ -1,0 +1,156 @@
+"""What can be done to runs of transfers, by id."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from contracts.transfers import TransferStatus, file_job_id, transfer_workflow_id
+from workers import catalogue
+from workers.pipelines.base import Run, recognise
+from workers.services.errors import InvalidRequest
+from workers.services.registered_verbs import send_answer
+from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
+
+if TYPE_CHECKING:
+    from adapters.ports.transfers import StatusRow
+
+_BEGINNING: Final = re.compile("[0-9a-fA-F]{8,64}")
+_RUNNING: Final = "running"
+_OPEN: Final = {
+    TransferStatus.READ_MESSAGE: _RUNNING,
+    TransferStatus.ASSIGNED: _RUNNING,
+    TransferStatus.NO_ASSIGNED: "parked",
+}
+_PARKED: Final = "parked: "
+_EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
+
+
+class TransferVerbs:
+    """What can be done to events and to their jobs."""
+
+    pipeline = "transfers"
+    naming = "transfer/ID, transfer/ID/job, or the first 8 characters of ID or more"
+    states: Sequence[str] = (
+        _RUNNING,
+        "parked",
+        *(status.lower() for status in TransferStatus if status not in _OPEN),
+    )
+    filters: frozenset[str] = frozenset()
+    corrects: frozenset[str] = frozenset({"retry"})
+
+    async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
+        """The runs of transfers whose id begins so: that of the job, where there is one."""
+        if not _BEGINNING.fullmatch(text):
+            return None
+        from adapters.database.transfers.store import SqlTransferStore
+        from workers.resources.tables import open_tables
+
+        async with open_tables(environment) as database:
+            found = await SqlTransferStore(database).find(text)
+        runs = (recognise(catalogue.PIPELINES, run_of(row)) for row in found)
+        return [run for run in runs if run is not None]
+
+    def name(self, run: Run) -> str:
+        """The workflow id."""
+        return run.workflow_id
+
+    async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+        """Transfers, as the database has them."""
+        from adapters.database.transfers.store import SqlTransferStore
+        from workers.resources.tables import open_tables
+
+        async with open_tables(environment) as database:
+            store = SqlTransferStore(database)
+            found: list[StatusRow] = []
+            for status in _statuses(filters.state):
+                found += await store.newest(limit=filters.limit, status=status)
+        entries = [_entry(row) for row in sorted(found, key=lambda row: row.at, reverse=True)]
+        if filters.state is not None:
+            entries = [each for each in entries if each.state == filters.state]
+        return entries[: filters.limit]
+
+    async def answer(
+        self, environment: Mapping[str, str], run: Run, request: AnswerRequest
+    ) -> Mapping[str, Any]:
+        """Send the update of the verb; `retry` takes the failed action with corrected settings.
+
+        Raises:
+            InvalidRequest: The correction is no JSON object.
+            ServiceError: There is no such open run, it refused, or no worker answered.
+        """
+        return await send_answer(environment, run, request, action=_action(request.correction))
+
+    def report(
+        self, environment: Mapping[str, str], run: Run
+    ) -> AbstractAsyncContextManager[Report]:
+        """No run offers one."""
+        raise InvalidRequest(f"{run.workflow_id} has no report; see `docflow transfers receipt`")
+
+
+def run_of(row: "StatusRow") -> str:
+    """The workflow id of the run that a row is about."""
+    if row.run is not None:
+        return row.run
+    is_event = row.status in _EVENTS
+    return (transfer_workflow_id if is_event else file_job_id)(row.transfer_id)
+
+
+def _statuses(state: str | None) -> Sequence[TransferStatus | None]:
+    """What a state in lists may stand for in the table; None: any status."""
+    if state is None:
+        return (None,)
+    if state in _OPEN.values():
+        return tuple(_OPEN)
+    return tuple(status for status in TransferStatus if status.lower() == state)
+
+
+def _entry(row: "StatusRow") -> RunEntry:
+    is_parked = (row.reason or "").startswith(_PARKED)
+    state = "parked" if is_parked and row.status in _OPEN else None
+    return RunEntry(
+        workflow_id=run_of(row),
+        name=run_of(row),
+        pipeline="transfers",
+        type=row.queue or "event",
+        state=state or _OPEN.get(row.status, row.status.lower()),
+        since=row.at,
+        note=row.reason,
+        is_open=row.status in _OPEN,
+        columns={"account": row.account_id or "", "file": row.file or ""},
+        row={
+            "transfer_id": row.transfer_id,
+            "status": row.status.value,
+            "source": row.source,
+            "event_id": row.event_id,
+            "account_id": row.account_id,
+            "type": row.type,
+            "subject": row.subject,
+            "queue": row.queue,
+            "job": row.job,
+            "file": row.file,
+            "at": row.at.isoformat(),
+            "by": row.by,
+        },
+    )
+
+
+def _action(correction: bytes | None) -> dict[str, Any] | None:
+    """The corrected action; None: there is none.
+
+    Raises:
+        InvalidRequest: It is no JSON object.
+    """
+    if correction is None:
+        return None
+    try:
+        action = json.loads(correction)
+    except ValueError as error:
+        raise InvalidRequest(f"the action is not JSON: {error}") from error
+    if not isinstance(action, dict):
+        raise InvalidRequest("the action is no JSON object")
+    return action  # pyright: ignore[reportUnknownVariableType]
+
+
+VERBS: Final[RunVerbs] = TransferVerbs()

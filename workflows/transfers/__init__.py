@@ -1,0 +1,1 @@
+"""Workflows of `transfers`: events, and the jobs that they start."""

@@ -1,0 +1,72 @@
+"""How often an action is tried again before a person is asked."""
+
+from datetime import timedelta
+from typing import Final
+
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import FailureError
+
+from contracts.errors import NOT_YET, THROTTLING, TRANSIENT
+from contracts.transfers import Action, Actions, Backoff, Side
+from domain.transfers.job_settings import side_of
+from workflows import policies
+from workflows.failures import failure_type
+
+_UNCOUNTED: Final = frozenset({NOT_YET, THROTTLING})
+"""The far end has asked for patience: that is no failure."""
+_PATIENCE: Final = timedelta(minutes=1)
+_LONGEST: Final = timedelta(days=1)
+
+
+def retry_policy(action: Action) -> RetryPolicy:
+    """What the server does by itself: it passes over crashes, and waits as the far end asks.
+
+    Failures of a file at a far end are counted here, as the settings of the job say.
+    """
+    if side_of(action) is Side.OWN:
+        return policies.BACKOFF
+    return RetryPolicy(
+        initial_interval=policies.BACKOFF.initial_interval,
+        backoff_coefficient=policies.BACKOFF.backoff_coefficient,
+        maximum_interval=policies.BACKOFF.maximum_interval,
+        non_retryable_error_types=[TRANSIENT],
+    )
+
+
+class Attempts:
+    """The attempts at one action.
+
+    Args:
+        action: The action.
+        settings: Of its job.
+    """
+
+    def __init__(self, action: Action, settings: Actions) -> None:
+        self._backoff = settings.backoff
+        side = side_of(action)
+        if side is Side.SOURCE:
+            self._retries = settings.retry_failure_source
+            self._delay = settings.retry_failure_source_delay
+        else:
+            self._retries = settings.retry_failure_destination
+            self._delay = settings.retry_failure_destination_delay
+        if side is Side.OWN:
+            self._retries = 0
+        self._failures = 0
+        self.said = ""
+        """What happens next, for people."""
+
+    def pause_after(self, failure: FailureError) -> timedelta | None:
+        """How long to wait before it is tried again; None: it has used up its retries."""
+        if failure_type(failure) in _UNCOUNTED:
+            self.said = "tried again in a minute, and not counted"
+            return _PATIENCE
+        if self._failures >= self._retries:
+            return None
+        self._failures += 1
+        seconds = float(self._delay)
+        if self._backoff is Backoff.EXPONENTIAL:
+            seconds *= 2 ** min(self._failures - 1, 20)
+        pause = min(timedelta(seconds=seconds), _LONGEST)
+        self.said = f"retry {self._failures} of {self._retries}"
+        return pause

@@ -1,0 +1,166 @@
+"""How a job ends: copy and receipt, what becomes of its sources, and the row."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+from activities.transfers.closing import Closing
+from activities.transfers.receiving import Receiving
+from contracts.blobs import BlobRef
+from contracts.transfers import (
+    AfterSource,
+    FileJobOrder,
+    KeepOrder,
+    KeptCopy,
+    Manifest,
+    ReadFile,
+    ReceiptOrder,
+    SettleOrder,
+    SettleResult,
+    StatusOrder,
+    StoredReceipt,
+    TransferClosing,
+    TransferPlan,
+    TransferStatus,
+)
+from workflows import policies
+from workflows.failures import explain
+from workflows.waiting import OnFailure, Waiting
+
+_FEW_FILES: Final = 100
+"""So many are removed within the worker of the run."""
+T = TypeVar("T")
+
+
+class Ending:
+    """What a job records of itself, and its last steps: it is too late to cancel them.
+
+    Args:
+        order: Of the job.
+        waiting: Of the run.
+        park: Asks a person when one of them fails that the job cannot end without.
+    """
+
+    def __init__(self, order: FileJobOrder, waiting: Waiting, park: OnFailure) -> None:
+        self._order, self._waiting, self._park = order, waiting, park
+
+    async def receipt(
+        self, plan: TransferPlan | None, files: Manifest, steps: Sequence[BlobRef]
+    ) -> BlobRef | None:
+        """Keep a copy of what was written where the job says so, and put the receipt together.
+
+        Args:
+            plan: Of a job that has succeeded.
+            files: As they were written.
+            steps: Of the receipt.
+
+        Returns:
+            The receipt; None: no action was done.
+        """
+        kept: KeptCopy | None = None
+        if plan is not None and plan.job.keep_copy_days and files.files:
+            copy = KeepOrder(job=self._order, files=files, days=plan.job.keep_copy_days)
+            kept = await self._last(lambda: _execute("transfers.keep", copy, KeptCopy))
+        if not steps:
+            return None
+        order = ReceiptOrder(
+            job=self._order, steps=tuple(steps), kept=None if kept is None else kept.files.blob
+        )
+        stored = await self._last(lambda: _execute("transfers.receipt", order, StoredReceipt))
+        return stored.blob
+
+    async def settle(
+        self, plan: TransferPlan, read: Mapping[int, Manifest], *, succeeded: bool
+    ) -> Sequence[str]:
+        """Move or delete what was read, where the job says so.
+
+        Args:
+            plan: Of the job.
+            read: The files of actions that are done, by their places.
+            succeeded: Whether all was written.
+
+        Returns:
+            What could not be done: such a source stays where it is, and the job does not fail.
+        """
+        remarks: list[str] = []
+        for index, action in to_settle(plan, succeeded=succeeded):
+            if index not in read:
+                continue
+            order = SettleOrder(
+                job=self._order,
+                index=index,
+                action=action,
+                names=plan.names[index],
+                files=read[index],
+                succeeded=succeeded,
+            )
+            try:
+                result = await self._waiting.retried_despite_cancel(
+                    lambda order=order: _execute("transfers.settle_source", order, SettleResult),
+                    _raise,
+                )
+            except FailureError as error:
+                remarks.append(f"the source stays as it is: {explain(error)}")
+            else:
+                remarks += result.remarks
+        return remarks
+
+    async def record_parked(self, job: str | None, reason: str) -> None:
+        """Write why a job is parked; its state stays as it is."""
+        order = StatusOrder(
+            transfer_id=self._order.transfer_id,
+            status=TransferStatus.READ_MESSAGE,
+            at=workflow.now(),
+            run=workflow.info().workflow_id,
+            digest=self._order.digest,
+            event=self._order.event,
+            queue=self._order.queue,
+            job=job,
+            reason=f"parked: {reason}"[:500],
+        )
+        await workflow.execute_local_activity_method(
+            Receiving.record, order, summary="record why it is parked", **policies.SHORT
+        )
+
+    async def close(self, closing: TransferClosing, files: Manifest) -> None:
+        """Remove what is staged, and write how the job has ended."""
+        summary = f"record {closing.status}"
+
+        async def locally() -> None:
+            await workflow.execute_local_activity_method(
+                Closing.close, closing, summary=summary, **policies.SHORT
+            )
+
+        async def remotely() -> None:
+            await workflow.execute_activity_method(
+                Closing.close, closing, summary=summary, **policies.LONG
+            )
+
+        await self._last(locally if files.files <= _FEW_FILES else remotely)
+
+    async def _last(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._waiting.retried_despite_cancel(work, self._park)
+
+
+def to_settle(plan: TransferPlan, *, succeeded: bool) -> Sequence[tuple[int, ReadFile]]:
+    """The actions whose sources do not stay, with their places."""
+    reads = [
+        (index, action)
+        for index, action in enumerate(plan.job.actions.list)
+        if isinstance(action, ReadFile)
+    ]
+    if succeeded:
+        return [each for each in reads if each[1].after is not AfterSource.KEEP]
+    return [each for each in reads if each[1].on_failure_move_to is not None]
+
+
+async def _execute(name: str, order: Any, result_type: type[T]) -> T:
+    return await workflow.execute_activity(
+        name, order, result_type=result_type, summary=name, **policies.LONG
+    )
+
+
+async def _raise(failure: FailureError) -> None:
+    raise failure

@@ -1,0 +1,286 @@
+"""One event: is it one, and which queue takes it."""
+
+from datetime import timedelta
+from typing import Final, NoReturn
+
+from temporalio import workflow
+from temporalio.common import Priority, TypedSearchAttributes
+from temporalio.common import WorkflowIDReusePolicy as Reuse
+from temporalio.exceptions import (
+    ApplicationError,
+    FailureError,
+    WorkflowAlreadyStartedError,
+)
+from temporalio.workflow import ParentClosePolicy
+
+from activities.transfers.receiving import Receiving, reason_of
+from contracts.answers import Answer, Retry
+from contracts.errors import KEY_REUSED, TRANSFER_FAILED
+from contracts.notices import NextStep, NoticeKind
+from contracts.origins import MEMO
+from contracts.transfers import (
+    FILE_EVENT,
+    FILE_JOB,
+    EventRoute,
+    FileEventOrder,
+    FileJobOrder,
+    FileNotice,
+    Reception,
+    RouteOrder,
+    StatusOrder,
+    TransferAssign,
+    TransferStatus,
+    TransferView,
+    file_job_id,
+    queue_task_queue,
+    transfer_workflow_id,
+)
+from domain.transfers.events import file_of
+from workflows import attributes, policies
+from workflows.failures import explain
+from workflows.parkable import Parkable
+from workflows.parking import Answered, Decision
+
+_MEANINGS: Final = {
+    "retry": "look at the routing rules again",
+    "assign": """name its queue, with --input '{"queue": "jobs"}'""",
+    "skip": "leave it out",
+    "fail": "give it up",
+}
+_FAIRNESS_KEY: Final = 64
+"""Bytes of a fairness key."""
+_SUMMARY: Final = 200
+
+
+class _LeftOut(Exception):
+    """A person decided that nothing is to be done, or nobody has answered in time."""
+
+    def __init__(self, state: str, reason: str, by: str | None) -> None:
+        super().__init__(reason)
+        self.state, self.by = state, by
+
+
+@workflow.defn(name=FILE_EVENT)
+class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
+    """check -> find the route -> start the job on its queue.
+
+    What is no event ends here. What no rule matches waits until a person names a queue, or has the
+    rules looked at again.
+    """
+
+    @workflow.init
+    def __init__(self, order: FileEventOrder) -> None:
+        super().__init__(
+            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
+        )
+        self._order = order
+        self._event: FileNotice | None = None
+        self._route: EventRoute | None = None
+        self._assign: TransferAssign | None = None
+        self._status: TransferStatus | None = None
+        self._reason: str | None = None
+
+    @workflow.run
+    async def run(self, order: FileEventOrder) -> TransferView:
+        """Have an event carried out; the job outlives this run."""
+        self._notices.begin()
+        try:
+            reception = await self._waiting.retried(self._receive, self._park)
+            if reception.refused is not None:
+                await self._refuse(reception)
+            if reception.event is None:
+                return await self._end(reception.status, reception.reason or "")
+            self._event, self._route = reception.event, reception.route
+            queue = await self._assigned()
+        except _LeftOut as left_out:
+            return await self._leave_out(left_out)
+        await self._start_job(reception.event, queue)
+        return await self._end(TransferStatus.ASSIGNED, f"queue {queue.queue}")
+
+    async def _receive(self) -> Reception:
+        return await workflow.execute_local_activity_method(
+            Receiving.receive, self._order, summary="check and route", **policies.SHORT
+        )
+
+    async def _assigned(self) -> EventRoute:
+        """The route, when there is one."""
+        while self._route is None or self._route.queue is None:
+            reason = "its route is not known" if self._route is None else reason_of(self._route)
+            self._status = TransferStatus.NO_ASSIGNED
+            self._notices.facts["steps"] = self._ways_on()
+            await self._ask("route", reason)
+            self._route = await self._waiting.retried(self._routed, self._park)
+        return self._route
+
+    def _ways_on(self) -> tuple[NextStep, ...]:
+        id = self._order.transfer_id[:12]
+        return (
+            NextStep(does="name its queue", command=f"docflow transfers assign {id} QUEUE"),
+            NextStep(does="add a rule", command="docflow routes add --help"),
+            NextStep(does="use the new rule", command=f"docflow transfers reroute {id}"),
+        )
+
+    async def _routed(self) -> EventRoute:
+        assert self._event is not None
+        assign = self._assign
+        order = RouteOrder(
+            transfer_id=self._order.transfer_id,
+            event=self._event,
+            digest=self._order.digest,
+            at=workflow.now(),
+            queue=assign and assign.queue,
+            by=assign and assign.by,
+            reason=assign and (assign.reason or "assigned by a person"),
+        )
+        route = await workflow.execute_activity_method(
+            Receiving.route, order, summary="find the route", **policies.ANSWER
+        )
+        self._assign = None
+        return route
+
+    async def _park(self, failure: FailureError) -> None:
+        await self._ask("route", explain(failure))
+
+    async def _ask(self, step: str, reason: str) -> None:
+        """Wait until a person has it tried again.
+
+        Raises:
+            _LeftOut: Nothing more is to be done.
+        """
+        self._reason = reason
+        answered = await self._parking.wait(step, reason)
+        self._parking.resume()
+        self._reason = None
+        if answered.decision is Decision.RETRY:
+            return
+        state = "skipped" if answered.decision is Decision.SKIP else "failed"
+        said = answered.explain(reason) if answered.answer else answered.reason
+        raise _LeftOut(state, said or reason, answered.by)
+
+    async def _start_job(self, event: FileNotice, route: EventRoute) -> None:
+        assert route.queue is not None
+        order = FileJobOrder(
+            transfer_id=self._order.transfer_id,
+            queue=route.queue,
+            event=event,
+            digest=self._order.digest,
+            arrived=self._order.arrived,
+            way_in=self._order.way_in,
+            park_for_seconds=self._order.park_for_seconds,
+            notices=self._order.notices,
+        )
+        file = file_of(event)
+        try:
+            await workflow.start_child_workflow(
+                FILE_JOB,
+                order,
+                id=file_job_id(order.transfer_id),
+                task_queue=queue_task_queue(route.queue),
+                id_reuse_policy=Reuse.ALLOW_DUPLICATE_FAILED_ONLY,
+                parent_close_policy=ParentClosePolicy.ABANDON,
+                search_attributes=_attributes(order),
+                memo={MEMO: order.digest, **({} if file is None else {"filename": file})},
+                priority=Priority(
+                    priority_key=route.priority, fairness_key=fairness_of(event.account_id)
+                ),
+                static_summary=f"{file or event.subject} for {event.account_id}"[:_SUMMARY],
+            )
+        except WorkflowAlreadyStartedError:
+            workflow.logger.info("%s was started before", file_job_id(order.transfer_id))
+
+    async def _leave_out(self, left_out: _LeftOut) -> TransferView:
+        reason = str(left_out)
+        order = StatusOrder(
+            transfer_id=self._order.transfer_id,
+            status=TransferStatus.FAILED,
+            at=workflow.now(),
+            run=transfer_workflow_id(self._order.transfer_id),
+            digest=self._order.digest,
+            event=self._event,
+            reason=reason[:500],
+            by=left_out.by,
+        )
+        await self._waiting.retried_despite_cancel(
+            lambda: self._record(order), self._park_unrecorded
+        )
+        if left_out.state == "skipped":
+            return await self._end(TransferStatus.FAILED, reason, state=left_out.state)
+        view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
+        raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
+
+    async def _park_unrecorded(self, failure: FailureError) -> None:
+        # Only its record is missing: any answer tries again.
+        await self._parking.wait("record", explain(failure))
+        self._parking.resume()
+
+    async def _record(self, order: StatusOrder) -> None:
+        await workflow.execute_local_activity_method(
+            Receiving.record, order, summary=f"record {order.status}", **policies.SHORT
+        )
+
+    async def _refuse(self, reception: Reception) -> NoReturn:
+        """End without a row: that of this id is of the event that came first."""
+        # Whoever meets this run by its id compares with the event that has it.
+        workflow.upsert_memo({MEMO: reception.digest})
+        reason = reception.refused or ""
+        view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
+        raise ApplicationError(reason, view, type=KEY_REUSED, non_retryable=True)
+
+    async def _end(
+        self,
+        status: TransferStatus,
+        reason: str,
+        kind: NoticeKind = NoticeKind.ENDED,
+        state: str | None = None,
+    ) -> TransferView:
+        self._status, self._reason = status, reason[:500]
+        shown = state or status.lower()
+        workflow.upsert_search_attributes(attributes.not_waiting(shown))
+        workflow.set_current_details("")
+        await self._notices.end(kind, shown, reason)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return self.status()
+
+    def _answered(self) -> TransferView:
+        return self.status()
+
+    @workflow.update(name="assign")
+    async def assign(self, answer: TransferAssign) -> TransferView:
+        """Name the queue of an event that no rule matches."""
+        self._assign = answer
+        self._parking.answer(Answered.by_person(Decision.RETRY, Retry(by=answer.by)))
+        return self.status()
+
+    @assign.validator
+    def _validate_assign(self, answer: TransferAssign) -> None:
+        self._parking.refuse_unless_waiting()
+
+    @workflow.signal(name="assign")
+    def assign_signal(self, answer: TransferAssign) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        if self._parking.waits:
+            self._assign = answer
+            self._parking.answer(Answered.by_person(Decision.RETRY, Retry(by=answer.by)))
+
+    @workflow.query(name="status")
+    def status(self) -> TransferView:
+        """Where the event stands."""
+        return TransferView(
+            transfer_id=self._order.transfer_id,
+            status=self._status or TransferStatus.READ_MESSAGE,
+            queue=self._route and self._route.queue,
+            account_id=self._event and self._event.account_id,
+            file=self._event and file_of(self._event),
+            reason=(self._parking.reason or self._reason or "")[:500] or None,
+            waiting_for=self._waiting.label,
+            since=self._parking.since,
+        )
+
+
+def fairness_of(account_id: str) -> str:
+    """The fairness key of an account: a busy one does not hold the others up."""
+    return account_id.encode()[:_FAIRNESS_KEY].decode(errors="ignore")
+
+
+def _attributes(order: FileJobOrder) -> TypedSearchAttributes:
+    return attributes.at_start("transfers", order.queue, order.event.account_id)

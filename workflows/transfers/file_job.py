@@ -1,0 +1,401 @@
+"""One job: the actions of its settings, one after another, over the files of one event."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, NoReturn
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
+
+from activities.transfers.planning import Planning
+from contracts.answers import Answer, AnyAnswer
+from contracts.blobs import BlobRef
+from contracts.errors import TRANSFER_FAILED, WRONG_STATE
+from contracts.notices import NoticeKind
+from contracts.transfers import (
+    FILE_JOB,
+    REMARKS,
+    Action,
+    ActionOrder,
+    ActionResult,
+    FileJobOrder,
+    LoadOrder,
+    Manifest,
+    TransferClosing,
+    TransferPlan,
+    TransferRetry,
+    TransferStatus,
+    TransferView,
+)
+from domain.transfers.chains import loop_of
+from domain.transfers.events import file_of
+from domain.transfers.job_settings import may_be_left_out, verb_of
+from workflows import attributes, policies
+from workflows.cancellation import Cancellation
+from workflows.failures import explain
+from workflows.parkable import Parkable
+from workflows.parking import Answered, Decision
+from workflows.transfers.attempts import Attempts, retry_policy
+from workflows.transfers.ending import Ending
+from workflows.transfers.progress import Progress
+from workflows.transfers.sequence import SequenceTurn
+
+_MEANINGS: Final = {
+    "retry": "try again from the failed action",
+    "skip": "leave this action out",
+    "fail": "give the transfer up",
+}
+_SETTINGS: Final = "settings"
+_TURN: Final = "turn"
+
+
+class _Failed(Exception):
+    """The transfer has failed."""
+
+    def __init__(self, reason: str, by: str | None = None) -> None:
+        super().__init__(reason)
+        self.by = by
+
+
+@workflow.defn(name=FILE_JOB)
+class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
+    """load settings -> wait for its turn -> action 1 -> action 2 -> ... -> receipt -> source.
+
+    An action that fails is tried again as its settings say, and then parks the run: a person has it
+    tried again from there, leaves the action out, or gives up. A partner that cannot be reached is
+    waited for. What becomes of the source is decided when everything is written.
+    """
+
+    @workflow.init
+    def __init__(self, order: FileJobOrder) -> None:
+        super().__init__(
+            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
+        )
+        self._order = order
+        self._status = TransferStatus.READ_MESSAGE
+        self._plan: TransferPlan | None = None
+        self._index: int | None = None
+        """Of the action that is carried out; None: none is."""
+        self._round = 0
+        self._files = order.files
+        self._read: dict[int, Manifest] = {}
+        self._steps: list[BlobRef] = []
+        self._previous = order.digest
+        self._progress = Progress()
+        self._remarks: list[str] = []
+        self._left_out = False
+        self._turn = SequenceTurn(order, self._waiting, self._show)
+        self._reason: str | None = None
+        self._receipt: BlobRef | None = None
+        self._cancellation = Cancellation[Answer]()
+        self._ending = Ending(order, self._waiting, self._park_unrecorded)
+        self._closing = False
+
+    @workflow.run
+    async def run(self, order: FileJobOrder) -> TransferView:
+        """Carry out the job; one that fails has the state Failed in its row too."""
+        self._notices.begin()
+        file = file_of(order.event)
+        if file is not None:
+            self._notices.facts["about"] = {"filename": file}
+        try:
+            await self._cancellation.start(self._work())
+        except _Failed as failed:
+            return await self._fail(str(failed), failed.by)
+        except asyncio.CancelledError:
+            return await self._cancelled()
+        except FailureError as error:
+            if not is_cancelled_exception(error):
+                raise
+            return await self._cancelled()
+        return await self._close(TransferStatus.SUCCEEDED)
+
+    async def _work(self) -> None:
+        self._plan = await self._waiting.retried(self._loaded, self._park_settings)
+        self._remark(*self._plan.remarks)
+        self._progress.begin(self._plan)
+        if (loop := loop_of(self._order, self._plan.job.job)) is not None:
+            raise _Failed(loop)
+        if self._plan.sequence is not None:
+            await self._turn.taken(self._plan.sequence, self._park_turn)
+        index = 0
+        while index < len(self._actions):
+            await self._until_done(index)
+            index += 1
+        self._index = None
+
+    @property
+    def _actions(self) -> tuple[Action, ...]:
+        return () if self._plan is None else self._plan.job.actions.list
+
+    async def _loaded(self) -> TransferPlan:
+        return await self._load(LoadOrder(job=self._order, at=workflow.info().start_time))
+
+    async def _load(self, order: LoadOrder) -> TransferPlan:
+        return await workflow.execute_local_activity_method(
+            Planning.load_plan, order, summary="load the job's settings", **policies.SHORT
+        )
+
+    async def _park_settings(self, failure: FailureError) -> None:
+        await self._park_before(_SETTINGS, failure)
+
+    async def _park_turn(self, failure: FailureError) -> None:
+        await self._park_before(_TURN, failure)
+
+    async def _park_before(self, step: str, failure: FailureError) -> None:
+        """Ask a person about what comes before the actions."""
+        answered = await self._ask(step, explain(failure))
+        if answered.decision is not Decision.RETRY:
+            self._give_up(answered, explain(failure))
+
+    async def _until_done(self, index: int) -> None:
+        """Carry out one action, until it is done or left out."""
+        self._index, self._round = index, 0
+        self._begin_action(index)
+        attempts = Attempts(self._actions[index], self._require_plan().job.actions)
+        while True:
+            self._cancellation.check()
+            try:
+                result = await self._waiting.done(lambda: self._run_action(index))
+            except FailureError as failure:
+                if is_cancelled_exception(failure):
+                    raise
+                pause = attempts.pause_after(failure)
+                if pause is not None:
+                    self._progress.note(index, f"{explain(failure)}; {attempts.said}")
+                    self._show()
+                    await workflow.sleep(pause, summary=attempts.said)
+                    continue
+                if await self._leaves_out(index, failure):
+                    return
+                attempts = Attempts(self._actions[index], self._require_plan().job.actions)
+                continue
+            self._take(index, result)
+            return
+
+    async def _run_action(self, index: int) -> ActionResult:
+        plan = self._require_plan()
+        action = plan.job.actions.list[index]
+        order = ActionOrder(
+            job=self._order,
+            plan_zone=plan.job.zone,
+            index=index,
+            round=self._round,
+            action=action,
+            names=plan.names[index],
+            files=self._files,
+            previous=self._previous,
+        )
+        return await workflow.execute_activity(
+            verb_of(action),
+            order,
+            result_type=ActionResult,
+            summary=f"{index + 1}. {action.action}",
+            start_to_close_timeout=policies.LONG["start_to_close_timeout"],
+            heartbeat_timeout=policies.LONG["heartbeat_timeout"],
+            retry_policy=retry_policy(action),
+            cancellation_type=policies.LONG["cancellation_type"],
+        )
+
+    def _take(self, index: int, result: ActionResult) -> None:
+        self._files = result.files
+        self._read[index] = result.files
+        self._remark(*result.remarks)
+        if result.step is not None:
+            self._steps.append(result.step)
+            self._previous = result.step_sha256
+        self._progress.done(index, result)
+        self._show()
+        if result.infected is not None:
+            raise _Failed(f"infected: {result.infected}")
+
+    async def _leaves_out(self, index: int, failure: FailureError) -> bool:
+        """Ask a person about an action that has failed; whether it is left out."""
+        reason = explain(failure)
+        self._progress.parked(index, reason)
+        while True:
+            answered = await self._ask(f"{index + 1}. {self._actions[index].action}", reason)
+            if answered.decision is Decision.FAIL:
+                self._give_up(answered, reason)
+            if answered.decision is Decision.SKIP:
+                self._skip(index, answered, reason)
+                return True
+            try:
+                await self._waiting.done(lambda given=answered: self._correct(index, given))
+            except FailureError as error:
+                if is_cancelled_exception(error):
+                    raise
+                reason = f"the corrected settings: {explain(error)}"
+                continue
+            self._round += 1
+            self._begin_action(index)
+            return False
+
+    async def _correct(self, index: int, answered: Answered) -> None:
+        given = answered.answer
+        if not isinstance(given, TransferRetry) or not (given.settings or given.action):
+            return
+        plan = self._require_plan()
+        self._plan = await self._load(
+            LoadOrder(
+                job=self._order,
+                at=workflow.now(),
+                plan=plan,
+                index=index,
+                settings=given.settings,
+                action=given.action,
+            )
+        )
+        self._progress.begin(self._plan)
+
+    def _skip(self, index: int, answered: Answered, reason: str) -> None:
+        self._left_out = True
+        who = f" by {answered.by}" if answered.by else ""
+        self._progress.skipped(index, reason)
+        self._remark(f"{index + 1}. {self._actions[index].action} was left out{who}: {reason}")
+
+    def _give_up(self, answered: Answered, reason: str) -> NoReturn:
+        said = answered.explain(reason) if answered.answer else answered.reason
+        raise _Failed(said or reason, answered.by)
+
+    async def _ask(self, step: str, reason: str) -> Answered:
+        self._reason = reason
+        job = self._plan and self._plan.job.job
+        answered = await self._parking.wait(
+            step, reason, lambda: self._ending.record_parked(job, reason)
+        )
+        self._parking.resume()
+        self._reason = None
+        return answered
+
+    async def _cancelled(self) -> TransferView:
+        stopped = self._cancellation.request
+        reason = (stopped and stopped.reason) or "cancelled; what was written stays"
+        view = await self._close(TransferStatus.FAILED, reason, stopped and stopped.by)
+        if stopped is None:
+            # Temporal's own cancel: the run shows as Canceled.
+            raise asyncio.CancelledError(reason)
+        return view
+
+    async def _fail(self, reason: str, by: str | None) -> NoReturn:
+        view = await self._close(TransferStatus.FAILED, reason, by, NoticeKind.FAILED)
+        raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
+
+    async def _close(
+        self,
+        status: TransferStatus,
+        reason: str | None = None,
+        by: str | None = None,
+        kind: NoticeKind = NoticeKind.ENDED,
+    ) -> TransferView:
+        self._closing, self._index = True, None
+        if status is TransferStatus.FAILED:
+            self._progress.failed(reason or "")
+        succeeded = status is TransferStatus.SUCCEEDED
+        self._receipt = await self._ending.receipt(
+            self._plan if succeeded else None, self._files, self._steps
+        )
+        if self._plan is not None:
+            self._remark(*await self._settled(self._plan, succeeded=succeeded))
+        self._status, self._reason = status, self._explained(reason)
+        await self._ending.close(self._closing_of(by), self._files)
+        shown = status.lower()
+        workflow.upsert_search_attributes(attributes.not_waiting(shown))
+        workflow.set_current_details(self._progress.text(self._reason))
+        await self._notices.end(kind, shown, self._reason or self._progress.sentence(self._files))
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return self.status()
+
+    async def _settled(self, plan: TransferPlan, *, succeeded: bool) -> Sequence[str]:
+        """Move or delete what was read, where the job says so; what is to be known of that."""
+        if succeeded and self._left_out:
+            return ["the source stays as it is, because an action was left out"]
+        return await self._ending.settle(plan, self._read, succeeded=succeeded)
+
+    def _closing_of(self, by: str | None) -> TransferClosing:
+        return TransferClosing(
+            job=self._order,
+            status=self._status,
+            at=workflow.now(),
+            settings_job=self._plan and self._plan.job.job,
+            reason=self._reason,
+            by=by,
+            receipt=self._receipt,
+            sequence=self._plan and self._plan.sequence,
+        )
+
+    async def _park_unrecorded(self, failure: FailureError) -> None:
+        # The work is done and only its record is missing: any answer tries again.
+        await self._parking.wait("record", explain(failure))
+        self._parking.resume()
+
+    def _begin_action(self, index: int) -> None:
+        self._progress.running(index)
+        self._show()
+
+    def _require_plan(self) -> TransferPlan:
+        assert self._plan is not None
+        return self._plan
+
+    def _remark(self, *remarks: str) -> None:
+        new = [each[:500] for each in remarks if each[:500] not in self._remarks]
+        self._remarks = [*self._remarks, *new][:REMARKS]
+
+    def _explained(self, reason: str | None) -> str | None:
+        """Why it has ended so; a success has its remarks."""
+        said = [reason] if reason else self._remarks
+        return "; ".join(said)[:500] or None
+
+    def _show(self, waits: str | None = None) -> None:
+        if not self._parking.waits:
+            workflow.set_current_details(self._progress.text(waits))
+
+    def _answered(self) -> TransferView:
+        return self.status()
+
+    def _validate_answer(self, decision: Decision, answer: AnyAnswer) -> None:
+        if decision is not Decision.SKIP or self._closing:
+            return
+        if self._index is None:
+            raise ApplicationError("no action has begun: retry or fail", type=WRONG_STATE)
+        action = self._actions[self._index]
+        if not may_be_left_out(action):
+            raise ApplicationError(
+                f"{action.action} cannot be left out: what follows relies on it; retry or fail",
+                type=WRONG_STATE,
+            )
+
+    @workflow.update(name="cancel")
+    async def cancel(self, answer: Answer) -> TransferView:
+        """Begin no further action; what was written stays, and the source is kept."""
+        self._cancellation.stop(answer)
+        return self.status()
+
+    @cancel.validator
+    def _validate_cancel(self, answer: Answer) -> None:
+        if self._closing:
+            raise ApplicationError("too late: the transfer is done", type="TooLate")
+
+    @workflow.signal(name="cancel")
+    def cancel_signal(self, answer: Answer | None = None) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        if not self._closing:
+            self._cancellation.stop(answer or Answer())
+
+    @workflow.query(name="status")
+    def status(self) -> TransferView:
+        """Where the transfer stands."""
+        return TransferView(
+            transfer_id=self._order.transfer_id,
+            status=self._status,
+            queue=self._order.queue,
+            job=self._plan and self._plan.job.job,
+            account_id=self._order.event.account_id,
+            file=file_of(self._order.event),
+            actions=self._progress.views(waiting=self._waiting.label),
+            reason=(self._parking.reason or self._reason or "")[:500] or None,
+            waiting_for=self._waiting.label or self._turn.waits,
+            since=self._parking.since,
+            receipt=self._receipt,
+        )

@@ -1,0 +1,77 @@
+"""How far the actions of a job are, for people."""
+
+from typing import Final
+
+from contracts.transfers import ActionResult, ActionView, Manifest, TransferPlan
+
+_NOTE: Final = 150
+"""Characters of a note: the run has the whole reason."""
+
+
+class Progress:
+    """The actions of a run, as people see them."""
+
+    def __init__(self) -> None:
+        self._views: list[ActionView] = []
+
+    def begin(self, plan: TransferPlan) -> None:
+        """The actions of a plan; those that were begun stay as they are."""
+        known = self._views
+        fresh = [ActionView(action=each.action, state="open") for each in plan.job.actions.list]
+        self._views = [
+            known[place] if place < len(known) and known[place].state != "open" else view
+            for place, view in enumerate(fresh)
+        ]
+
+    def running(self, index: int) -> None:
+        """An action has begun."""
+        self._set(index, state="running", note=None)
+
+    def note(self, index: int, note: str) -> None:
+        """It failed, and will be tried again."""
+        self._set(index, note=note[:_NOTE])
+
+    def done(self, index: int, result: ActionResult) -> None:
+        """It is done."""
+        note = "; ".join(filter(None, (result.guarantee, *result.remarks)))[:_NOTE] or None
+        files = result.files
+        self._set(index, state="done", files=files.files, bytes=files.bytes, note=note)
+
+    def parked(self, index: int, reason: str) -> None:
+        """A person is asked."""
+        self._set(index, state="parked", note=reason[:_NOTE])
+
+    def skipped(self, index: int, reason: str) -> None:
+        """A person has left it out."""
+        self._set(index, state="skipped", note=reason[:_NOTE])
+
+    def failed(self, reason: str) -> None:
+        """The run has failed at the action that was under way."""
+        for index, view in enumerate(self._views):
+            if view.state in ("running", "parked"):
+                self._set(index, state="failed", note=reason[:_NOTE])
+
+    def views(self, *, waiting: str | None) -> tuple[ActionView, ...]:
+        """All of them; the one under way waits where the run does."""
+        if waiting is None:
+            return tuple(self._views)
+        return tuple(
+            view.model_copy(update={"state": "waiting"}) if view.state == "running" else view
+            for view in self._views
+        )
+
+    def text(self, more: str | None) -> str:
+        """One line for each."""
+        lines = [
+            f"{place}. {view.action}: {view.state}" + (f", {view.note}" if view.note else "")
+            for place, view in enumerate(self._views, 1)
+        ]
+        return "\n".join([*lines, *(["", more] if more else [])])
+
+    def sentence(self, files: Manifest) -> str:
+        """What was done."""
+        done = sum(view.state == "done" for view in self._views)
+        return f"{done} actions, {files.files:,} files, {files.bytes:,} bytes"
+
+    def _set(self, index: int, **fields: object) -> None:
+        self._views[index] = self._views[index].model_copy(update=fields)
