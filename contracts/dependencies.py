@@ -23,13 +23,9 @@ class Dependency(StrEnum):
     CLOUD = "cloud"
     """The queues, topics and control planes of AWS."""
     SCANNER = "scanner"
-<<<<<<< HEAD
-    """The virus scanner."""
-=======
     """What looks for viruses."""
     PARTNER = "partner"
     """A far end that files are moved from or to; there are many, each with a name."""
->>>>>>> tcore
 
     @property
     def label(self) -> str:

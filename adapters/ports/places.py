@@ -44,12 +44,14 @@ class UnknownHostKey(PortError):
     Attributes:
         shown: Fingerprint of the key that it shows.
         known: Fingerprints of the keys that are pinned.
+        key: The key that it shows, as in `known_hosts`: algorithm and base64.
     """
 
-    def __init__(self, message: str, shown: str, known: Sequence[str]) -> None:
+    def __init__(self, message: str, shown: str, known: Sequence[str], key: str = "") -> None:
         super().__init__(message)
         self.shown = shown
         self.known = tuple(known)
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,35 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Naming:
+    """That a file is about to get its name at a far end, or has it."""
+
+    wanted: str
+    """The path that was asked for."""
+    path: str
+    """The path that it gets: another one where the name was taken and a number was added."""
+    sha256: str
+    done: bool = False
+    """The far end has confirmed it."""
+
+
+class Namings(Protocol):
+    """What earlier attempts at writing one file came to; a killed worker loses nothing of it.
+
+    A file that has left its temporary name, and is not there, was picked up: without this record
+    it would be written a second time.
+    """
+
+    async def last(self) -> Naming | None:
+        """What was noted last; None: no attempt got as far."""
+        ...
+
+    async def note(self, naming: Naming | None) -> None:
+        """Note it, before the next step is taken; None: the name was not given after all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """What became of a file that was written."""
 
@@ -73,6 +104,8 @@ class Written:
     """What was verified, in words: `hash of the server`, `read back`, `size`."""
     existed: bool = False
     """The same bytes stood there before; nothing was written."""
+    picked_up: bool = False
+    """It had its name, and was gone when it was looked at: the partner has taken it."""
     remarks: Sequence[str] = ()
 
 
@@ -83,8 +116,17 @@ class Place(Protocol):
     patience, `Denied` when it refuses for good, `NameRefused` for a name that it cannot hold.
     """
 
-    async def probe(self) -> ServerProfile:
-        """See what it can do, without moving a file of anybody."""
+    async def probe(self, folder: str = "") -> ServerProfile:
+        """See what it can do, with small files of our own that are removed.
+
+        Args:
+            folder: Where to try; the root.
+        """
+        ...
+
+    @property
+    def profile(self) -> ServerProfile | None:
+        """What is known of it: as its record says, or as it was probed for the first write."""
         ...
 
     async def stat(self, path: str) -> Entry:
@@ -128,6 +170,7 @@ class Place(Protocol):
         mode: int | None = None,
         changed: datetime | None = None,
         progress: Progress | None = None,
+        namings: Namings | None = None,
     ) -> Written:
         """Write a file so that nobody ever sees half of it; done again, it changes nothing.
 
@@ -142,6 +185,7 @@ class Place(Protocol):
             mode: Rights to ask for.
             changed: Time to give it.
             progress: Told the bytes so far.
+            namings: What earlier attempts came to; None: there were none.
 
         Raises:
             NameTaken: By other bytes, and `overwrite` refuses.
@@ -154,6 +198,7 @@ class Place(Protocol):
         Raises:
             FileChanged: It is another one now.
             FileMissing: It is gone.
+            NameTaken: There is another file of that name.
         """
         ...
 
@@ -173,8 +218,9 @@ class Places(Protocol):
         """Connect; sessions are counted over all workers and given back at the end.
 
         Raises:
-            PartnerAway: It cannot be reached.
-            Denied: It refuses us, or the partner is stopped or disabled.
+            PartnerAway: It cannot be reached, or is stopped or disabled: the run waits until a
+                person has put that right.
+            Denied: It refuses us, or its address is one that nothing is sent to.
             UnknownHostKey: It is not the server that it was.
             NotYet: Outside of its windows, or all of its sessions are in use.
         """

@@ -11,21 +11,16 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from contracts.blobs import BlobRef
-<<<<<<< HEAD
 from contracts.transfers import (
     ArchiveFormat,
-    FileEventOrder,
-    FileJobOrder,
     OpenPgpKey,
     Partner,
+    RouteRemark,
     RouteRule,
     TransferStatus,
 )
 
 T = TypeVar("T")
-=======
-from contracts.transfers import OpenPgpKey, Partner, RouteRemark, RouteRule, TransferStatus
->>>>>>> tcore
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +219,21 @@ class Staging(Protocol):
         ...
 
 
+class Notes(Protocol):
+    """What attempts at an action leave for the next one, beside the staged bytes of the run.
+
+    It survives a killed worker, and is removed with them. Texts of a few kilobytes.
+    """
+
+    async def read(self, run: str, name: str) -> bytes | None:
+        """The newest text of that name; None: there is none."""
+        ...
+
+    async def write(self, run: str, name: str, text: bytes) -> None:
+        """Insert or replace a text."""
+        ...
+
+
 class KeptCopies(Protocol):
     """Copies of what was written, encrypted, to be sent again."""
 
@@ -261,21 +271,21 @@ class ReceiptRows(Protocol):
 
 
 class EventSender(Protocol):
-    """Starts what an event starts; done again with the same id, it changes nothing."""
+    """Has events carried out; the same event sent again changes nothing."""
 
-    async def send_event(self, order: FileEventOrder) -> None:
-        """Have an event routed.
+    async def send(self, body: str, queue: str | None) -> str:
+        """Send an event.
+
+        Args:
+            body: JSON in structured mode.
+            queue: It goes to this queue, routed already; None: it is routed.
+
+        Returns:
+            Its transfer id.
 
         Raises:
-            RuleViolation: Another event was sent under its id.
-        """
-        ...
-
-    async def send_job(self, order: FileJobOrder) -> None:
-        """Hand an event to its queue, routed already.
-
-        Raises:
-            RuleViolation: Another event was sent under its id.
+            RuleViolation: There is no such queue, or another event has its source and id.
+            Unavailable: It was not accepted.
         """
         ...
 
@@ -364,20 +374,27 @@ class Keyring(Protocol):
         ...
 
     async def decrypt(
-        self, source: AsyncIterator[bytes], sink: Sink[T], signers: Sequence[str], *, most: int
+        self,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        signers: Sequence[str],
+        *,
+        most: int,
+        signed: bool = True,
     ) -> tuple[T, Signature | None]:
-        """Decrypt a message that is encrypted to a key of ours; None: it is not signed.
+        """Decrypt a message that is encrypted to a key of ours; None: none of `signers` signed it.
 
         Args:
             source: Binary or armoured.
             sink: Takes the plain bytes.
             signers: Fingerprints of those who may have signed it.
             most: Plain bytes that are allowed.
+            signed: One of them must have.
 
         Raises:
             UnreadableDocument: It is not encrypted with integrity protection, is damaged, or
                 unpacks to more than `most` bytes.
-            Denied: It is signed, and by none of `signers` with a valid key.
+            Denied: It must be signed, and is by none of `signers` with a valid key.
         """
         ...
 
