@@ -6,6 +6,7 @@ from contracts.transfers.closing import (
     KeptCopy,
     ReceiptOrder,
     StoredReceipt,
+    receipt_blob,
 )
 from contracts.transfers.events import (
     CHAIN,
@@ -218,6 +219,7 @@ __all__ = [
     "WriteFile",
     "file_job_id",
     "queue_task_queue",
+    "receipt_blob",
     "resend_id",
     "transfer_id_of",
     "transfer_workflow_id",

@@ -47,3 +47,8 @@ class KeptCopy(Contract):
     files: Manifest
     until: date
     """The last day on which it can be sent again."""
+
+
+def receipt_blob(transfer_id: str) -> str:
+    """Name of the blob that holds the receipt of a transfer."""
+    return f"receipts/{transfer_id[:2]}/{transfer_id}.json"
