@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     ArchiveFormat,
+    KeptTransfer,
     OpenPgpKey,
     Partner,
     RouteRemark,
@@ -45,6 +46,7 @@ class StatusRow:
     digest: str | None = None
     """Of the event; kept as it was first recorded."""
     receipt: BlobRef | None = None
+    kept: KeptTransfer | None = None
 
 
 class TransferStore(Protocol):

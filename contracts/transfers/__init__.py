@@ -4,8 +4,10 @@ from contracts.transfers.closing import (
     KEEP,
     KeepOrder,
     KeptCopy,
+    KeptTransfer,
     ReceiptOrder,
     StoredReceipt,
+    TransferClosing,
     receipt_blob,
 )
 from contracts.transfers.events import (
@@ -79,7 +81,6 @@ from contracts.transfers.runs import (
     StagedFile,
     StatusOrder,
     TransferAssign,
-    TransferClosing,
     TransferPlan,
     TransferRetry,
     TransferView,
@@ -166,6 +167,7 @@ __all__ = [
     "JobSettings",
     "KeepOrder",
     "KeptCopy",
+    "KeptTransfer",
     "Limits",
     "LoadOrder",
     "Manifest",

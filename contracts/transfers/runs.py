@@ -253,21 +253,6 @@ class SettleResult(Contract):
     """What could not be done with a source; it stays where it is."""
 
 
-class TransferClosing(Contract):
-    """Input of `transfers.close`: the end of a job."""
-
-    job: FileJobOrder
-    status: TransferStatus
-    at: datetime
-    settings_job: SettingsJobName | None = None
-    file: str | None = Field(default=None, max_length=1_024)
-    reason: Sentence | None = None
-    by: Person | None = None
-    receipt: BlobRef | None = None
-    sequence: str | None = Field(default=None, max_length=1_024)
-    """The key whose turn is over."""
-
-
 class TransferRetry(Retry):
     """Try again from the failed action."""
 

@@ -163,6 +163,7 @@ TRANSFERS = Pipeline(
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
+    commands={NAME: "workers.cli.transfers:app"},
     verbs="workers.services.transfers.verbs:VERBS",
     passthrough=(
         "workflows.transfers.attempts",
