@@ -22,6 +22,7 @@ from adapters.ports.places import (
     NameRefused,
     Namings,
     PartnerAway,
+    PlaceError,
     Progress,
     Written,
 )
@@ -296,7 +297,7 @@ class FolderPlace:
             return PartnerAway(self._partner.name, text)
         if error.errno in _NAMES:
             return NameRefused(text)
-        return PortError(text)
+        return PlaceError(text)
 
 
 def _check_same(entry: Entry, now: Entry) -> None:

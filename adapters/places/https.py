@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -19,13 +18,15 @@ from adapters.places.egress import CheckedHost, Egress
 from adapters.places.pace import Pace
 from adapters.places.whole import WholeWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
-from adapters.ports import Denied, PortError, Throttled
+from adapters.ports import Denied, Throttled
 from adapters.ports.places import (
+    Answer,
     Entry,
     FileChanged,
     FileMissing,
     Namings,
     PartnerAway,
+    PlaceError,
     Progress,
     Written,
 )
@@ -37,15 +38,6 @@ _BLOCK: Final = 1 << 20
 _ANSWER_BYTES: Final = 2_000
 _CANNOT_READ: Final = (401, 403, 404, 405, 501)
 _UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a server answered to a call."""
-
-    status: int
-    text: str
-    """The beginning of its body."""
 
 
 class HttpsPlace:
@@ -254,7 +246,7 @@ class HttpsPlace:
             raise Denied(f"{name} answered {status}, a redirect, which is not followed")
         if status >= 500:
             raise PartnerAway(name, f"{name} answered {status}")
-        raise PortError(f"{name}, {printable(path)}: it answered {status}")
+        raise PlaceError(f"{name}, {printable(path)}: it answered {status}")
 
     def _throttled(self, answer: httpx.Response) -> Throttled:
         asked = retry_after(answer.headers.get("Retry-After"))
@@ -324,7 +316,7 @@ def _entry(path: str, headers: httpx.Headers) -> Entry:
     except ValueError:
         moment = None
     if not size.isdecimal():
-        raise PortError(f"{printable(path)}: the server does not say how long it is")
+        raise PlaceError(f"{printable(path)}: the server does not say how long it is")
     return Entry(path, int(size), moment, (headers.get("ETag") or "")[:256] or None)
 
 

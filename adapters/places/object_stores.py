@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
+from obstore.exceptions import BaseError
+
 from adapters.azure.storage_account import StorageAccount
 from adapters.http.addresses import is_public
 from adapters.http.guarded import AddressRefused
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from obstore.store import AzureConfig, ClientConfig, RetryConfig
 
 SILENCE_SECONDS: Final = 30.0
-_RETRIES: "Final[RetryConfig]" = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
+_RETRIES: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
 """The run itself tries again."""
 _REGION: Final = "us-east-1"
 
@@ -41,12 +43,19 @@ async def azure_blob(
 
     account = _account(partner, credentials)
     async with _guarded(partner, account.endpoint, egress, silence) as (endpoint, client, tunnel):
-        store = AzureStore(
-            partner.container or "",
-            config=_azure_config(replace(account, endpoint=endpoint)),
-            client_options=client,
-            retry_config=_RETRIES,
-        )
+        try:
+            store = AzureStore(
+                partner.container or "",
+                config=_azure_config(replace(account, endpoint=endpoint)),
+                client_options=client,
+                retry_config=_RETRIES,
+            )
+        except (BaseError, ValueError):
+            # Its text may hold a part of the secret.
+            raise Denied(
+                f"{partner.token} of {partner.name} is neither a SAS nor a connection string, or "
+                "its container has no valid name"
+            ) from None
         yield ObjectPlace(partner, store, credentials, pace, None, lambda: tunnel.refused)
 
 

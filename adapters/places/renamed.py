@@ -16,7 +16,7 @@ from adapters.places.writing import (
     target_of,
 )
 from adapters.ports import PortError
-from adapters.ports.places import Entry, NameTaken, Written
+from adapters.ports.places import Entry, NameTaken, PlaceError, Written
 from contracts.transfers import Guarantee, Overwrite, Rename
 from domain.transfers.paths import NUMBERS, numbered, printable, temporary
 
@@ -193,4 +193,4 @@ class RenamedWrites(Found):
 
 
 def _differs(order: WriteOrder, how: str) -> PortError:
-    return PortError(f"{printable(order.path)} {how}: it is not given its name")
+    return PlaceError(f"{printable(order.path)} {how}: it is not given its name")

@@ -255,7 +255,7 @@ class SftpPlace:
             await _ended(flying)
             await self._closed(file)
 
-    async def _flushed(self, file: "asyncssh.SFTPClientFile[bytes]", path: str) -> None:
+    async def _flushed(self, file: asyncssh.SFTPClientFile, path: str) -> None:
         try:
             await self._ask(file.fsync(), path)
         except PartnerAway:
@@ -264,7 +264,7 @@ class SftpPlace:
             # A server without this extension; what was written is compared all the same.
             return
 
-    async def _closed(self, file: "asyncssh.SFTPClientFile[bytes]") -> None:
+    async def _closed(self, file: asyncssh.SFTPClientFile) -> None:
         try:
             await self._ask(file.close(), "")
         except PartnerAway:

@@ -13,7 +13,7 @@ from adapters.http.guarded import AddressRefused
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.ports import Denied, PortError
-from adapters.ports.places import FileMissing, NameRefused, PartnerAway, UnknownHostKey
+from adapters.ports.places import FileMissing, NameRefused, PartnerAway, PlaceError, UnknownHostKey
 from contracts.transfers import HostKey, Partner
 from domain.transfers.partner_rules import fingerprint
 from domain.transfers.paths import printable
@@ -138,7 +138,8 @@ def _client_keys(partner: Partner, credentials: Credentials) -> list[asyncssh.SS
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError):
         raise Denied(
             f"the private key {partner.private_key} of {partner.name} is no key that can be read "
-            "with its passphrase"
+            "with its passphrase (one with a passphrase has to be in the format PKCS#8: "
+            "`ssh-keygen -p -m PKCS8`)"
         ) from None
 
 
@@ -198,4 +199,4 @@ def _failure(partner: Partner, error: asyncssh.SFTPError, reason: str, path: str
         case asyncssh.SFTPInvalidFilename():
             return NameRefused(text)
         case _:
-            return PortError(text)
+            return PlaceError(text)

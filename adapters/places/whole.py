@@ -16,7 +16,7 @@ from adapters.places.writing import (
     target_of,
 )
 from adapters.ports import PortError
-from adapters.ports.places import Entry, NameTaken, Written
+from adapters.ports.places import Entry, NameTaken, PlaceError, Written
 from contracts.transfers import Guarantee, Overwrite
 from domain.transfers.paths import printable
 
@@ -143,4 +143,4 @@ class WholeWrites(Found):
     async def _removed(self, order: WriteOrder, path: str, how: str) -> PortError:
         await self._wholes.remove(path)
         await order.not_named()
-        return PortError(f"{printable(path)} {how} instead of those sent; it was removed")
+        return PlaceError(f"{printable(path)} {how} instead of those sent; it was removed")

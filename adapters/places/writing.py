@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from adapters.ports import Denied, PortError
+from adapters.ports import Denied
 from adapters.ports.places import (
     Entry,
     NameRefused,
     NameTaken,
     Naming,
     Namings,
+    PlaceError,
     Progress,
     Written,
 )
@@ -140,13 +141,25 @@ def taken(path: str) -> NameTaken:
     return NameTaken(f"{printable(path)} holds another file, which may not be replaced")
 
 
+class Digest(Protocol):
+    """A hash that is being computed."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add bytes."""
+        ...
+
+    def hexdigest(self) -> str:
+        """Of all bytes so far."""
+        ...
+
+
 @dataclass
 class Arriving:
     """Bytes on their way to a far end: counted, hashed, and checked at their end."""
 
     order: WriteOrder
     size: int = 0
-    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+    _digest: Digest = field(default_factory=hashlib.sha256)
 
     async def of(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """The same chunks.
@@ -169,7 +182,7 @@ class Arriving:
             PortError: They have not.
         """
         if (self.size, self._digest.hexdigest()) != (self.order.size, self.order.sha256):
-            raise PortError(
+            raise PlaceError(
                 f"{self.size:,} bytes came for {printable(self.order.path)} instead of "
                 f"{self.order.size:,}, or other ones: they are not written"
             )

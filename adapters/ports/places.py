@@ -1,6 +1,6 @@
 """Far ends that files are read from and written to."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,19 +22,23 @@ class PartnerAway(Unavailable):
         self.partner = partner
 
 
-class FileMissing(PortError):
+class PlaceError(PortError):
+    """A failure of one file at a far end: another attempt may succeed, as its settings say."""
+
+
+class FileMissing(PlaceError):
     """There is no such file at the partner."""
 
 
-class FileChanged(PortError):
+class FileChanged(PlaceError):
     """It is not the file any more that was listed or read before, or grew while it was read."""
 
 
-class NameTaken(PortError):
+class NameTaken(PlaceError):
     """The destination holds another file of that name, and may not be replaced."""
 
 
-class NameRefused(PortError):
+class NameRefused(PlaceError):
     """The far end cannot hold such a name, or the name would leave its folder."""
 
 
@@ -207,6 +211,42 @@ class Place(Protocol):
 
         Raises:
             FileChanged: It is another one now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered to a call."""
+
+    status: int
+    text: str
+    """The beginning of its body."""
+
+
+class Calls(Protocol):
+    """A far end that can be called: HTTPS servers are."""
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes] | None = None,
+        size: int = 0,
+    ) -> Answer:
+        """Send one request; whatever the server answers is no failure.
+
+        Args:
+            method: Of HTTP.
+            path: With its query.
+            headers: Beside those of the partner's credentials.
+            body: Bytes to send.
+            size: How many they are.
+
+        Raises:
+            PartnerAway: It cannot be reached.
+            Throttled: It asks for fewer requests.
         """
         ...
 

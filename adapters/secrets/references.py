@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from adapters.aws.errors import Missing, aws
 from adapters.ports import Denied
@@ -30,7 +30,7 @@ class ReferencedSecrets:
         aws: Secrets Manager; None: there is none, and `aws:` is refused.
     """
 
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     own: Collection[str] = ()
     folders: Sequence[Path] = ()
     aws: "AwsSettings | None" = None
@@ -113,8 +113,9 @@ async def _secret_value(settings: "AwsSettings", id: str) -> dict[str, Any]:
         aws_session_token=settings.session_token,
         region_name=settings.region,
     )
-    client: Any
-    async with session.client("secretsmanager", endpoint_url=settings.endpoint_url) as client:  # pyright: ignore[reportGeneralTypeIssues]
+    # The stubs know no Secrets Manager.
+    opening = cast(Any, session).client("secretsmanager", endpoint_url=settings.endpoint_url)
+    async with opening as client:
         return await client.get_secret_value(SecretId=id)
 
 

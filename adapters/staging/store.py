@@ -118,7 +118,7 @@ class BlobStaging:
 
     async def write(self, run: str, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
         """Stream bytes in."""
-        return await self._sealed.write(f"{_stem(run)}-{name}", chunks)
+        return await self._sealed.write(f"{stem_of(run)}-{name}", chunks)
 
     def read(self, ref: BlobRef) -> AsyncGenerator[bytes]:
         """Stream bytes out."""
@@ -130,7 +130,7 @@ class BlobStaging:
 
     async def remove(self, run: str) -> int:
         """Remove everything of a run."""
-        stem = _stem(run)
+        stem = stem_of(run)
         folder, _, _ = stem.rpartition("/")
         own = [
             ref
@@ -209,7 +209,7 @@ async def _whole(
         yield held
 
 
-def _stem(run: str) -> str:
+def stem_of(run: str) -> str:
     """What names of a run's files begin with.
 
     Runs share 256 folders: a folder of its own would stay behind, empty, in a store on disk.
