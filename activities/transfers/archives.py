@@ -76,7 +76,7 @@ class ArchiveSteps:
             raise RuleViolation("only a ZIP archive can have a password")
         password = await self._password(action.password)
         async with StepFiles(self._ports.staging, order) as step:
-            files = await step.files()
+            files = await step.given()
             groups = [files] if action.format is not ArchiveFormat.GZIP else [[f] for f in files]
             after: list[StagedFile] = []
             lines: list[ReceiptFile] = []
@@ -109,7 +109,7 @@ class ArchiveSteps:
             after: list[StagedFile] = []
             lines: list[ReceiptFile] = []
             remarks: list[str] = []
-            for archive in await step.files():
+            for archive in await step.given():
                 try:
                     found, plain = await self._extracted(step, action, archive, password, after)
                 except UnreadableDocument as error:

@@ -42,7 +42,7 @@ class Checksums:
         action = order.action
         assert isinstance(action, Checksum), "the activity is that of the action"
         async with StepFiles(self._staging, order) as step:
-            files = await step.files()
+            files = await step.given()
             if action.write:
                 after, lines = await self._written(step, action, files)
             elif "expected" in order.names:

@@ -75,7 +75,7 @@ class Crypto:
                 to = _recipients(ring, partner, action.recipients)
                 after: list[StagedFile] = []
                 lines: list[ReceiptFile] = []
-                for number, file in enumerate(await step.files()):
+                for number, file in enumerate(await step.given()):
                     blob = await ring.encrypt(
                         step.staging.read(file.blob),
                         partial(step.stage, number),
@@ -108,7 +108,7 @@ class Crypto:
             async with self._ports.openpgp.open(_distinct([*own, *theirs])) as ring:
                 after: list[StagedFile] = []
                 lines: list[ReceiptFile] = []
-                for number, file in enumerate(await step.files()):
+                for number, file in enumerate(await step.given()):
                     with _about(file):
                         blob, signature = await ring.decrypt(
                             step.staging.read(file.blob),
@@ -144,7 +144,7 @@ class Crypto:
             async with self._ports.openpgp.open([key]) as ring:
                 after: list[StagedFile] = []
                 lines: list[ReceiptFile] = []
-                for number, file in enumerate(await step.files()):
+                for number, file in enumerate(await step.given()):
                     blob = await ring.sign(
                         step.staging.read(file.blob),
                         partial(step.stage, number),
@@ -176,7 +176,7 @@ class Crypto:
             after: list[StagedFile] = []
             lines: list[ReceiptFile] = []
             async with self._ports.openpgp.open(theirs) as ring:
-                for file, signature in pairs_of(await step.files(), action.suffixes, "signature"):
+                for file, signature in pairs_of(await step.given(), action.suffixes, "signature"):
                     with _about(file):
                         by = await self._verified(step.staging, ring, file, signature, signers)
                     after.append(_derived(file, file.name, signed_by=by))

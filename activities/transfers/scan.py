@@ -62,7 +62,7 @@ class Scanning:
             lines: list[ReceiptFile] = []
             remarks: list[str] = []
             infected: list[str] = []
-            for number, file in enumerate(await step.files()):
+            for number, file in enumerate(await step.given()):
                 verdict = await self._verdict(step.staging, file, action)
                 said = _said(verdict)
                 lines.append(line_of(file, file, said))

@@ -29,9 +29,9 @@ _SENTENCE: Final = 500
 
 
 class StepFiles:
-    """What one action reads and stages; what an attempt that fails has staged is removed.
+    """What one action reads and stages.
 
-    A context manager, which sends heartbeats.
+    As a context manager it sends heartbeats, and removes what an attempt has staged that fails.
 
     Args:
         staging: Where the files are.
@@ -69,13 +69,17 @@ class StepFiles:
             # What is left is removed with the run, and the failure of the action counts.
             return
 
-    async def files(self) -> list[StagedFile]:
+    async def files(self, manifest: Manifest) -> list[StagedFile]:
+        """The files that a manifest lists."""
+        return await staged_files(self.staging, manifest)
+
+    async def given(self) -> list[StagedFile]:
         """The files that the action is given.
 
         Raises:
             RuleViolation: There are none: an action before it reads them.
         """
-        found = await staged_files(self.staging, self._order.files)
+        found = await self.files(self._order.files)
         if not found:
             raise RuleViolation(
                 f"{self._order.action.action} has no files: a ReadFile has to stand before it"
@@ -104,8 +108,10 @@ class StepFiles:
         self,
         files: Manifest,
         lines: Sequence[ReceiptFile],
+        at: datetime | None = None,
         *,
         remarks: Sequence[str] = (),
+        guarantee: str | None = None,
         infected: str | None = None,
         fired: Sequence[TransferId] = (),
     ) -> ActionResult:
@@ -114,7 +120,9 @@ class StepFiles:
         Args:
             files: For the next action.
             lines: What was done with each file.
+            at: When; None: now.
             remarks: What people should know; the first few are kept.
+            guarantee: Of what was written.
             infected: Why nothing is written on.
             fired: Transfers of the events that were sent.
         """
@@ -124,7 +132,7 @@ class StepFiles:
                 transfer_id=self._run,
                 index=self._order.index,
                 action=self._order.action.action,
-                at=datetime.now(UTC),
+                at=at or datetime.now(UTC),
                 files=tuple(lines),
                 remarks=told,
                 previous=self._order.previous,
@@ -137,6 +145,7 @@ class StepFiles:
             step=blob,
             step_sha256=step.sha256,
             remarks=told,
+            guarantee=guarantee,
             infected=None if infected is None else infected[:_SENTENCE],
             fired=tuple(fired[:REMARKS]),
         )

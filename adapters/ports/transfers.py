@@ -260,18 +260,6 @@ class KeptCopies(Protocol):
         ...
 
 
-class ReceiptRows(Protocol):
-    """Which receipt a transfer ended with, beside the receipt itself."""
-
-    async def record_receipt(self, transfer_id: str, resend: int, blob: BlobRef, seal: str) -> None:
-        """Remember the blob and the hash of the last step; a later one replaces it."""
-        ...
-
-    async def receipt(self, transfer_id: str, resend: int = 0) -> tuple[BlobRef, str] | None:
-        """Blob and hash of a receipt; None: there is none yet."""
-        ...
-
-
 class EventSender(Protocol):
     """Has events carried out; the same event sent again changes nothing."""
 
