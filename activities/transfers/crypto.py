@@ -122,10 +122,8 @@ class Crypto:
                     after.append(_derived(file, name, blob=blob, signed_by=by))
                     verdict = f"signed by {by}" if by else "not signed"
                     lines.append(line_of(file, after[-1], verdict))
-            unsigned = [file.name for file in after if file.signed_by is None]
-            remarks = (
-                [f"{len(unsigned):,} files are not signed by {partner.name}"] if unsigned else []
-            )
+            unsigned = sum(file.signed_by is None for file in after)
+            remarks = [f"files not signed by {partner.name}: {unsigned:,}"] if unsigned else []
             return await step.result(await step.manifest(after), lines, remarks=remarks)
 
     @activity.defn(name="transfers.sign")
