@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.answers import Answer, Retry
-from contracts.dependencies import WAITING
+from contracts.dependencies import WAITING, Dependency
 from contracts.transfers import (
     FILE_EVENT,
     FILE_JOB,
@@ -20,6 +20,7 @@ from contracts.transfers import (
 from workers.pipelines.base import Context, Lane, Pipeline, RunKind
 
 if TYPE_CHECKING:
+    from activities.dependencies import NamedProbe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
     from workers.resources.common import Resources
@@ -39,9 +40,9 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
-    from workers.settings.transfers import TransferSettings, queues_of
+    from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
 
-    check_settings(environment, TransferSettings, others=[queues_of])
+    check_settings(environment, TransferSettings, FarEndSettings, others=[queues_of])
     return TransferSettings.read(environment)
 
 
@@ -49,10 +50,14 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
 async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
-    from workers.resources.transfers import Unstaged, transfer_resources
+    from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
+    from workers.resources.far_ends import end_ports, partner_secrets
+    from workers.resources.transfers import transfer_resources
     from workers.settings.transfers import queues_of
 
-    common = context.resources
+    common, environment = context.resources, context.environment
+    secrets = partner_secrets(environment)
+    staging = BlobStaging(SealedBlobs(common.blobs, StagingKeys(secrets, None)))
     yield transfer_resources(
         settings,
         queues_of(context.environment),
@@ -60,17 +65,37 @@ async def _open(
         common.blobs,
         common.rejected,
         common.scratch,
-        Unstaged(),  # type: ignore[arg-type]
+        staging,
+        end_ports(environment, common.database, common.blobs, common.scratch, staging, secrets),
     )
 
 
 def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     """What every worker of transfers runs, of whichever queue."""
+    from activities.transfers.call_http import HttpCalling
     from activities.transfers.closing import Closing
     from activities.transfers.planning import Planning
+    from activities.transfers.read_file import FileReading
     from activities.transfers.receiving import Receiving
+    from activities.transfers.source_settling import SourceSettling
+    from activities.transfers.write_file import FileWriting
 
-    return (Receiving(own.receiving), Planning(own.planning), Closing(own.closing))
+    return (
+        Receiving(own.receiving),
+        Planning(own.planning),
+        Closing(own.closing),
+        FileReading(own.ends),
+        FileWriting(own.ends),
+        HttpCalling(own.ends),
+        SourceSettling(own.ends),
+    )
+
+
+def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
+    from activities.transfers.far_ends import partner_probe
+
+    ends = own.ends
+    return {Dependency.PARTNER: partial(partner_probe, ends.places, ends.partners)}
 
 
 def _lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
@@ -160,6 +185,8 @@ TRANSFERS = Pipeline(
     activities=activities,
     lanes_of_settings=_lanes,
     open_rows=_open_rows,
+    named_probes=_named_probes,
+    commands={"partners": "workers.cli.transfers.partners:app"},
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from activities.transfers.closing import ClosingPorts
+from activities.transfers.far_ends import EndPorts
 from activities.transfers.planning import PlanningPorts
 from activities.transfers.receiving import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
@@ -33,6 +34,8 @@ class TransfersOpened:
     receiving: ReceivingPorts
     planning: PlanningPorts
     closing: ClosingPorts
+    ends: EndPorts
+    """What actions at far ends are given."""
 
 
 class TransferRows:
@@ -68,6 +71,7 @@ def transfer_resources(
     rejected: RejectionRecord,
     scratch: Path,
     staging: Staging,
+    ends: EndPorts,
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
 
@@ -79,6 +83,7 @@ def transfer_resources(
         rejected: Keeps messages that are no events.
         scratch: Folder for temporary files.
         staging: Bytes between actions.
+        ends: What actions at far ends are given.
     """
     store, partners, turns = (
         SqlTransferStore(database),
@@ -94,6 +99,7 @@ def transfer_resources(
         receiving=ReceivingPorts(store, RouteCache(SqlRouteStore(database)), queues, rejected),
         planning=PlanningPorts(source, partners, queues, turns, store),
         closing=ClosingPorts(store, staging, turns),
+        ends=ends,
     )
 
 
@@ -102,11 +108,3 @@ def settings_source(place: str, blobs: Blobs, scratch: Path) -> SettingsSource:
     if place.startswith(BLOB):
         return StoredSettings(blobs, place.removeprefix(BLOB), scratch)
     return RemoteSettings(place) if "://" in place else LocalSettings(Path(place))
-
-
-class Unstaged:
-    """Stands for the staging area until there is one: nothing is staged."""
-
-    async def remove(self, run: str) -> int:
-        """Nothing is there."""
-        return 0
