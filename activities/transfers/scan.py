@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.transfers.step_files import StepFiles, line_of
-from adapters.ports import Blobs
+from adapters.ports import Blobs, Denied
 from adapters.ports.transfers import Scanner, ScanVerdict, Staging
 from contracts.transfers import (
     ActionOrder,
@@ -25,7 +25,8 @@ from contracts.transfers import (
 class ScanPorts:
     """What scans are given."""
 
-    scanner: Scanner
+    scanner: Scanner | None
+    """None: there is none."""
     quarantine: Blobs
     """A container of its own: nobody reads from it but for looking into."""
     staging: Staging
@@ -54,16 +55,19 @@ class Scanning:
 
         Raises:
             Unavailable: The scanner does not answer: the run waits for it.
+            Denied: There is none.
         """
         action = order.action
         assert isinstance(action, Scan), "the activity is that of the action"
+        if self._ports.scanner is None:
+            raise Denied("this worker has no virus scanner: set CLAMD_ADDRESS")
         async with StepFiles(self._ports.staging, order) as step:
             after: list[StagedFile] = []
             lines: list[ReceiptFile] = []
             remarks: list[str] = []
             infected: list[str] = []
             for number, file in enumerate(await step.given()):
-                verdict = await self._verdict(step.staging, file, action)
+                verdict = await self._verdict(self._ports.scanner, step.staging, file, action)
                 said = _said(verdict)
                 lines.append(line_of(file, file, said))
                 after.append(file.model_copy(update={"scanned": said[:500]}))
@@ -82,8 +86,10 @@ class Scanning:
                 infected=infected[0][:400] + more if infected else None,
             )
 
-    async def _verdict(self, staging: Staging, file: StagedFile, action: Scan) -> ScanVerdict:
-        verdict = await self._ports.scanner.scan(staging.read(file.blob), file.blob.size)
+    async def _verdict(
+        self, scanner: Scanner, staging: Staging, file: StagedFile, action: Scan
+    ) -> ScanVerdict:
+        verdict = await scanner.scan(staging.read(file.blob), file.blob.size)
         if not verdict.clean:
             return verdict
         if verdict.signatures is None:

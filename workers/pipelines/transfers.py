@@ -20,7 +20,7 @@ from contracts.transfers import (
 from workers.pipelines.base import Context, Lane, Pipeline, RunKind
 
 if TYPE_CHECKING:
-    from activities.dependencies import NamedProbe
+    from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
     from workers.resources.common import Resources
@@ -40,9 +40,11 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
+    from workers.settings.transfer_files import TransferFileSettings
     from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
 
-    check_settings(environment, TransferSettings, FarEndSettings, others=[queues_of])
+    groups = (TransferSettings, FarEndSettings, TransferFileSettings)
+    check_settings(environment, *groups, others=[queues_of])
     return TransferSettings.read(environment)
 
 
@@ -50,33 +52,44 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
 async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
-    from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
+    from adapters.database.transfers.partners import SqlPartnerStore
     from workers.resources.far_ends import end_ports, partner_secrets
+    from workers.resources.transfer_files import file_ports
     from workers.resources.transfers import transfer_resources
+    from workers.services.transfers.sending import StartedEvents
     from workers.settings.transfers import queues_of
 
     common, environment = context.resources, context.environment
+    database, blobs, scratch = common.database, common.blobs, common.scratch
     secrets = partner_secrets(environment)
-    staging = BlobStaging(SealedBlobs(common.blobs, StagingKeys(secrets, None)))
+    files = file_ports(environment, blobs, SqlPartnerStore(database), secrets, scratch)
+    queues = queues_of(environment)
     yield transfer_resources(
         settings,
-        queues_of(context.environment),
-        common.database,
-        common.blobs,
+        queues,
+        database,
+        blobs,
         common.rejected,
-        common.scratch,
-        staging,
-        end_ports(environment, common.database, common.blobs, common.scratch, staging, secrets),
+        scratch,
+        end_ports(environment, database, blobs, scratch, files.staging, secrets),
+        files,
+        StartedEvents(context.client, queues),
     )
 
 
 def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     """What every worker of transfers runs, of whichever queue."""
+    from activities.transfers.archives import ArchiveSteps
     from activities.transfers.call_http import HttpCalling
+    from activities.transfers.checksum import Checksums
     from activities.transfers.closing import Closing
+    from activities.transfers.crypto import Crypto
+    from activities.transfers.fire_event import Firing
     from activities.transfers.planning import Planning
     from activities.transfers.read_file import FileReading
+    from activities.transfers.receipt import Receipts
     from activities.transfers.receiving import Receiving
+    from activities.transfers.scan import Scanning
     from activities.transfers.source_settling import SourceSettling
     from activities.transfers.write_file import FileWriting
 
@@ -88,7 +101,18 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         FileWriting(own.ends),
         HttpCalling(own.ends),
         SourceSettling(own.ends),
+        Crypto(own.files.crypto),
+        ArchiveSteps(own.files.archives),
+        Scanning(own.files.scan),
+        Checksums(own.staging),
+        Firing(own.sender, own.staging),
+        Receipts(own.files.receipts),
     )
+
+
+def _probes(own: "TransfersOpened") -> Mapping[Dependency, "Probe"]:
+    scanner = own.files.scanner
+    return {} if scanner is None else {Dependency.SCANNER: scanner.probe}
 
 
 def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
@@ -185,12 +209,16 @@ TRANSFERS = Pipeline(
     activities=activities,
     lanes_of_settings=_lanes,
     open_rows=_open_rows,
+    probes=_probes,
     named_probes=_named_probes,
-    commands={"partners": "workers.cli.transfers.partners:app"},
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
-    commands={NAME: "workers.cli.transfers:app"},
+    commands={
+        NAME: "workers.cli.transfers:app",
+        "partners": "workers.cli.transfers.partners:app",
+        "routes": "workers.cli.transfers.routes:app",
+    },
     verbs="workers.services.transfers.verbs:VERBS",
     passthrough=(
         "workflows.transfers.attempts",
