@@ -16,16 +16,18 @@ _QUEUED: Final = 4
 
 
 class PulledBytes(io.RawIOBase):
-    """Reads in a thread what an asynchronous iterator yields in the loop that made this object.
+    """Reads in a thread what an asynchronous iterator yields in the event loop.
 
     What the iterator raises is kept in `failure`, and reads as the end of the bytes: libraries
     would log it, or lose it.
     """
 
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, chunks: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
         super().__init__()
         self._chunks = chunks
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop or asyncio.get_running_loop()
         self._stopped = False
         self.failure: BaseException | None = None
         self.size = 0

@@ -8,7 +8,8 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import EndPorts, StepFiles, opened, shown
+from activities.transfers.far_ends import EndPorts, opened, shown
+from activities.transfers.step_files import StepFiles
 from adapters.ports.places import Calls, PartnerAway, PlaceError
 from contracts.transfers import (
     ActionOrder,

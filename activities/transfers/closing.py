@@ -7,7 +7,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports.transfers import Staging, StatusRow, TransferStore, Turns
-from contracts.transfers import TransferClosing, file_job_id
+from contracts.transfers import KeptTransfer, TransferClosing, file_job_id
 
 
 @dataclass(frozen=True)
@@ -57,5 +57,14 @@ class Closing:
                 run=run,
                 digest=job.digest,
                 receipt=closing.receipt,
+                kept=_kept(closing),
             )
         )
+
+
+def _kept(closing: TransferClosing) -> KeptTransfer | None:
+    """What is kept to be sent again, with what names may refer to."""
+    if closing.kept is None:
+        return None
+    kept = closing.kept
+    return KeptTransfer(files=kept.files, until=kept.until, event=closing.job.event)

@@ -1,7 +1,7 @@
 """What actions at far ends have in common: partners, staged files, notes, the receipt's step."""
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,19 +10,11 @@ from typing import Final
 from activities.heartbeat import Heartbeater
 from adapters.ports.places import Naming, PartnerAway, Place, Places, UnknownHostKey
 from adapters.ports.transfers import Notes, PartnerStore, Staging
-from contracts.blobs import BlobRef
 from contracts.transfers import (
-    ActionOrder,
-    ActionResult,
-    Manifest,
     Partner,
-    ReceiptFile,
-    ReceiptStep,
-    StagedFile,
 )
 from contracts.transfers.ends import NamingNote, TransferProgress
 from domain.errors import RuleViolation
-from domain.transfers.receipts import sealed
 
 _MANIFEST_BLOCK: Final = 1 << 18
 
@@ -146,82 +138,6 @@ class NotedNamings:
                 wanted=naming.wanted, path=naming.path, sha256=naming.sha256, done=naming.done
             )
         await self._notes.write(self._run, self._name, note.model_dump_json().encode())
-
-
-class StepFiles:
-    """The staged files of one action.
-
-    Args:
-        staging: Where they are.
-        order: The action.
-    """
-
-    def __init__(self, staging: Staging, order: ActionOrder) -> None:
-        self._staging, self._order = staging, order
-        self._run, self._name = order.job.transfer_id, f"{order.index:02}-{order.round}"
-
-    async def files(self, manifest: Manifest) -> list[StagedFile]:
-        """The files that a manifest lists."""
-        return await staged_files(self._staging, manifest)
-
-    async def stage(self, number: int, chunks: AsyncIterator[bytes]) -> BlobRef:
-        """Stream the bytes of a file in."""
-        return await self._staging.write(self._run, f"{self._name}-{number:05}", chunks)
-
-    async def manifest(self, files: Sequence[StagedFile]) -> Manifest:
-        """Write the list of files."""
-        lines = (file.model_dump_json().encode() + b"\n" for file in files)
-        blob = await self._staging.write(self._run, f"{self._name}-files", _joined(lines))
-        return Manifest(files=len(files), bytes=sum(file.blob.size for file in files), blob=blob)
-
-    async def result(
-        self,
-        files: Manifest,
-        lines: Sequence[ReceiptFile],
-        at: datetime,
-        *,
-        remarks: Sequence[str] = (),
-        guarantee: str | None = None,
-    ) -> ActionResult:
-        """The result of the action, with its step of the receipt."""
-        told = tuple(dict.fromkeys(remark[:500] for remark in remarks))[:10]
-        step = sealed(
-            ReceiptStep(
-                transfer_id=self._run,
-                index=self._order.index,
-                action=self._order.action.action,
-                at=at,
-                files=tuple(lines),
-                remarks=told,
-                previous=self._order.previous,
-                sha256="",
-            )
-        )
-        blob = await self._staging.write(
-            self._run, f"{self._name}-step", _joined([step.model_dump_json().encode()])
-        )
-        return ActionResult(
-            files=files, step=blob, step_sha256=step.sha256, remarks=told, guarantee=guarantee
-        )
-
-
-async def staged_files(staging: Staging, manifest: Manifest) -> list[StagedFile]:
-    """The files that a manifest lists."""
-    if manifest.blob is None:
-        return []
-    text = b"".join([piece async for piece in staging.read(manifest.blob)])
-    return [StagedFile.model_validate_json(line) for line in text.splitlines()]
-
-
-async def _joined(lines: Iterable[bytes]) -> AsyncGenerator[bytes]:
-    held = bytearray()
-    for line in lines:
-        held += line
-        if len(held) >= _MANIFEST_BLOCK:
-            yield bytes(held)
-            held.clear()
-    if held:
-        yield bytes(held)
 
 
 def progress_of(beats: Heartbeater, done: int) -> Callable[[int], None]:

@@ -9,14 +9,8 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import (
-    EndPorts,
-    StepFiles,
-    digest_of,
-    opened,
-    progress_of,
-    shown,
-)
+from activities.transfers.far_ends import EndPorts, digest_of, opened, progress_of, shown
+from activities.transfers.step_files import StepFiles
 from adapters.ports import NotYet, PortError
 from adapters.ports.places import Entry, FileMissing, PartnerAway, Place, Progress
 from contracts.blobs import BlobRef

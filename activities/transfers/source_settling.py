@@ -4,7 +4,8 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import EndPorts, opened, progress_of, staged_files
+from activities.transfers.far_ends import EndPorts, opened, progress_of
+from activities.transfers.step_files import staged_files
 from adapters.ports import Denied
 from adapters.ports.places import (
     Entry,

@@ -6,14 +6,8 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import (
-    EndPorts,
-    NotedNamings,
-    StepFiles,
-    opened,
-    progress_of,
-    shown,
-)
+from activities.transfers.far_ends import EndPorts, NotedNamings, opened, progress_of, shown
+from activities.transfers.step_files import StepFiles
 from adapters.ports.places import Place, PlaceError, Progress, Written
 from contracts.transfers import (
     ActionOrder,

@@ -13,8 +13,7 @@ from typing import Protocol, TypeVar
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     ArchiveFormat,
-    FileEventOrder,
-    FileJobOrder,
+    KeptTransfer,
     OpenPgpKey,
     Partner,
     RouteRemark,
@@ -47,6 +46,7 @@ class StatusRow:
     digest: str | None = None
     """Of the event; kept as it was first recorded."""
     receipt: BlobRef | None = None
+    kept: KeptTransfer | None = None
 
 
 class TransferStore(Protocol):
@@ -260,34 +260,22 @@ class KeptCopies(Protocol):
         ...
 
 
-class ReceiptRows(Protocol):
-    """Which receipt a transfer ended with, beside the receipt itself."""
-
-    async def record_receipt(self, transfer_id: str, resend: int, blob: BlobRef, seal: str) -> None:
-        """Remember the blob and the hash of the last step; a later one replaces it."""
-        ...
-
-    async def receipt(self, transfer_id: str, resend: int = 0) -> tuple[BlobRef, str] | None:
-        """Blob and hash of a receipt; None: there is none yet."""
-        ...
-
-
 class EventSender(Protocol):
-    """Starts what an event starts; done again with the same id, it changes nothing."""
+    """Has events carried out; the same event sent again changes nothing."""
 
-    async def send_event(self, order: FileEventOrder) -> None:
-        """Have an event routed.
+    async def send(self, body: str, queue: str | None) -> str:
+        """Send an event.
+
+        Args:
+            body: JSON in structured mode.
+            queue: It goes to this queue, routed already; None: it is routed.
+
+        Returns:
+            Its transfer id.
 
         Raises:
-            RuleViolation: Another event was sent under its id.
-        """
-        ...
-
-    async def send_job(self, order: FileJobOrder) -> None:
-        """Hand an event to its queue, routed already.
-
-        Raises:
-            RuleViolation: Another event was sent under its id.
+            RuleViolation: There is no such queue, or another event has its source and id.
+            Unavailable: It was not accepted.
         """
         ...
 
@@ -376,20 +364,27 @@ class Keyring(Protocol):
         ...
 
     async def decrypt(
-        self, source: AsyncIterator[bytes], sink: Sink[T], signers: Sequence[str], *, most: int
+        self,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        signers: Sequence[str],
+        *,
+        most: int,
+        signed: bool = True,
     ) -> tuple[T, Signature | None]:
-        """Decrypt a message that is encrypted to a key of ours; None: it is not signed.
+        """Decrypt a message that is encrypted to a key of ours; None: none of `signers` signed it.
 
         Args:
             source: Binary or armoured.
             sink: Takes the plain bytes.
             signers: Fingerprints of those who may have signed it.
             most: Plain bytes that are allowed.
+            signed: One of them must have.
 
         Raises:
             UnreadableDocument: It is not encrypted with integrity protection, is damaged, or
                 unpacks to more than `most` bytes.
-            Denied: It is signed, and by none of `signers` with a valid key.
+            Denied: It must be signed, and is by none of `signers` with a valid key.
         """
         ...
 
@@ -475,6 +470,7 @@ class Archives(Protocol):
         format: ArchiveFormat | None = None,
         password: str | None = None,
         encoding: str = "utf-8",
+        flatten: bool = False,
     ) -> AsyncGenerator[ArchiveMember]:
         """The files of an archive; archives among them stay archives.
 
@@ -485,10 +481,12 @@ class Archives(Protocol):
             format: None: by structure.
             password: Of encrypted files.
             encoding: Of names that are not marked as UTF-8.
+            flatten: Folders are dropped from names.
 
         Raises:
-            UnreadableDocument: It is damaged, encrypted without a password, or hostile: it leaves
-                its folder, holds links or devices or the same name twice, or unpacks to too much.
+            UnreadableDocument: It is damaged, encrypted without a password, or hostile: it holds
+                links or devices, or unpacks to too much.
+            InvalidDocument: A name in it leaves its folder, or is there twice.
         """
         ...
 

@@ -1,12 +1,15 @@
 """What ends a transfer: its receipt, and the copy that is kept of what was written."""
 
-from datetime import date
+from datetime import date, datetime
 from typing import Final
 
 from pydantic import Field
 
+from contracts.answers import Person
 from contracts.base import Contract
 from contracts.blobs import BlobRef
+from contracts.transfers.events import FileNotice
+from contracts.transfers.names import Sentence, SettingsJobName, TransferStatus
 from contracts.transfers.runs import FileJobOrder, Manifest
 from contracts.transfers.settings import ACTIONS
 
@@ -47,3 +50,31 @@ class KeptCopy(Contract):
     files: Manifest
     until: date
     """The last day on which it can be sent again."""
+
+
+class KeptTransfer(KeptCopy):
+    """What a row remembers of a transfer that can be sent again."""
+
+    event: FileNotice
+    """Names in the settings of its job may refer to it."""
+
+
+class TransferClosing(Contract):
+    """Input of `transfers.close`: the end of a job."""
+
+    job: FileJobOrder
+    status: TransferStatus
+    at: datetime
+    settings_job: SettingsJobName | None = None
+    file: str | None = Field(default=None, max_length=1_024)
+    reason: Sentence | None = None
+    by: Person | None = None
+    receipt: BlobRef | None = None
+    kept: KeptCopy | None = None
+    sequence: str | None = Field(default=None, max_length=1_024)
+    """The key whose turn is over."""
+
+
+def receipt_blob(transfer_id: str) -> str:
+    """Name of the blob that holds the receipt of a transfer."""
+    return f"receipts/{transfer_id[:2]}/{transfer_id}.json"

@@ -111,6 +111,7 @@ class ActionOrder(Contract):
     round: int = 0
     """How often a person has had it tried again."""
     action: Action
+    settings_job: SettingsJobName | None = None
     names: dict[str, str] = Field(default_factory=dict[str, str])
     """Of its templates, resolved; as in the plan."""
     files: Manifest = Manifest()
@@ -250,21 +251,6 @@ class SettleResult(Contract):
 
     remarks: tuple[Sentence, ...] = Field(default=(), max_length=REMARKS)
     """What could not be done with a source; it stays where it is."""
-
-
-class TransferClosing(Contract):
-    """Input of `transfers.close`: the end of a job."""
-
-    job: FileJobOrder
-    status: TransferStatus
-    at: datetime
-    settings_job: SettingsJobName | None = None
-    file: str | None = Field(default=None, max_length=1_024)
-    reason: Sentence | None = None
-    by: Person | None = None
-    receipt: BlobRef | None = None
-    sequence: str | None = Field(default=None, max_length=1_024)
-    """The key whose turn is over."""
 
 
 class TransferRetry(Retry):

@@ -82,11 +82,16 @@ IMPORTS: Mapping[tuple[str, str], str] = {
 """File and imported package to the reason for which it may import that."""
 
 _CONTAINER = "the default of AZURE_STORAGE_CONTAINER_NAME"
+_QUEUE = "a queue of another pipeline has that name"
 _EXAMPLE = "an example in the help of commands that all pipelines share"
 
 TEXTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/migrations/versions/0006_batches.py", "batches"): "a table in a release",
     ("adapters/database/migrations/versions/0009_jobs.py", "jobs"): "a table in a release",
+    (
+        "adapters/database/migrations/versions/0011_transfers.py",
+        "transfers",
+    ): "a table in a release",
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
     ("stack/commands.py", "docflow submit imports"): "an example in help",
@@ -97,6 +102,10 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/cli/app.py", "docflow spreadsheets"): _EXAMPLE,
     ("workers/cli/app.py", "docflow submit imports"): _EXAMPLE,
     ("workers/cli/runs.py", "batch/"): _EXAMPLE,
+    ("workers/cli/transfers/routes.py", "docflow routes add jobs"): _QUEUE,
+    ("workers/cli/transfers/routes.py", "docflow routes disable jobs"): _QUEUE,
+    ("workers/cli/transfers/routes.py", "docflow routes enable jobs"): _QUEUE,
+    ("workers/cli/transfers/routes.py", "docflow routes remove jobs"): _QUEUE,
     ("workers/cli/runs.py", "docflow list --pipeline batches"): _EXAMPLE,
     ("workers/cli/runs.py", "import/"): _EXAMPLE,
     ("workers/gateway/spreadsheets/api.py", "imports"): "a tag of the published HTTP API",

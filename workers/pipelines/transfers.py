@@ -21,7 +21,7 @@ from contracts.transfers.ends import KeyWarningsOrder
 from workers.pipelines.base import Context, Lane, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
-    from activities.dependencies import NamedProbe
+    from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
     from workers.pipelines.schedules import Declared
@@ -45,9 +45,11 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
+    from workers.settings.transfer_files import TransferFileSettings
     from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
 
-    check_settings(environment, TransferSettings, FarEndSettings, others=[queues_of])
+    groups = (TransferSettings, FarEndSettings, TransferFileSettings)
+    check_settings(environment, *groups, others=[queues_of])
     return TransferSettings.read(environment)
 
 
@@ -55,36 +57,45 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
 async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
-    from adapters.files.openpgp import GnuPg
-    from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
+    from adapters.database.transfers.partners import SqlPartnerStore
     from workers.resources.far_ends import end_ports, partner_secrets
+    from workers.resources.transfer_files import file_ports
     from workers.resources.transfers import transfer_resources
+    from workers.services.transfers.sending import StartedEvents
     from workers.settings.transfers import queues_of
 
     common, environment = context.resources, context.environment
+    database, blobs, scratch = common.database, common.blobs, common.scratch
     secrets = partner_secrets(environment)
-    staging = BlobStaging(SealedBlobs(common.blobs, StagingKeys(secrets, None)))
+    files = file_ports(environment, blobs, SqlPartnerStore(database), secrets, scratch)
+    queues = queues_of(environment)
     yield transfer_resources(
         settings,
-        queues_of(context.environment),
-        common.database,
-        common.blobs,
+        queues,
+        database,
+        blobs,
         common.rejected,
-        common.scratch,
-        staging,
-        end_ports(environment, common.database, common.blobs, common.scratch, staging, secrets),
-        GnuPg(secrets),
+        scratch,
+        end_ports(environment, database, blobs, scratch, files.staging, secrets),
+        files,
+        StartedEvents(context.client, queues),
     )
 
 
 def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     """What every worker of transfers runs, of whichever queue."""
+    from activities.transfers.archives import ArchiveSteps
     from activities.transfers.call_http import HttpCalling
+    from activities.transfers.checksum import Checksums
     from activities.transfers.closing import Closing
+    from activities.transfers.crypto import Crypto
+    from activities.transfers.fire_event import Firing
     from activities.transfers.key_expiry import KeyExpiry
     from activities.transfers.planning import Planning
     from activities.transfers.read_file import FileReading
+    from activities.transfers.receipt import Receipts
     from activities.transfers.receiving import Receiving
+    from activities.transfers.scan import Scanning
     from activities.transfers.source_settling import SourceSettling
     from activities.transfers.write_file import FileWriting
 
@@ -96,8 +107,19 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         FileWriting(own.ends),
         HttpCalling(own.ends),
         SourceSettling(own.ends),
-        KeyExpiry(own.ends.partners, own.openpgp),
+        Crypto(own.files.crypto),
+        ArchiveSteps(own.files.archives),
+        Scanning(own.files.scan),
+        Checksums(own.staging),
+        Firing(own.sender, own.staging),
+        Receipts(own.files.receipts),
+        KeyExpiry(own.ends.partners, own.files.crypto.openpgp),
     )
+
+
+def _probes(own: "TransfersOpened") -> Mapping[Dependency, "Probe"]:
+    scanner = own.files.scanner
+    return {} if scanner is None else {Dependency.SCANNER: scanner.probe}
 
 
 def _schedules() -> Mapping[str, "Declared"]:
@@ -213,12 +235,17 @@ TRANSFERS = Pipeline(
     activities=activities,
     lanes_of_settings=_lanes,
     open_rows=_open_rows,
+    probes=_probes,
     named_probes=_named_probes,
     schedules=_schedules,
-    commands={"partners": "workers.cli.transfers.partners:app"},
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
+    commands={
+        NAME: "workers.cli.transfers:app",
+        "partners": "workers.cli.transfers.partners:app",
+        "routes": "workers.cli.transfers.routes:app",
+    },
     verbs="workers.services.transfers.verbs:VERBS",
     passthrough=(
         "workflows.transfers.attempts",

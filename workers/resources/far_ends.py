@@ -17,6 +17,7 @@ from adapters.staging.notes import BlobNotes
 from workers.settings.batches import read_aws
 from workers.settings.check import declared_groups
 from workers.settings.errors import SettingsError
+from workers.settings.transfer_files import TransferFileSettings
 from workers.settings.transfers import FarEndSettings
 
 _OWN = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TEMPORAL_API_KEY")
@@ -30,11 +31,14 @@ def partner_secrets(environment: Mapping[str, str]) -> ReferencedSecrets:
     """
     declared = (each for group in declared_groups() for each in group.declared())
     own = {name for each in declared if each.setting.secret for name in each.names}
+    own |= {
+        each.partition(":")[2] for each in TransferFileSettings.read(environment).key_references
+    }
     return ReferencedSecrets(
         environment,
         own.union(_OWN),
         FarEndSettings.read(environment).secret_folders,
-        _aws(environment),
+        secret_manager(environment),
     )
 
 
@@ -77,7 +81,7 @@ def end_ports(
     return EndPorts(places, partners, staging, BlobNotes(blobs, scratch))
 
 
-def _aws(environment: Mapping[str, str]) -> AwsSettings | None:
+def secret_manager(environment: Mapping[str, str]) -> AwsSettings | None:
     """Where Secrets Manager is; None: no region is set, so there is none."""
     try:
         return read_aws(environment)

@@ -17,9 +17,10 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import OpenPgp, PartnerStore, SettingsSource, Staging
+from adapters.ports.transfers import EventSender, PartnerStore, SettingsSource, Staging
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
+from workers.resources.transfer_files import FilePorts
 from workers.settings.transfers import BLOB, TransferSettings
 
 
@@ -36,7 +37,9 @@ class TransfersOpened:
     closing: ClosingPorts
     ends: EndPorts
     """What actions at far ends are given."""
-    openpgp: OpenPgp
+    files: FilePorts
+    """What actions on files are given."""
+    sender: EventSender
 
 
 class TransferRows:
@@ -71,9 +74,9 @@ def transfer_resources(
     blobs: Blobs,
     rejected: RejectionRecord,
     scratch: Path,
-    staging: Staging,
     ends: EndPorts,
-    openpgp: OpenPgp,
+    files: FilePorts,
+    sender: EventSender,
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
 
@@ -84,9 +87,9 @@ def transfer_resources(
         blobs: The container of documents.
         rejected: Keeps messages that are no events.
         scratch: Folder for temporary files.
-        staging: Bytes between actions.
         ends: What actions at far ends are given.
-        openpgp: Keys of partners, and ours.
+        files: What actions on files are given.
+        sender: Has events carried out.
     """
     store, partners, turns = (
         SqlTransferStore(database),
@@ -98,12 +101,13 @@ def transfer_resources(
         store=store,
         partners=partners,
         queues=queues,
-        staging=staging,
+        staging=files.staging,
         receiving=ReceivingPorts(store, RouteCache(SqlRouteStore(database)), queues, rejected),
         planning=PlanningPorts(source, partners, queues, turns, store),
-        closing=ClosingPorts(store, staging, turns),
+        closing=ClosingPorts(store, files.staging, turns),
         ends=ends,
-        openpgp=openpgp,
+        files=files,
+        sender=sender,
     )
 
 

@@ -45,6 +45,8 @@ class Ending:
 
     def __init__(self, order: FileJobOrder, waiting: Waiting, park: OnFailure) -> None:
         self._order, self._waiting, self._park = order, waiting, park
+        self.kept: KeptCopy | None = None
+        """What can be sent again."""
 
     async def receipt(
         self, plan: TransferPlan | None, files: Manifest, steps: Sequence[BlobRef]
@@ -59,17 +61,20 @@ class Ending:
         Returns:
             The receipt; None: no action was done.
         """
-        kept: KeptCopy | None = None
         if plan is not None and plan.job.keep_copy_days and files.files:
             copy = KeepOrder(job=self._order, files=files, days=plan.job.keep_copy_days)
-            kept = await self._last(lambda: _execute("transfers.keep", copy, KeptCopy))
+            self.kept = await self._last(lambda: _execute("transfers.keep", copy, KeptCopy))
         if not steps:
             return None
         order = ReceiptOrder(
-            job=self._order, steps=tuple(steps), kept=None if kept is None else kept.files.blob
+            job=self._order, steps=tuple(steps), kept=self.kept and self.kept.files.blob
         )
         stored = await self._last(lambda: _execute("transfers.receipt", order, StoredReceipt))
         return stored.blob
+
+    async def restaged(self) -> Manifest:
+        """The files of a kept copy, in the staging area of this run."""
+        return await _execute("transfers.restage", self._order, Manifest)
 
     async def settle(
         self, plan: TransferPlan, read: Mapping[int, Manifest], *, succeeded: bool

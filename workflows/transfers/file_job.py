@@ -36,18 +36,17 @@ from workflows.cancellation import Cancellation
 from workflows.failures import explain
 from workflows.parkable import Parkable
 from workflows.parking import Answered, Decision
-from workflows.transfers.attempts import Attempts, retry_policy
+from workflows.transfers.attempts import Attempts, options_of
 from workflows.transfers.ending import Ending
 from workflows.transfers.progress import Progress
 from workflows.transfers.sequence import SequenceTurn
+from workflows.waiting import OnFailure
 
 _MEANINGS: Final = {
     "retry": "try again from the failed action",
     "skip": "leave this action out",
     "fail": "give the transfer up",
 }
-_SETTINGS: Final = "settings"
-_TURN: Final = "turn"
 
 
 class _Failed(Exception):
@@ -112,13 +111,17 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return await self._close(TransferStatus.SUCCEEDED)
 
     async def _work(self) -> None:
-        self._plan = await self._waiting.retried(self._loaded, self._park_settings)
+        self._plan = await self._waiting.retried(self._loaded, self._park_at("settings"))
         self._remark(*self._plan.remarks)
         self._progress.begin(self._plan)
         if (loop := loop_of(self._order, self._plan.job.job)) is not None:
             raise _Failed(loop)
         if self._plan.sequence is not None:
-            await self._turn.taken(self._plan.sequence, self._park_turn)
+            await self._turn.taken(self._plan.sequence, self._park_at("turn"))
+        if self._order.resent_from is not None:
+            self._files = await self._waiting.retried(
+                self._ending.restaged, self._park_at("kept copy")
+            )
         index = 0
         while index < len(self._actions):
             await self._until_done(index)
@@ -137,17 +140,15 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             Planning.load_plan, order, summary="load the job's settings", **policies.SHORT
         )
 
-    async def _park_settings(self, failure: FailureError) -> None:
-        await self._park_before(_SETTINGS, failure)
+    def _park_at(self, step: str) -> OnFailure:
+        """Asks a person about what comes before the actions."""
 
-    async def _park_turn(self, failure: FailureError) -> None:
-        await self._park_before(_TURN, failure)
+        async def park(failure: FailureError) -> None:
+            answered = await self._ask(step, explain(failure))
+            if answered.decision is not Decision.RETRY:
+                self._give_up(answered, explain(failure))
 
-    async def _park_before(self, step: str, failure: FailureError) -> None:
-        """Ask a person about what comes before the actions."""
-        answered = await self._ask(step, explain(failure))
-        if answered.decision is not Decision.RETRY:
-            self._give_up(answered, explain(failure))
+        return park
 
     async def _until_done(self, index: int) -> None:
         """Carry out one action, until it is done or left out."""
@@ -183,6 +184,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             index=index,
             round=self._round,
             action=action,
+            settings_job=plan.job.job,
             names=plan.names[index],
             files=self._files,
             previous=self._previous,
@@ -192,10 +194,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             order,
             result_type=ActionResult,
             summary=f"{index + 1}. {action.action}",
-            start_to_close_timeout=policies.LONG["start_to_close_timeout"],
-            heartbeat_timeout=policies.LONG["heartbeat_timeout"],
-            retry_policy=retry_policy(action),
-            cancellation_type=policies.LONG["cancellation_type"],
+            **options_of(action),
         )
 
     def _take(self, index: int, result: ActionResult) -> None:
@@ -322,6 +321,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             reason=self._reason,
             by=by,
             receipt=self._receipt,
+            kept=self._ending.kept,
             sequence=self._plan and self._plan.sequence,
         )
 

@@ -23,6 +23,7 @@ transfers = Table(
     Column("reason", Text),
     Column("by", Text),
     Column("receipt", Text),
+    Column("kept", Text),
     Index(None, "at"),
     Index(None, "status", "at"),
 )

@@ -14,13 +14,13 @@ from adapters.database.transfers import leftovers
 from adapters.ports import OpenRow
 from adapters.ports.transfers import StatusRow
 from contracts.blobs import BlobRef
-from contracts.transfers import TransferStatus
+from contracts.transfers import KeptTransfer, TransferStatus
 
 _FOUND: Final = 10
 _PREFIX: Final = 8
 """Hex digits of an id that are enough to look for it."""
 _TRAIL: Final = ("transfer_id", "at", "status", "queue", "job", "file", "reason", "by")
-_KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", "receipt")
+_KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", "receipt", "kept")
 """What a row that leaves it out does not change."""
 _SAME: Final = ("status", "queue", "job", "reason", "by", "run")
 _ENDED: Final = tuple(each.value for each in (TransferStatus.SUCCEEDED, TransferStatus.FAILED))
@@ -142,15 +142,17 @@ def _values(row: StatusRow) -> dict[str, Any]:
     cleaned = {
         name: clean(value) if isinstance(value, str) else value for name, value in values.items()
     }
-    receipt = None if row.receipt is None else row.receipt.model_dump_json()
-    return {**cleaned, "status": row.status.value, "receipt": receipt}
+    receipt = None if row.receipt is None else clean(row.receipt.model_dump_json())
+    kept = None if row.kept is None else clean(row.kept.model_dump_json())
+    return {**cleaned, "status": row.status.value, "receipt": receipt, "kept": kept}
 
 
 def _row(values: dict[str, Any]) -> StatusRow:
-    receipt = values.get("receipt")
+    receipt, kept = values.get("receipt"), values.get("kept")
     typed: dict[str, Any] = {
         **values,
         "status": TransferStatus(values["status"]),
         "receipt": None if receipt is None else BlobRef.model_validate_json(receipt),
+        "kept": None if kept is None else KeptTransfer.model_validate_json(kept),
     }
     return StatusRow(**typed)

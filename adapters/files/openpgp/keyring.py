@@ -133,7 +133,13 @@ class GnuPgKeyring:
         return await self._streamed(source, sink, call, check)
 
     async def decrypt(
-        self, source: AsyncIterator[bytes], sink: Sink[T], signers: Sequence[str], *, most: int
+        self,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        signers: Sequence[str],
+        *,
+        most: int,
+        signed: bool = True,
     ) -> tuple[T, Signature | None]:
         """Decrypt a message to a key of ours."""
         signature: list[Signature | None] = []
@@ -149,8 +155,9 @@ class GnuPgKeyring:
                 raise _too_large(most)
             statuses.require_unlocked()
             statuses.require_decrypted()
-            signature.append(statuses.expected_signature(signers))
-            if result.returncode:
+            signature.append(statuses.expected_signature(signers, required=signed))
+            # An unknown signer is a failure to GnuPG.
+            if result.returncode and (signed or "ERRSIG" not in statuses):
                 # It calls a message good although it could not write all of it.
                 raise UnreadableDocument("GnuPG did not read it to its end")
 
@@ -187,6 +194,8 @@ class GnuPgKeyring:
             extra_args=list(_PROMPTS),
         )
         statuses = Statuses(result.stderr)
+        if not statuses.signatures():
+            raise UnreadableDocument("it is no detached signature of this file, or a damaged one")
         found = statuses.expected_signature(signers)
         if found is None or result.returncode:
             raise UnreadableDocument("it is no detached signature of this file, or a damaged one")

@@ -75,8 +75,10 @@ class Statuses:
                 )
         return found
 
-    def expected_signature(self, signers: Sequence[str]) -> Signature | None:
-        """The signature of one of the signers; None: there is no signature at all.
+    def expected_signature(
+        self, signers: Sequence[str], *, required: bool = True
+    ) -> Signature | None:
+        """The signature of one of the signers; None: there is none, and none is required.
 
         Raises:
             UnreadableDocument: One is bad: the bytes are not those that were signed.
@@ -88,10 +90,12 @@ class Statuses:
         for each in signatures:
             if each.verdict == "good" and each.signed_at is not None and each.key in signers:
                 return Signature(each.key, each.signed_at)
-        if signatures:
-            seen = "; ".join(f"{each.key}: {each.verdict}" for each in signatures[:_SHOWN])
-            raise Denied(f"it is not signed by an expected key with a valid signature ({seen})")
-        return None
+        if not required:
+            return None
+        if not signatures:
+            raise Denied("it is not signed, and a signature is required (RequireSignature)")
+        seen = "; ".join(f"{each.key}: {each.verdict}" for each in signatures[:_SHOWN])
+        raise Denied(f"it is not signed by an expected key with a valid signature ({seen})")
 
     def require_unlocked(self) -> None:
         """See that GnuPG asked for no passphrase beyond those that it was given.

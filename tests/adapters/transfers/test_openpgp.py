@@ -81,7 +81,9 @@ class Work:
     async def decrypt(self, message: bytes, *signers: str, most: int = MOST) -> str | None:
         """Whoever signed it; `whole` is what the sink was given, if it was given an end."""
         async with self.pgp.open(self.keys) as ring:
-            _, signature = await ring.decrypt(pieces_of(message), self.sink, signers, most=most)
+            _, signature = await ring.decrypt(
+                pieces_of(message), self.sink, signers, most=most, signed=bool(signers)
+            )
         return signature.fingerprint if signature else None
 
 
@@ -187,6 +189,23 @@ async def test_a_wrong_signer_is_refused_although_its_key_is_known(
         with pytest.raises(Denied, match=other.fingerprint):
             await work.decrypt(message, acme.fingerprint)
         assert work.whole is None
+
+
+async def test_a_signature_is_required_unless_it_is_not(
+    pgp: GnuPg, secrets: PlantedSecrets, forge: Forge, us: Party, acme: Party, other: Party
+) -> None:
+    unsigned = forge.call("--encrypt", "-r", us.fingerprint, given=TEXT)
+    work = Work(pgp, us.own(secrets), acme.partner())
+    with pytest.raises(Denied, match="not signed, and a signature is required"):
+        await work.decrypt(unsigned, acme.fingerprint)
+    assert work.whole is None
+    stranger = forge.call(
+        *("--sign", "-u", other.fingerprint, "--encrypt", "-r", us.fingerprint), given=TEXT
+    )
+    for message in (unsigned, stranger):
+        work = Work(pgp, us.own(secrets), acme.partner())
+        assert await work.decrypt(message) is None
+        assert work.whole == TEXT
 
 
 async def test_a_message_that_was_changed_anywhere_never_comes_to_its_end(

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from activities.transfers.far_ends import EndPorts, StepFiles
+from activities.transfers.far_ends import EndPorts
+from activities.transfers.step_files import StepFiles, staged_files
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.opening import PartnerPlaces
@@ -90,8 +91,6 @@ class FarEnds:
     async def contents(self, manifest: Manifest) -> dict[str, bytes]:
         """What a manifest lists."""
         staging, found = self.ports.staging, dict[str, bytes]()
-        from activities.transfers.far_ends import staged_files
-
         for file in await staged_files(staging, manifest):
             found[file.name] = b"".join([piece async for piece in staging.read(file.blob)])
         return found

@@ -15,6 +15,7 @@ from contracts.transfers import (
     ActionResult,
     EventRoute,
     FileEventOrder,
+    FileJobOrder,
     KeepOrder,
     KeptCopy,
     LoadOrder,
@@ -58,6 +59,9 @@ class Actions:
     @activity.defn(name="transfers.keep")
     async def keep(self, order: KeepOrder) -> KeptCopy: ...  # type: ignore[empty-body]
 
+    @activity.defn(name="transfers.restage")
+    async def restage(self, order: FileJobOrder) -> Manifest: ...  # type: ignore[empty-body]
+
     @activity.defn(name="transfers.receipt")
     async def receipt(self, order: ReceiptOrder) -> StoredReceipt: ...  # type: ignore[empty-body]
 
@@ -89,6 +93,7 @@ class ScriptedTransfer(ScriptedActivities):
             "load_plan": self._plan,
             "take_turn": lambda order: self.turns.pop(0),
             "settle_source": SettleResult(),
+            "restage": lambda order: order.files,
             "keep": lambda order: KeptCopy(files=order.files, until="2027-01-01"),
             "receipt": StoredReceipt(blob=BlobRef(name="receipt.json", size=1), steps=1, sha256=""),
             **{name: _done for name in actions},
@@ -115,7 +120,7 @@ class ScriptedTransfer(ScriptedActivities):
     def _plan(self, order: LoadOrder) -> TransferPlan:
         if order.plan is not None and order.action is not None:
             return corrected(order.plan, order.job.event, order.index, order.action)
-        return plan_of(self.job, order.job.event, None)
+        return plan_of(self.job, order.job.event, None, has_files=order.job.resent_from is not None)
 
 
 def _done(order: ActionOrder) -> ActionResult:

@@ -40,10 +40,10 @@ async def test_a_key_is_told_of_once_for_each_step(server: Any, run_worker: Any)
             sent = 1 if day < 2 else 2
 
             async def told(sent: int = sent) -> bool:
-                return script.calls.count("send") == sent
+                return len(script.notices) == sent
 
             await eventually(told)
             steps.pop(0)
-    first, second = script.received["send"]
+    first, second = script.notices
     assert (first.kind, first.reason) == (NoticeKind.NEEDS_YOU, WARNING.sentence)
     assert first.id != second.id

@@ -1,1 +1,13 @@
-"""Commands of transfers."""
+"""`docflow transfers`: events and the jobs that they start; `docflow routes` is beside it."""
+
+import typer
+
+from workers.cli.transfers import receipt, runs
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Transfers: list and show them, assign, reroute and resend; receipts.",
+)
+for commands in (runs.app, receipt.app):
+    app.add_typer(commands)

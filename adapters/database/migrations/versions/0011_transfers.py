@@ -23,6 +23,7 @@ def upgrade() -> None:
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("event_id", sa.Text(), nullable=False),
         *_texts("account_id", "type", "subject", "queue", "job", "file", "reason", "by", "receipt"),
+        *_texts("kept"),
         sa.PrimaryKeyConstraint("transfer_id", name="pk_transfers"),
     )
     op.create_index("ix_transfers_at", "transfers", ["at"])

@@ -1,0 +1,255 @@
+"""Recorded cases of `transfers`, by workflow."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from contracts.answers import Answer, Retry
+from contracts.dependencies import Dependency
+from contracts.errors import PERMANENT, UNAVAILABLE
+from contracts.transfers import (
+    ActionResult,
+    EventRoute,
+    FileJobOrder,
+    Manifest,
+    Reception,
+    RouteRemark,
+    TransferAssign,
+    TransferRetry,
+    TransferStatus,
+    Turn,
+    file_job_id,
+    queue_task_queue,
+    transfer_workflow_id,
+    visit_of,
+)
+from tests.support.scripted import unavailable
+from tests.support.transfers.events import (
+    FIRE,
+    READ,
+    SCAN,
+    WRITE,
+    a_job,
+    a_job_order,
+    an_event_order,
+)
+from tests.support.transfers.scripted import ScriptedTransfer
+from tests.support.waiting import eventually
+from workflows import attributes
+from workflows.transfers.file_event import FileEvent
+from workflows.transfers.file_job import FileJob
+
+Handle = WorkflowHandle[Any, Any]
+Act = Callable[[Handle, ScriptedTransfer], Awaitable[None]]
+NO_ROUTE = EventRoute(rules=2, others=(RouteRemark(queue="jobs", rule="1", reason="source is a"),))
+TO_JOBS = EventRoute(queue="jobs", rule="1", priority=3)
+
+
+async def _nothing(handle: Handle, script: ScriptedTransfer) -> None:
+    return
+
+
+async def _parked(handle: Handle, workflow: Any) -> None:
+    async def is_parked() -> bool:
+        return (await handle.query(workflow.status)).since is not None
+
+    await eventually(is_parked)
+
+
+def _answers(*answers: tuple[str, Any], workflow: Any = FileJob) -> Act:
+    """Answers of a person, each when the run is parked."""
+
+    async def act(handle: Handle, script: ScriptedTransfer) -> None:
+        for verb, answer in answers:
+            await _parked(handle, workflow)
+            await handle.execute_update(verb, answer)
+
+    return act
+
+
+async def _cancel(handle: Handle, script: ScriptedTransfer) -> None:
+    await script.working.wait()
+    await handle.execute_update("cancel", Answer(by="ann"))
+
+
+async def _signal_assign(handle: Handle, script: ScriptedTransfer) -> None:
+    await _parked(handle, FileEvent)
+    await handle.signal("assign", TransferAssign(queue="jobs", by="ann"))
+
+
+def _refused(text: str = "no such folder") -> ApplicationError:
+    return ApplicationError(text, type=PERMANENT, non_retryable=True)
+
+
+def _away() -> ApplicationError:
+    details = (Dependency.PARTNER.value, 0, "store")
+    return ApplicationError("no route to host", *details, type=UNAVAILABLE, non_retryable=True)
+
+
+@dataclass
+class EventCase:
+    """One way an event can go; its job is carried out beside it."""
+
+    script: ScriptedTransfer = field(default_factory=ScriptedTransfer)
+    act: Act = _nothing
+    _jobs: asyncio.Task[None] | None = None
+
+    workflow = FileEvent
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.script.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the event, and a worker of its queue."""
+        jobs = Worker(
+            client,
+            task_queue=queue_task_queue("jobs"),
+            workflows=[FileJob],
+            activities=self.script.activities(),
+        )
+        self._jobs = asyncio.create_task(jobs.run())
+        order = an_event_order(notices=True)
+        return await client.start_workflow(
+            FileEvent.run,
+            order,
+            id=transfer_workflow_id(order.transfer_id),
+            task_queue=task_queue,
+            memo={"digest": order.digest},
+            search_attributes=attributes.at_start("transfers", "event", "TMS001"),
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Do what a person does, and wait for the end."""
+        assert self._jobs is not None
+        await self.act(handle, self.script)
+        try:
+            await handle.result()
+        except WorkflowFailureError:
+            return
+        finally:
+            self._jobs.cancel()
+            await asyncio.gather(self._jobs, return_exceptions=True)
+
+
+@dataclass
+class JobCase:
+    """One way a job can go."""
+
+    script: ScriptedTransfer = field(default_factory=ScriptedTransfer)
+    act: Act = _nothing
+    order: FileJobOrder = field(default_factory=lambda: a_job_order(notices=True))
+
+    workflow = FileJob
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.script.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the job."""
+        return await client.start_workflow(
+            FileJob.run,
+            self.order,
+            id=file_job_id(self.order.transfer_id),
+            task_queue=task_queue,
+            search_attributes=attributes.at_start("transfers", "jobs", "TMS001"),
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Do what a person does."""
+        await self.act(handle, self.script)
+
+
+def _round_trip() -> FileJobOrder:
+    """An event that its own job has led to."""
+    order = a_job_order(notices=True)
+    visited = (visit_of("jobs", "orders", order.event.subject),)
+    event = order.event.model_copy(update={"depth": 1, "visited": visited})
+    return order.model_copy(update={"event": event})
+
+
+_SETTLED = a_job({**READ, "After": "delete"}, SCAN, WRITE, FIRE, KeepCopyDays=7)
+_INFECTED = ActionResult(files=Manifest(files=1, bytes=1), infected="Eicar in orders.csv")
+_RETRIES = a_job(retries={"RetryFailureDestination": 2, "RetryFailureDestinationDelay": 1})
+
+CASES_OF: dict[str, dict[str, Any]] = {
+    "FileEvent": {
+        "happy": EventCase(),
+        "garbage": EventCase(
+            ScriptedTransfer(
+                results={"receive": Reception(status=TransferStatus.GARBAGE, reason="no subject")}
+            )
+        ),
+        "refused": EventCase(
+            ScriptedTransfer(
+                results={
+                    "receive": Reception(
+                        status=TransferStatus.SUCCEEDED, refused="another came", digest="d"
+                    )
+                }
+            )
+        ),
+        "no-route-then-assigned": EventCase(
+            ScriptedTransfer([NO_ROUTE, TO_JOBS]),
+            _answers(("assign", TransferAssign(queue="jobs", by="ann")), workflow=FileEvent),
+        ),
+        "no-route-then-assigned-by-signal": EventCase(
+            ScriptedTransfer([NO_ROUTE, TO_JOBS]), _signal_assign
+        ),
+        "no-route-then-rerouted": EventCase(
+            ScriptedTransfer([NO_ROUTE, NO_ROUTE, TO_JOBS]),
+            _answers(("retry", Retry(by="ann")), ("retry", Retry(by="ann")), workflow=FileEvent),
+        ),
+        "no-route-then-given-up": EventCase(
+            ScriptedTransfer([NO_ROUTE]), _answers(("fail", Answer(by="ann")), workflow=FileEvent)
+        ),
+        "no-route-then-left-out": EventCase(
+            ScriptedTransfer([NO_ROUTE]), _answers(("skip", Answer(by="ann")), workflow=FileEvent)
+        ),
+        "outage": EventCase(ScriptedTransfer(fails={"receive": [unavailable()]})),
+    },
+    "FileJob": {
+        "happy": JobCase(),
+        "settled-and-kept": JobCase(ScriptedTransfer(job=_SETTLED)),
+        "parked-then-retried-from-action-3": JobCase(
+            ScriptedTransfer(fails={"write_file": [_refused()]}),
+            _answers(("retry", TransferRetry(action={"Path": "fixed/{name}"}, by="ann"))),
+        ),
+        "parked-then-left-out": JobCase(
+            ScriptedTransfer(fails={"write_file": [_refused()]}),
+            _answers(("skip", Answer(by="ann"))),
+        ),
+        "parked-then-given-up": JobCase(
+            ScriptedTransfer(fails={"write_file": [_refused()]}),
+            _answers(("fail", Answer(by="ann"))),
+        ),
+        "retried": JobCase(
+            ScriptedTransfer(job=_RETRIES, fails={"write_file": [_refused(), _refused()]})
+        ),
+        "infected": JobCase(ScriptedTransfer(results={"scan": _INFECTED})),
+        "loop": JobCase(order=_round_trip()),
+        "partner-away": JobCase(ScriptedTransfer(fails={"write_file": [_away()]})),
+        "outage": JobCase(
+            ScriptedTransfer(
+                fails={name: [unavailable()] for name in ("load_plan", "scan", "close")}
+            )
+        ),
+        "sequence": JobCase(
+            ScriptedTransfer(
+                job=a_job(SequenceKey="ftp/{accountId}"),
+                turns=[Turn(position=1, behind="transfer/a/job"), Turn(position=0)],
+            )
+        ),
+        "wrong-settings": JobCase(
+            ScriptedTransfer(fails={"load_plan": [_refused("there is no partner acme")]}),
+            _answers(("retry", TransferRetry(by="ann"))),
+        ),
+        "cancelled": JobCase(ScriptedTransfer(held={"scan"}), _cancel),
+    },
+}

@@ -1,0 +1,246 @@
+"""Everything that people and programs do with transfers, whatever way they come."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Final
+
+from adapters.ports.transfers import StatusRow, TransferStore
+from contracts.answers import Retry
+from contracts.transfers import (
+    FileJobOrder,
+    TransferAssign,
+    TransferStatus,
+    TransferView,
+    resend_id,
+    transfer_workflow_id,
+)
+from domain.transfers.queues import Queue
+from workers.services.bodies import RefusedMessage
+from workers.services.errors import (
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Refused,
+    ServiceError,
+    TemporalUnavailable,
+    WrongState,
+)
+from workers.services.identity import Identity
+from workers.services.runs import TemporalRuns, temporal_errors
+from workers.services.transfers.starts import StartedTransfer, TransferStarts
+from workers.services.transfers.verbs import run_of
+
+PAGE: Final = 50
+LARGEST_PAGE: Final = 500
+RESENDS: Final = 1_000
+_PIPELINE: Final = "transfers"
+
+
+@dataclass(frozen=True, slots=True)
+class TransferDetails:
+    """One transfer, as it is now."""
+
+    row: StatusRow
+    trail: Sequence[StatusRow]
+    view: TransferView | None
+    """What its run says; None: it has ended, or no worker answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rerouted:
+    """What became of one event whose rules were looked at again."""
+
+    transfer_id: str
+    problem: str | None
+    """Why it was not done; None: the rules are looked at again now."""
+
+
+class TransferService:
+    """Every operation on transfers; a refusal is a `ServiceError`.
+
+    Args:
+        store: Rows of transfers.
+        runs: Of Temporal.
+        starts: Starts runs.
+        queues: That there are, by name.
+    """
+
+    def __init__(
+        self,
+        store: TransferStore,
+        runs: TemporalRuns,
+        starts: TransferStarts,
+        queues: Mapping[str, Queue],
+    ) -> None:
+        self._store, self._runs, self._starts = store, runs, starts
+        self.queues = queues
+
+    async def list(
+        self,
+        who: Identity,
+        *,
+        status: TransferStatus | None = None,
+        queue: str | None = None,
+        account_id: str | None = None,
+        before: datetime | None = None,
+        limit: int = PAGE,
+    ) -> Sequence[StatusRow]:
+        """Transfers, the newest change first."""
+        _operator(who)
+        return await self._store.newest(
+            limit=min(limit, LARGEST_PAGE),
+            status=status,
+            queue=queue,
+            account_id=account_id,
+            before=before,
+        )
+
+    async def row(self, who: Identity, name: str) -> StatusRow:
+        """The row of a transfer.
+
+        Args:
+            who: Who asks.
+            name: Its id, the beginning of it (8 characters or more), or its workflow id.
+
+        Raises:
+            NotFound: There is none.
+            Refused: There are several.
+        """
+        _operator(who)
+        text = name.removeprefix("transfer/").removesuffix("/job")
+        match await self._store.find(text):
+            case []:
+                raise NotFound(f"there is no transfer {name!r}")
+            case [one]:
+                return one
+            case several:
+                named = ", ".join(each.transfer_id[:12] for each in several)
+                raise Refused(f"{name!r} may be {named}; give more of the id")
+
+    async def get(self, who: Identity, name: str) -> TransferDetails:
+        """A transfer: every state that it was in, and what its run says now."""
+        row = await self.row(who, name)
+        trail = await self._store.trail(row.transfer_id)
+        try:
+            view = await self._runs.query(run_of(row), "status", TransferView)
+        except TemporalUnavailable:
+            view = None
+        return TransferDetails(row, trail, view)
+
+    async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
+        """Have an event carried out.
+
+        Raises:
+            InvalidRequest: Another event came with its source and id.
+            TemporalUnavailable: Temporal does not take it.
+        """
+        _operator(who)
+        with temporal_errors():
+            try:
+                return await self._starts.start(body, way_in)
+            except RefusedMessage as refused:
+                raise InvalidRequest(str(refused)) from refused
+
+    async def assign(
+        self, who: Identity, name: str, queue: str, reason: str | None = None
+    ) -> StatusRow:
+        """Name the queue of an event that no rule matches.
+
+        Raises:
+            InvalidRequest: There is no such queue.
+            WrongState: It does not wait for one.
+            TemporalUnavailable: No worker answers.
+        """
+        row = await self._unassigned(who, name)
+        if queue not in self.queues:
+            raise InvalidRequest(
+                f"there is no queue {queue}; there are {', '.join(sorted(self.queues))}"
+            )
+        answer = TransferAssign(queue=queue, by=who.subject, reason=reason)
+        await self._runs.update(
+            transfer_workflow_id(row.transfer_id), "assign", answer, TransferView, _PIPELINE
+        )
+        return row
+
+    async def reroute(self, who: Identity, name: str | None = None) -> Sequence[Rerouted]:
+        """Have the rules looked at again.
+
+        Args:
+            who: Who asks.
+            name: The transfer; None: all that no rule has matched, at most 500.
+        """
+        if name is not None:
+            rows: Sequence[StatusRow] = [await self._unassigned(who, name)]
+        else:
+            rows = await self.list(who, status=TransferStatus.NO_ASSIGNED, limit=LARGEST_PAGE)
+        return [await self._reroute(who, row) for row in rows]
+
+    async def _reroute(self, who: Identity, row: StatusRow) -> Rerouted:
+        run = transfer_workflow_id(row.transfer_id)
+        try:
+            await self._runs.update(run, "retry", Retry(by=who.subject), TransferView, _PIPELINE)
+        except ServiceError as error:
+            return Rerouted(row.transfer_id, str(error))
+        return Rerouted(row.transfer_id, None)
+
+    async def resend(self, who: Identity, name: str, partner: str | None = None) -> StartedTransfer:
+        """Send the kept copy of a transfer again, as a transfer of its own.
+
+        Args:
+            who: Who asks.
+            name: The transfer.
+            partner: Where to; None: where its job's settings say.
+
+        Raises:
+            WrongState: It has not succeeded, or no copy of it is kept (any more).
+        """
+        row = await self.row(who, name)
+        kept = row.kept
+        if row.status is not TransferStatus.SUCCEEDED or row.queue is None:
+            raise WrongState(f"only what has succeeded can be sent again; this is {row.status}")
+        if kept is None:
+            raise WrongState("no copy was kept of it: set KeepCopyDays in the settings of its job")
+        if kept.until < _today():
+            raise WrongState(f"its copy was kept until {kept.until:%Y-%m-%d}")
+        number = await self._next_resend(row.transfer_id)
+        order = FileJobOrder(
+            transfer_id=resend_id(row.transfer_id, number),
+            queue=row.queue,
+            event=kept.event,
+            digest=row.digest or "",
+            arrived=datetime.now(UTC),
+            way_in="resend",
+            resent_from=row.transfer_id,
+            resend_to=partner,
+            resend=number,
+            files=kept.files,
+            notices=True,
+        )
+        queue = self.queues.get(row.queue)
+        with temporal_errors():
+            return await self._starts.start_job(order, queue and queue.priority)
+
+    async def _next_resend(self, transfer_id: str) -> int:
+        for number in range(1, RESENDS + 1):
+            if await self._store.get(resend_id(transfer_id, number)) is None:
+                return number
+        raise Refused(f"it was sent again {RESENDS:,} times: send its event anew")
+
+    async def _unassigned(self, who: Identity, name: str) -> StatusRow:
+        row = await self.row(who, name)
+        if row.status is not TransferStatus.NO_ASSIGNED:
+            raise WrongState(
+                f"it waits for no queue: it is {row.status}",
+                workflow_id=transfer_workflow_id(row.transfer_id),
+            )
+        return row
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _operator(who: Identity) -> None:
+    if not who.is_operator:
+        raise Forbidden("transfers are for operators: your token lacks the role operator")
