@@ -14,23 +14,25 @@ from workflows.failures import failure_type
 
 _UNCOUNTED: Final = frozenset({NOT_YET, THROTTLING})
 """The far end has asked for patience: that is no failure."""
+_AT_FAR_ENDS: Final = RetryPolicy(
+    initial_interval=policies.BACKOFF.initial_interval,
+    backoff_coefficient=policies.BACKOFF.backoff_coefficient,
+    maximum_interval=policies.BACKOFF.maximum_interval,
+    non_retryable_error_types=[TRANSIENT],
+)
 _PATIENCE: Final = timedelta(minutes=1)
 _LONGEST: Final = timedelta(days=1)
 
 
-def retry_policy(action: Action) -> RetryPolicy:
-    """What the server does by itself: it passes over crashes, and waits as the far end asks.
+def options_of(action: Action) -> policies.RemoteStep:
+    """Of the activity of an action.
 
-    Failures of a file at a far end are counted here, as the settings of the job say.
+    The server passes over crashes, and waits as the far end asks; failures of a file at a far end
+    are counted here, as the settings of the job say.
     """
     if side_of(action) is Side.OWN:
-        return policies.BACKOFF
-    return RetryPolicy(
-        initial_interval=policies.BACKOFF.initial_interval,
-        backoff_coefficient=policies.BACKOFF.backoff_coefficient,
-        maximum_interval=policies.BACKOFF.maximum_interval,
-        non_retryable_error_types=[TRANSIENT],
-    )
+        return policies.LONG
+    return {**policies.LONG, "retry_policy": _AT_FAR_ENDS}
 
 
 class Attempts:

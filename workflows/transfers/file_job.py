@@ -119,9 +119,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if self._plan.sequence is not None:
             await self._turn.taken(self._plan.sequence, self._park_at("turn"))
         if self._order.resent_from is not None:
-            self._files = await self._waiting.retried(
-                self._ending.restaged, self._park_at("kept copy")
-            )
+            park = self._park_at("kept copy")
+            self._files = await self._waiting.retried(self._ending.restaged, park)
         index = 0
         while index < len(self._actions):
             await self._until_done(index)

@@ -1,0 +1,218 @@
+"""What the tables of transfers promise, on both databases."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adapters.database import Database
+from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.database.transfers.routes import SqlRouteStore
+from adapters.database.transfers.store import SqlTransferStore
+from adapters.database.transfers.turns import SqlTurns
+from adapters.ports.transfers import StatusRow
+from contracts.blobs import BlobRef
+from contracts.transfers import (
+    KeptTransfer,
+    Manifest,
+    Partner,
+    PlaceKind,
+    RouteRule,
+    TransferStatus,
+    file_job_id,
+    transfer_workflow_id,
+)
+from domain.errors import RuleViolation
+from tests.support.transfers.events import a_job_order
+from workers.resources.transfers import TransferRows
+
+ID = "5eed" * 16
+OTHER = "f00d" * 16
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+def a_row(status: TransferStatus, minutes: int = 0, **fields: Any) -> StatusRow:
+    known: dict[str, Any] = {
+        "transfer_id": ID,
+        "status": status,
+        "at": NOON + timedelta(minutes=minutes),
+        "source": "TMS.Route",
+        "event_id": "e-1",
+        "account_id": "TMS001",
+        "digest": "first",
+        "run": transfer_workflow_id(ID),
+    }
+    return StatusRow(**{**known, **fields})
+
+
+async def test_the_newest_state_is_found_and_every_state_kept(database: Database) -> None:
+    store = SqlTransferStore(database)
+    job = file_job_id(ID)
+    await store.record(a_row(TransferStatus.ASSIGNED, queue="jobs", run=job))
+    await store.record(a_row(TransferStatus.READ_MESSAGE, 1, job="orders", file="a.csv", run=None))
+    receipt = BlobRef(name="receipt.json", size=3)
+    await store.record(a_row(TransferStatus.SUCCEEDED, 2, receipt=receipt, digest="second"))
+    found = await store.get(ID)
+    assert found is not None
+    assert (found.status, found.queue, found.job) == (TransferStatus.SUCCEEDED, "jobs", "orders")
+    assert (found.file, found.receipt, found.digest) == ("a.csv", receipt, "first")
+    assert [each.status.value for each in await store.trail(ID)] == [
+        *("Assigned", "ReadMessage", "Succeeded"),
+    ]
+
+
+async def test_a_state_that_is_written_twice_is_one(database: Database) -> None:
+    store = SqlTransferStore(database)
+    for minutes in (0, 0, 1):
+        await store.record(a_row(TransferStatus.NO_ASSIGNED, minutes, reason="no rule"))
+    assert len(await store.trail(ID)) == 1
+
+
+async def test_an_older_state_never_replaces_a_newer_one(database: Database) -> None:
+    store = SqlTransferStore(database)
+    await store.record(a_row(TransferStatus.SUCCEEDED, 5))
+    await store.record(a_row(TransferStatus.READ_MESSAGE, 1))
+    found = await store.get(ID)
+    assert found is not None and found.status is TransferStatus.SUCCEEDED
+    assert len(await store.trail(ID)) == 2
+
+
+async def test_texts_that_no_database_holds_are_cleaned(database: Database) -> None:
+    store = SqlTransferStore(database)
+    await store.record(a_row(TransferStatus.INVALID, reason="a\0b\ud800c", file="\0"))
+    [found] = await store.newest(limit=10)
+    assert found.reason == "a\ufffdb\ufffdc"
+
+
+async def test_a_kept_copy_is_remembered_with_its_event(database: Database) -> None:
+    store = SqlTransferStore(database)
+    kept = KeptTransfer(files=Manifest(files=1), until=NOON.date(), event=a_job_order().event)
+    await store.record(a_row(TransferStatus.SUCCEEDED, kept=kept))
+    found = await store.get(ID)
+    assert found is not None and found.kept == kept
+
+
+async def test_transfers_are_found_by_state_queue_account_and_beginning(
+    database: Database,
+) -> None:
+    store = SqlTransferStore(database)
+    await store.record(a_row(TransferStatus.ASSIGNED, queue="jobs"))
+    await store.record(
+        a_row(TransferStatus.NO_ASSIGNED, 1, transfer_id=OTHER, account_id="X", reason="none")
+    )
+
+    async def ids(**filters: Any) -> list[str]:
+        return [each.transfer_id for each in await store.newest(limit=10, **filters)]
+
+    assert await ids() == [OTHER, ID]
+    assert await ids(status=TransferStatus.NO_ASSIGNED) == [OTHER]
+    assert await ids(queue="jobs") == [ID]
+    assert await ids(account_id="X") == [OTHER]
+    assert await ids(before=NOON + timedelta(seconds=1)) == [ID]
+    assert [each.transfer_id for each in await store.find("F00DF00D")] == [OTHER]
+    assert await store.find("f00d") == ()
+
+
+class Staged:
+    """A staging area that says what was removed."""
+
+    def __init__(self) -> None:
+        self.removed: list[str] = []
+
+    async def remove(self, run: str) -> int:
+        self.removed.append(run)
+        return 1
+
+
+async def test_rows_of_runs_that_are_over_are_closed_and_their_bytes_removed(
+    database: Database,
+) -> None:
+    store, staging = SqlTransferStore(database), Staged()
+    rows = TransferRows(store, staging)  # type: ignore[arg-type]
+    await store.record(a_row(TransferStatus.READ_MESSAGE, queue="jobs", run=file_job_id(ID)))
+    await store.record(a_row(TransferStatus.SUCCEEDED, transfer_id=OTHER))
+    [open_row] = await rows.open_rows(NOON, "", 10)
+    assert open_row.id == file_job_id(ID)
+    assert await rows.open_rows(NOON, open_row.id, 10) == []
+    assert await rows.open_rows(NOON - timedelta(minutes=1), "", 10) == []
+    await SqlTurns(database).take("key", open_row.id, NOON)
+    assert await rows.terminate(open_row.id, "its run was terminated", open_row.changed_at)
+    assert not await rows.terminate(open_row.id, "again")
+    found = await store.get(ID)
+    assert found is not None
+    assert (found.status, found.reason) == (TransferStatus.FAILED, "its run was terminated")
+    assert staging.removed[0] == ID
+    assert await SqlTurns(database).take("key", "transfer/next/job", NOON) == []
+
+
+async def test_turns_follow_the_order_of_arrival(database: Database) -> None:
+    turns = SqlTurns(database)
+    late, early = NOON + timedelta(seconds=1), NOON
+    assert await turns.take("key", "late", late) == []
+    # It has begun, and stays first although an earlier event comes now.
+    assert await turns.take("key", "early", early) == ["late"]
+    assert await turns.take("key", "last", late) == ["late", "early"]
+    assert await turns.take("another key", "last", late) == []
+    await turns.give_back("key", "late")
+    await turns.give_back("key", "late")
+    assert await turns.take("key", "early", early) == []
+    assert await turns.take("key", "last", late) == ["early"]
+
+
+async def test_of_runs_that_ask_at_the_same_moment_one_has_the_turn(database: Database) -> None:
+    turns = SqlTurns(database)
+    found = await asyncio.gather(*(turns.take("key", f"run {n}", NOON) for n in range(8)))
+    assert sum(not each for each in found) == 1
+
+
+async def test_changes_of_rules_have_a_trail_and_a_version(database: Database) -> None:
+    store = SqlRouteStore(database)
+    before = await store.version()
+    rule = RouteRule(queue="jobs", rule="1", source="TMS.*", by="ann", changed_at=NOON)
+    await store.put(rule)
+    await store.put(rule.model_copy(update={"priority": 5}))
+    assert [each.priority for each in await store.rules()] == [5]
+    assert await store.remove("jobs", "1", "bob")
+    assert not await store.remove("jobs", "1", "bob")
+    assert await store.rules() == []
+    trail = await store.trail()
+    assert [change for _, change in trail] == ["removed", "changed", "added"]
+    assert trail[0][0].by == "bob"
+    assert await store.version() != before
+
+
+async def test_a_partner_that_another_person_has_changed_is_not_overwritten(
+    database: Database,
+) -> None:
+    store = SqlPartnerStore(database)
+    partner = Partner(name="acme", kind=PlaceKind.SFTP, host="sftp.example")
+    first = await store.put(partner)
+    second = await store.put(first.model_copy(update={"port": 2222}), expected=first.revision)
+    with pytest.raises(RuleViolation, match="changed meanwhile"):
+        await store.put(first, expected=first.revision)
+    assert (first.revision, second.revision) == (1, 2)
+    assert await store.get("acme") == second
+    assert [each.name for each in await store.all()] == ["acme"]
+    assert await store.remove("acme")
+    assert not await store.remove("acme")
+    assert await store.get("acme") is None
+
+
+async def test_sessions_of_a_partner_are_counted_over_all_workers(database: Database) -> None:
+    store = SqlPartnerStore(database)
+    await store.put(Partner(name="acme", kind=PlaceKind.SFTP))
+    took = await asyncio.gather(*(store.lease("acme", f"owner {n}", 2, 60) for n in range(6)))
+    assert sum(took) == 2
+    [one, other] = [f"owner {n}" for n, each in enumerate(took) if each]
+    assert await store.lease("acme", one, 2, 60)
+    assert not await store.lease("acme", "another", 2, 60)
+    await store.release("acme", other)
+    assert await store.lease("acme", "another", 2, 60)
+
+
+async def test_a_session_whose_owner_is_gone_is_free_again(database: Database) -> None:
+    store = SqlPartnerStore(database)
+    await store.put(Partner(name="acme", kind=PlaceKind.SFTP))
+    assert await store.lease("acme", "killed", 1, -1)
+    assert await store.lease("acme", "next", 1, 60)
