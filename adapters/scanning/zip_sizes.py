@@ -52,7 +52,7 @@ class ZipSizes:
     def _largest_from(self, place: int, end: int) -> int | None:
         largest = 0
         while place < end:
-            if self._tail[place : place + 4] != _ENTRY or place + _ENTRY_BYTES > end:
+            if not self._tail.startswith(_ENTRY, place) or place + _ENTRY_BYTES > end:
                 # With ZIP64, its own end of the directory stands here.
                 break
             (size,) = struct.unpack_from("<I", self._tail, place + 24)

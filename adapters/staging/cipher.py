@@ -8,7 +8,6 @@ whether it is the last one (1 byte).
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -42,10 +41,10 @@ def parsed_key(text: str, reference: str) -> bytes:
         Denied: It is none; the message does not show it.
     """
     stripped = text.strip()
-    for decode in (bytes.fromhex, lambda text: base64.b64decode(text, validate=True)):
+    for decode in (bytes.fromhex, _from_base64):
         try:
             key = decode(stripped)
-        except (ValueError, binascii.Error):
+        except ValueError:
             continue
         if len(key) == _KEY_BYTES:
             return key
@@ -53,6 +52,10 @@ def parsed_key(text: str, reference: str) -> bytes:
         f"{reference} is no key of the staging area: it takes 32 bytes as base64 or hexadecimal "
         "digits, as `openssl rand -base64 32` makes them"
     )
+
+
+def _from_base64(text: str, /) -> bytes:
+    return base64.b64decode(text, validate=True)
 
 
 async def encrypted(chunks: AsyncIterator[bytes], key: bytes, name: str) -> AsyncGenerator[bytes]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from contracts.base import Contract
 from contracts.transfers import Receipt, ReceiptStep
@@ -99,13 +99,15 @@ def verify(receipt: object, *, expected: str | None = None) -> Finding:
         expected: Hash of the last step as another source states it, as the row of the transfer
             does: whoever changes a step and all hashes behind it cannot change that one.
     """
-    if not isinstance(receipt, dict) or not _is_receipt(receipt):
+    whole = _receipt_of(receipt)
+    if whole is None:
         return Finding("this is no receipt: a field is missing or of another type")
-    steps: list[dict[str, Any]] = receipt["steps"]
-    previous, before = receipt["event"], "the event"
+    steps: list[dict[str, Any]] = whole["steps"]
+    previous: str = whole["event"]
+    before = "the event"
     for index, step in enumerate(steps):
         name = _named(index, step)
-        if step["transfer_id"] != receipt["transfer_id"]:
+        if step["transfer_id"] != whole["transfer_id"]:
             return Finding(f"{name} is of another transfer, {step['transfer_id']}", index)
         if not _has_its_seal(step):
             return Finding(f"{name} was changed: its content does not have its hash", index)
@@ -116,7 +118,7 @@ def verify(receipt: object, *, expected: str | None = None) -> Finding:
                 index,
             )
         previous, before = step[SEAL], name
-    if receipt[SEAL] != previous:
+    if whole[SEAL] != previous:
         return Finding(f"the end is missing: the last step ({before}) is not the one it names")
     if expected is not None and expected != previous:
         return Finding(
@@ -138,22 +140,30 @@ def _named(index: int, step: Mapping[str, Any]) -> str:
     return f"step {index + 1} ({step['action']})"
 
 
-def _is_receipt(receipt: Mapping[str, Any]) -> bool:
+def _receipt_of(value: object) -> Mapping[str, Any] | None:
+    """The value, if it has every field that a verification reads."""
+    receipt = _object_of(value)
+    if receipt is None:
+        return None
     steps = receipt.get("steps")
-    return (
-        all(map(_is_hash, (receipt.get("transfer_id"), receipt.get("event"), receipt.get(SEAL))))
-        and isinstance(steps, list)
-        and all(map(_is_step, steps))
-    )
+    if not isinstance(steps, list) or not all(map(_is_step, cast(list[object], steps))):
+        return None
+    return receipt if _has_hashes(receipt, "transfer_id", "event", SEAL) else None
 
 
-def _is_step(step: object) -> bool:
+def _is_step(value: object) -> bool:
+    step = _object_of(value)
     return (
-        isinstance(step, dict)
+        step is not None
         and isinstance(step.get("action"), str)
-        and all(map(_is_hash, (step.get("transfer_id"), step.get("previous"), step.get(SEAL))))
+        and _has_hashes(step, "transfer_id", "previous", SEAL)
     )
 
 
-def _is_hash(value: object) -> bool:
-    return isinstance(value, str) and len(value) == _HASH_DIGITS
+def _object_of(value: object) -> Mapping[str, Any] | None:
+    return cast(Mapping[str, Any], value) if isinstance(value, dict) else None
+
+
+def _has_hashes(value: Mapping[str, Any], *names: str) -> bool:
+    found = [value.get(name) for name in names]
+    return all(isinstance(each, str) and len(each) == _HASH_DIGITS for each in found)

@@ -244,7 +244,6 @@ TRANSFERS = Pipeline(
     commands={
         NAME: "workers.cli.transfers:app",
         "partners": "workers.cli.transfers.partners:app",
-        "routes": "workers.cli.transfers.routes:app",
     },
     verbs="workers.services.transfers.verbs:VERBS",
     passthrough=(

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 
 from adapters.scanning.clamd import DEFAULT_BYTES, ClamdAddress
 from contracts.transfers import SecretReference
-from workers.settings.base import Setting, Settings, parse_flag, parse_list
+from workers.settings.base import Setting, Settings, Whole, parse_flag, parse_list
 from workers.settings.common import container_name
 
 _REFERENCE: Final[TypeAdapter[str]] = TypeAdapter(SecretReference)
@@ -62,10 +62,8 @@ class TransferFileSettings(Settings):
         validation_alias="CLAMD_ADDRESS",
         description="ClamAV's daemon; without it the action Scan fails",
     )
-    clamd_max_bytes: Annotated[int, Setting(kind="bytes")] = Field(
+    clamd_max_bytes: Annotated[int, Whole(1 << 20, _LARGEST), Setting(kind="bytes")] = Field(
         DEFAULT_BYTES,
-        ge=1 << 20,
-        le=_LARGEST,
         validation_alias="CLAMD_MAX_BYTES",
         description="the largest file that clamd scans, by its StreamMaxLength and MaxFileSize; "
         "larger ones count as not scanned",
@@ -77,7 +75,9 @@ class TransferFileSettings(Settings):
         "are; without it nothing counts as scanned by them",
     )
     quarantine: Annotated[
-        str | None, AfterValidator(container_name), Setting(default="that of the documents")
+        str | None,
+        AfterValidator(container_name),
+        Setting(kind="text", default="that of the documents"),
     ] = Field(
         None,
         validation_alias="DOCFLOW_TRANSFERS_QUARANTINE",

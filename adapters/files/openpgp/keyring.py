@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import gnupg
+from gnupg import GPG
 
 from adapters.files.openpgp.home import environment, gnupg_home, missing, run
 from adapters.files.openpgp.statuses import Statuses
@@ -20,6 +20,8 @@ from adapters.threads import BlockingStream, PulledBytes
 from contracts.transfers import OpenPgpKey
 
 T = TypeVar("T")
+GpgCalls = Any
+"""`gnupg.GPG`, whose methods have no types."""
 _OPTIONS: Final = (
     "--no-options",
     "--no-auto-key-locate",
@@ -63,7 +65,7 @@ class GnuPg:
             facts = [await self._add(gpg, home, key) for key in keys]
             yield GnuPgKeyring(gpg, facts)
 
-    async def _add(self, gpg: gnupg.GPG, home: Path, key: OpenPgpKey) -> KeyFacts:
+    async def _add(self, gpg: GpgCalls, home: Path, key: OpenPgpKey) -> KeyFacts:
         private = await self._secrets.secret(key.private) if key.private else None
         passphrase = await self._passphrase(key) if private and key.passphrase else None
         texts = [text for text in (key.public, private) if text]
@@ -97,7 +99,7 @@ class GnuPgKeyring:
         keys: What was imported.
     """
 
-    def __init__(self, gpg: gnupg.GPG, keys: Sequence[KeyFacts]) -> None:
+    def __init__(self, gpg: GpgCalls, keys: Sequence[KeyFacts]) -> None:
         self._gpg = gpg
         self.keys = keys
 
@@ -117,7 +119,7 @@ class GnuPgKeyring:
             raise Denied("there is no key to encrypt to")
         more = [*_PLAIN, *self._signer(signer)]
 
-        def call(gpg: gnupg.GPG, given: PulledBytes) -> Any:
+        def call(gpg: GpgCalls, given: PulledBytes) -> Any:
             return gpg.encrypt_file(
                 given, list(recipients), sign=signer is not None, armor=armour, extra_args=more
             )
@@ -144,7 +146,7 @@ class GnuPgKeyring:
         """Decrypt a message to a key of ours."""
         signature: list[Signature | None] = []
 
-        def call(gpg: gnupg.GPG, given: PulledBytes) -> Any:
+        def call(gpg: GpgCalls, given: PulledBytes) -> Any:
             # One more than is allowed, so that our own limit is the one that is met.
             limit = ["--max-output", str(most + 1), *_PROMPTS]
             return gpg.decrypt_file(given, extra_args=limit)
@@ -170,7 +172,7 @@ class GnuPgKeyring:
         """Make a detached signature."""
         more = self._signer(signer)
 
-        def call(gpg: gnupg.GPG, given: PulledBytes) -> Any:
+        def call(gpg: GpgCalls, given: PulledBytes) -> Any:
             return gpg.sign_file(
                 given, clearsign=False, detach=True, binary=not armour, extra_args=more
             )
@@ -205,7 +207,7 @@ class GnuPgKeyring:
         self,
         source: AsyncIterator[bytes],
         sink: Sink[T],
-        call: Callable[[gnupg.GPG, PulledBytes], Any],
+        call: Callable[[GpgCalls, PulledBytes], Any],
         check: Callable[[Any], None],
         most: int | None = None,
     ) -> T:
@@ -259,9 +261,9 @@ class GnuPgKeyring:
         raise Denied(f"there is no key {fingerprint}")
 
 
-def _gpg(home: Path) -> gnupg.GPG:
+def _gpg(home: Path) -> GpgCalls:
     try:
-        gpg = gnupg.GPG(
+        gpg: Any = GPG(
             gnupghome=str(home), options=list(_OPTIONS), env={**environment(), "HOME": str(home)}
         )
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`docflow transfers`: events and the jobs that they start; `docflow routes` is beside it."""
+"""`docflow transfers`: events and the jobs that they start."""
 
 import typer
 

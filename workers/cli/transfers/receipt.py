@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 import typer
 
@@ -120,12 +120,14 @@ async def _stored(cli: CliContext, transfer: str) -> _Receipt:
 
 def _parsed(content: bytes) -> dict[str, Any]:
     try:
-        parsed = json.loads(content)
+        parsed: Any = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise CommandError("this is no receipt: it is no JSON") from error
-    if not isinstance(parsed, dict) or not isinstance(parsed.get("steps"), list):
-        raise CommandError("this is no receipt: it has no steps")
-    return parsed
+    if isinstance(parsed, dict):
+        found = cast(dict[str, Any], parsed)
+        if isinstance(found.get("steps"), list):
+            return found
+    raise CommandError("this is no receipt: it has no steps")
 
 
 def _digest(content: bytes) -> str:
@@ -138,7 +140,8 @@ def _show(parsed: dict[str, Any]) -> None:
     made = table("step", "file", "bytes", "before", "after", "what is known of it")
     for number, step in enumerate(parsed["steps"], 1):
         action = f"{number}. {step.get('action', '?')}"
-        for file in step.get("files") or [{}]:
+        files: list[dict[str, Any]] = step.get("files") or [{}]
+        for file in files:
             said = [file.get(name) for name in ("place", "verdict", "guarantee")]
             made.add_row(
                 text(action),
