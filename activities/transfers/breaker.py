@@ -6,9 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.ports import Denied, NotYet
 from adapters.ports.places import PartnerAway, Place, Places
-from adapters.ports.transfers import PartnerStore
 from contracts.transfers import Partner
 
 SHORTEST_SECONDS: Final = 5.0
@@ -26,23 +24,21 @@ class _Away:
 class Breaker:
     """Opens far ends, as `Places`; after a failure all who ask are told at once for some seconds.
 
-    The first failure counts for 5 seconds, each further one for twice as long, up to a minute. The
-    probe of an outage connects whatever is known, and its success closes the breaker.
+    The first failure counts for 5 seconds, each further one for twice as long, up to a minute.
 
     Args:
         places: Opens far ends.
-        partners: Their records.
         clock: Seconds.
     """
 
-    def __init__(
-        self,
-        places: Places,
-        partners: PartnerStore,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._places, self._partners, self._clock = places, partners, clock
+    def __init__(self, places: Places, clock: Callable[[], float] = time.monotonic) -> None:
+        self._places, self._clock = places, clock
         self._away: dict[str, _Away] = {}
+
+    @property
+    def probing(self) -> Places:
+        """Connects whatever is known, for the probe of an outage; a success closes the breaker."""
+        return _Probing(self)
 
     def open(self, partner: Partner) -> AbstractAsyncContextManager[Place]:
         """Connect, unless the partner was away a moment ago.
@@ -57,6 +53,12 @@ class Breaker:
         known = self._away.get(partner.name)
         if known is not None and self._clock() < known.until:
             raise PartnerAway(partner.name, known.problem)
+        async with self.connected(partner) as place:
+            yield place
+
+    @asynccontextmanager
+    async def connected(self, partner: Partner) -> AsyncGenerator[Place]:
+        """Connect, and remember how that went."""
         try:
             async with self._places.open(partner) as place:
                 self._away.pop(partner.name, None)
@@ -65,31 +67,16 @@ class Breaker:
             self._note(partner.name, str(error))
             raise
 
-    async def probe(self, name: str) -> None:
-        """See whether a partner can be reached, and may be used.
-
-        Raises:
-            PartnerAway: It cannot, or is stopped until a person agrees.
-            Denied: There is no such partner (any more): whoever waits is told so by its next step.
-        """
-        partner = await self._partners.get(name)
-        if partner is None:
-            raise Denied(f"there is no partner {name}")
-        if partner.stopped is not None:
-            raise PartnerAway(name, partner.stopped)
-        try:
-            async with self._places.open(partner):
-                pass
-        except PartnerAway as error:
-            self._note(name, str(error))
-            raise
-        except NotYet:
-            # All of its sessions are in use, or it is closed at this hour: it is not away.
-            pass
-        self._away.pop(name, None)
-
     def _note(self, name: str, problem: str) -> None:
         known = self._away.get(name)
         failures = 1 if known is None else known.failures + 1
         pause = min(SHORTEST_SECONDS * 2.0 ** min(failures - 1, 10), LONGEST_SECONDS)
         self._away[name] = _Away(problem, failures, self._clock() + pause)
+
+
+class _Probing:
+    def __init__(self, breaker: Breaker) -> None:
+        self._breaker = breaker
+
+    def open(self, partner: Partner) -> AbstractAsyncContextManager[Place]:
+        return self._breaker.connected(partner)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from activities.dependencies import NamedProbe
 from activities.transfers.closing import ClosingPorts
+from activities.transfers.far_ends import EndPorts
 from activities.transfers.planning import PlanningPorts
 from activities.transfers.receiving import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
@@ -17,9 +17,10 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import PartnerStore, SettingsSource, Staging
+from adapters.ports.transfers import EventSender, PartnerStore, SettingsSource, Staging
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
+from workers.resources.transfer_files import FilePorts
 from workers.settings.transfers import BLOB, TransferSettings
 
 
@@ -34,10 +35,11 @@ class TransfersOpened:
     receiving: ReceivingPorts
     planning: PlanningPorts
     closing: ClosingPorts
-    probe: NamedProbe
-    """Sees whether a partner can be used."""
-    actions: Sequence[object] = ()
-    """Objects whose methods are the activities of actions."""
+    ends: EndPorts
+    """What actions at far ends are given."""
+    files: FilePorts
+    """What actions on files are given."""
+    sender: EventSender
 
 
 class TransferRows:
@@ -72,9 +74,9 @@ def transfer_resources(
     blobs: Blobs,
     rejected: RejectionRecord,
     scratch: Path,
-    staging: Staging,
-    probe: NamedProbe,
-    actions: Sequence[object] = (),
+    ends: EndPorts,
+    files: FilePorts,
+    sender: EventSender,
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
 
@@ -85,9 +87,9 @@ def transfer_resources(
         blobs: The container of documents.
         rejected: Keeps messages that are no events.
         scratch: Folder for temporary files.
-        staging: Bytes between actions.
-        probe: Sees whether a partner can be used.
-        actions: Objects whose methods are the activities of actions.
+        ends: What actions at far ends are given.
+        files: What actions on files are given.
+        sender: Has events carried out.
     """
     store, partners, turns = (
         SqlTransferStore(database),
@@ -99,12 +101,13 @@ def transfer_resources(
         store=store,
         partners=partners,
         queues=queues,
-        staging=staging,
+        staging=files.staging,
         receiving=ReceivingPorts(store, RouteCache(SqlRouteStore(database)), queues, rejected),
         planning=PlanningPorts(source, partners, queues, turns, store),
-        closing=ClosingPorts(store, staging, turns),
-        probe=probe,
-        actions=actions,
+        closing=ClosingPorts(store, files.staging, turns),
+        ends=ends,
+        files=files,
+        sender=sender,
     )
 
 
@@ -113,15 +116,3 @@ def settings_source(place: str, blobs: Blobs, scratch: Path) -> SettingsSource:
     if place.startswith(BLOB):
         return StoredSettings(blobs, place.removeprefix(BLOB), scratch)
     return RemoteSettings(place) if "://" in place else LocalSettings(Path(place))
-
-
-class Unstaged:
-    """Stands for the staging area until there is one: nothing is staged."""
-
-    async def remove(self, run: str) -> int:
-        """Nothing is there."""
-        return 0
-
-
-async def unprobed(name: str) -> None:
-    """Stands for the probe of partners until far ends can be opened: every partner answers."""

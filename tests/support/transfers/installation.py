@@ -2,9 +2,9 @@
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,20 @@ from temporalio import activity
 from temporalio.client import Client
 
 from activities.failures import translate_failures
+from activities.transfers.closing import Closing, ClosingPorts
+from activities.transfers.planning import Planning, PlanningPorts
+from activities.transfers.receiving import Receiving, ReceivingPorts
+from activities.transfers.route_cache import RouteCache
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.database.transfers.store import SqlTransferStore
+from adapters.database.transfers.turns import SqlTurns
 from adapters.ports.places import PartnerAway
 from contracts.blobs import BlobRef
+from contracts.dependencies import Dependency
 from contracts.transfers import (
     ActionOrder,
     ActionResult,
-    FileJobOrder,
     KeepOrder,
     KeptCopy,
     Manifest,
@@ -36,9 +41,10 @@ from contracts.transfers import (
 from domain.transfers.queues import read_queues
 from tests.support.transfers.events import READ, WRITE
 from workers.building import build_lanes, build_worker
+from workers.pipelines.base import Lane, Pipeline
 from workers.pipelines.transfers import TRANSFERS
 from workers.resources.common import Resources, open_resources
-from workers.resources.transfers import transfer_resources
+from workers.resources.transfers import settings_source
 from workers.services.identity import OPERATOR, Identity
 from workers.services.transfers.intake import TransferIntake
 from workers.services.transfers.service import TransferService
@@ -88,11 +94,6 @@ class FarEnds:
     async def keep(self, order: KeepOrder) -> KeptCopy:
         """Keep it for ever."""
         return KeptCopy(files=order.files, until=date(2999, 1, 1))
-
-    @activity.defn(name="transfers.restage")
-    async def restage(self, order: FileJobOrder) -> Manifest:
-        """The kept copy, as it is."""
-        return order.files
 
     @activity.defn(name="transfers.receipt")
     async def receipt(self, order: ReceiptOrder) -> StoredReceipt:
@@ -182,27 +183,64 @@ async def open_installation(
     async with AsyncExitStack() as exits:
         resources = await exits.enter_async_context(open_resources(environment))
         database = resources.database
-        own = transfer_resources(
-            TransferSettings.read(environment),
-            read_queues(QUEUES),
-            database,
-            resources.blobs,
-            resources.rejected,
-            resources.scratch,
-            NothingStaged(),  # type: ignore[arg-type]
-            far.probe,
-            [far],
-        )
+        own = _opened(environment, resources)
+        register = _played_by(far)
         partners = SqlPartnerStore(database)
         for name in ("acme", "store"):
             await partners.put(Partner(name=name, kind=PlaceKind.FOLDER))
         routes = SqlRouteStore(database)
         await routes.put(RouteRule(queue="jobs", rule="1", source="TMS.Route"))
-        await exits.enter_async_context(build_worker(client, TRANSFERS, resources, own))
-        for lane in build_lanes(client, TRANSFERS, resources, own, environment=environment):
+        await exits.enter_async_context(build_worker(client, register, resources, own))
+        for lane in build_lanes(client, register, resources, own, environment=environment):
             await exits.enter_async_context(lane)
         service = transfer_service(environment, client, database)
         settings = folder / "jobsettings.json"
         opened = Installation(client, resources, far, own.store, routes, service, settings)
         opened.configure()
         yield opened
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the activities are given that are not those of actions."""
+
+    store: SqlTransferStore
+    staging: NothingStaged
+    receiving: ReceivingPorts
+    planning: PlanningPorts
+    closing: ClosingPorts
+
+
+def _opened(environment: Mapping[str, str], resources: Resources) -> Opened:
+    database, queues = resources.database, read_queues(QUEUES)
+    store, turns = SqlTransferStore(database), SqlTurns(database)
+    place = TransferSettings.read(environment).job_settings
+    source = settings_source(place, resources.blobs, resources.scratch)
+    staging: Any = NothingStaged()
+    routes = RouteCache(SqlRouteStore(database))
+    return Opened(
+        store,
+        staging,
+        ReceivingPorts(store, routes, queues, resources.rejected),
+        PlanningPorts(source, SqlPartnerStore(database), queues, turns, store),
+        ClosingPorts(store, staging, turns),
+    )
+
+
+def _played_by(far: FarEnds) -> Pipeline:
+    """The register, with actions and partners of the test."""
+
+    def activities(common: Resources, own: Any) -> Sequence[object]:
+        return (Receiving(own.receiving), Planning(own.planning), Closing(own.closing), far)
+
+    def lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
+        named = TRANSFERS.lanes_in(environment)
+        return [replace(lane, activities=activities) for lane in named]
+
+    return replace(
+        TRANSFERS,
+        activities=activities,
+        lanes_of_settings=lanes,
+        probes=lambda own: {},
+        named_probes=lambda own: {Dependency.PARTNER: far.probe},
+    )

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from activities.transfers.breaker import LONGEST_SECONDS, Breaker
-from adapters.ports import Denied, NotYet
 from adapters.ports.places import PartnerAway
 from contracts.transfers import Partner, PlaceKind
 
@@ -23,10 +22,9 @@ class Far:
     failure: Exception | None = None
     opened: list[str] = field(default_factory=list[str])
     now: float = 0.0
-    records: dict[str, Partner] = field(default_factory=lambda: {"acme": ACME, "other": OTHER})
 
     def __post_init__(self) -> None:
-        self.breaker = Breaker(self, self, lambda: self.now)  # type: ignore[arg-type]
+        self.breaker = Breaker(self, lambda: self.now)  # type: ignore[arg-type]
 
     @asynccontextmanager
     async def open(self, partner: Partner) -> AsyncGenerator[Any]:
@@ -35,8 +33,9 @@ class Far:
             raise self.failure
         yield partner.name
 
-    async def get(self, name: str) -> Partner | None:
-        return self.records.get(name)
+    async def probe(self) -> None:
+        async with self.breaker.probing.open(ACME):
+            pass
 
     async def use(self, partner: Partner = ACME) -> None:
         async with self.breaker.open(partner):
@@ -77,28 +76,11 @@ async def test_the_probe_connects_and_closes_the_breaker() -> None:
     far = Far(PartnerAway("acme", "no route to host"))
     await far.is_away()
     with pytest.raises(PartnerAway):
-        await far.breaker.probe("acme")
+        await far.probe()
     far.failure = None
-    await far.breaker.probe("acme")
+    await far.probe()
     await far.use()
     assert far.opened == ["acme"] * 4
-
-
-async def test_a_partner_that_asks_for_patience_is_not_away() -> None:
-    far = Far(NotYet("all sessions are in use", 5))
-    await far.breaker.probe("acme")
-
-
-async def test_a_partner_that_is_stopped_is_waited_for() -> None:
-    far = Far(records={"acme": ACME.model_copy(update={"stopped": "another host key"})})
-    with pytest.raises(PartnerAway, match="another host key"):
-        await far.breaker.probe("acme")
-    assert far.opened == []
-
-
-async def test_a_partner_that_was_removed_is_no_outage() -> None:
-    with pytest.raises(Denied):
-        await Far(records={}).breaker.probe("acme")
 
 
 async def test_a_connection_that_breaks_while_it_is_used_opens_the_breaker() -> None:
