@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 
+from activities.transfers.crypto import CryptoPorts
 from benchmarks import __main__ as benchmarks
 from contracts.imports import Handler
 from domain.spreadsheets.types import SheetTypes
@@ -58,7 +59,7 @@ OWN = {
     SPREADSHEETS: _filled(SpreadsheetResources, types=SheetTypes()),
     BATCHES: _filled(BatchResources, plan=PLAN),
     JOBS: _filled(JobsOpened),
-    TRANSFERS: _filled(TransfersOpened, files=_filled(FilePorts)),
+    TRANSFERS: _filled(TransfersOpened, files=_filled(FilePorts, crypto=_filled(CryptoPorts))),
 }
 
 
