@@ -28,8 +28,9 @@ def _references(value: object) -> object:
     return tuple(_reference(each) for each in cast(tuple[str, ...], parse_list(value)))
 
 
-def _address(value: str) -> str:
-    ClamdAddress.parsed(value)
+def _address(value: str | None) -> str | None:
+    if value is not None:
+        ClamdAddress.parsed(value)
     return value
 
 
@@ -39,14 +40,14 @@ class TransferFileSettings(Settings):
     title: ClassVar[str] = "Files of transfers"
     used_by: ClassVar[str] = "workers of transfers"
 
-    staging_key: Annotated[str | None, AfterValidator(_reference), Setting(kind=_REFERENCES)] = (
-        Field(
-            None,
-            validation_alias="DOCFLOW_TRANSFERS_STAGING_KEY",
-            description="where the key is (32 bytes as base64) that encrypts bytes between "
-            "actions and kept copies; without it the former are stored as they are, and no copy "
-            "is kept",
-        )
+    staging_key: Annotated[
+        Annotated[str, AfterValidator(_reference)] | None, Setting(kind=_REFERENCES)
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_TRANSFERS_STAGING_KEY",
+        description="where the key is (32 bytes as base64) that encrypts bytes between "
+        "actions and kept copies; without it the former are stored as they are, and no copy "
+        "is kept",
     )
     old_staging_keys: Annotated[
         tuple[str, ...], BeforeValidator(_references), Setting(kind="references, with commas")
@@ -75,8 +76,7 @@ class TransferFileSettings(Settings):
         "are; without it nothing counts as scanned by them",
     )
     quarantine: Annotated[
-        str | None,
-        AfterValidator(container_name),
+        Annotated[str, AfterValidator(container_name)] | None,
         Setting(kind="text", default="that of the documents"),
     ] = Field(
         None,
