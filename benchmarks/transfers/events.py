@@ -81,9 +81,10 @@ class Installation:
 
     async def transfers(self, number: int) -> float:
         """Seconds until so many events are carried out."""
+        before = await self._completed("FileJob")
         began = time.perf_counter()
-        ids = await _abreast(number, lambda _: self.transfer("A"))
-        await asyncio.gather(*(self.job_of(id) for id in ids))
+        await _abreast(number, lambda _: self.transfer("A"))
+        await self._until("FileJob", before + number)
         return time.perf_counter() - began
 
     async def single(self, account: str) -> float:
@@ -102,22 +103,25 @@ class Installation:
 
     async def bare(self, number: int) -> float:
         """Seconds that as many bare workflows take."""
-        began = time.perf_counter()
-        run = uuid.uuid4().hex
+        before, run = await self._completed("BareJob"), uuid.uuid4().hex
 
         async def start(n: int) -> None:
             await self.client.start_workflow(
                 BareEvent.run, Bare(number=n), id=f"bare/{run}/{n}", task_queue=EVENTS
             )
 
+        began = time.perf_counter()
         await _abreast(number, start)
-        query = (
-            "WorkflowType = 'BareJob' AND ExecutionStatus = 'Completed' "
-            f"AND WorkflowId STARTS_WITH 'bare/{run}/'"
-        )
-        while (await self.client.count_workflows(query)).count < number:
-            await asyncio.sleep(0.05)
+        await self._until("BareJob", before + number)
         return time.perf_counter() - began
+
+    async def _completed(self, workflow: str) -> int:
+        query = f"WorkflowType = '{workflow}' AND ExecutionStatus = 'Completed'"
+        return (await self.client.count_workflows(query)).count
+
+    async def _until(self, workflow: str, number: int) -> None:
+        while await self._completed(workflow) < number:
+            await asyncio.sleep(0.1)
 
 
 def an_event(account: str) -> bytes:
