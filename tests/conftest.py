@@ -1,6 +1,7 @@
 """Rules of the whole suite."""
 
 import os
+import shutil
 import signal
 from collections.abc import Generator
 from typing import TYPE_CHECKING
@@ -16,9 +17,16 @@ if TYPE_CHECKING:
 
 load_profile()
 
+
+def sftp_server_program() -> str | None:
+    """Path of OpenSSH's SFTP server; None: it is not installed."""
+    return shutil.which("sftp-server", path="/usr/lib/openssh:/usr/libexec/openssh")
+
+
 NEEDED = {
     "postgis": (postgis_programs, "PostGIS", "postgresql-15-postgis-3"),
     "clamd": (clamd_program, "clamd", "clamav-daemon"),
+    "openssh": (sftp_server_program, "OpenSSH's sftp-server", "openssh-sftp-server"),
 }
 """Programs that the tests of a marker need: what finds them, their name, and Debian's package."""
 LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")

@@ -43,6 +43,12 @@ class NamingNote(Contract):
     done: bool = False
 
 
+class KeyWarningsOrder(Contract):
+    """Input of the run that tells people of keys that expire."""
+
+    notices: bool = True
+
+
 class KeyWarning(Contract):
     """A key that expires, or has."""
 

@@ -82,6 +82,7 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/spreadsheets.py", "contracts.imports"): _DEMO,
     ("workers/cli/message_files.py", "contracts.imports"): _MESSAGE_FILES,
     ("workers/cli/output.py", "contracts.imports"): "states of imports have colours",
+    ("workers/resources/far_ends.py", "workers.settings.batches"): "who asks AWS for secrets",
 }
 """File and imported package to the reason for which it may import that."""
 

@@ -17,25 +17,30 @@ from contracts.transfers import (
     TransferStatus,
     TransferView,
 )
-from workers.pipelines.base import Context, Lane, Pipeline, RunKind
+from contracts.transfers.ends import KeyWarningsOrder
+from workers.pipelines.base import Context, Lane, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
     from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
     from workers.settings.transfers import TransferSettings
 
 NAME: Final = "transfers"
+_KEYS: Final = "transfer-keys"
+_KEY_WARNINGS: Final = "PartnerKeyWarnings"
 _TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
 
 
 def _workflows() -> Sequence[type]:
     from workflows.transfers.file_event import FileEvent
     from workflows.transfers.file_job import FileJob
+    from workflows.transfers.key_warnings import PartnerKeyWarnings
 
-    return (FileEvent, FileJob)
+    return (FileEvent, FileJob, PartnerKeyWarnings)
 
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
@@ -89,6 +94,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.closing import Closing
     from activities.transfers.crypto import Crypto
     from activities.transfers.fire_event import Firing
+    from activities.transfers.key_expiry import KeyExpiry
     from activities.transfers.planning import Planning
     from activities.transfers.read_file import FileReading
     from activities.transfers.receipt import Receipts
@@ -111,6 +117,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         Checksums(own.staging),
         Firing(own.sender, own.staging),
         Receipts(own.receipts),
+        KeyExpiry(own.partners, own.openpgp),
     )
 
 
@@ -118,11 +125,29 @@ def _probes(own: "TransfersOpened") -> Mapping[Dependency, "Probe"]:
     return {} if own.scanner is None else {Dependency.SCANNER: own.scanner.probe}
 
 
+def _schedules() -> Mapping[str, "Declared"]:
+    from datetime import timedelta
+
+    from workers.pipelines.schedules import Declared, daily
+
+    return {
+        _KEYS: Declared(
+            pipeline=NAME,
+            workflow=_KEY_WARNINGS,
+            task_queue=TASK_QUEUE,
+            input=KeyWarningsOrder(),
+            at=daily(6),
+            # Each warning counts for days: the next run gives what one that was missed would have.
+            catch_up=timedelta(hours=12),
+        )
+    }
+
+
 def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
     from activities.transfers.far_ends import partner_probe
 
     ends = own.ends
-    return {Dependency.PARTNER: partial(partner_probe, ends.places, ends.partners)}
+    return {Dependency.PARTNER: partial(partner_probe, ends.probing, ends.partners)}
 
 
 def _lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
@@ -205,6 +230,7 @@ TRANSFERS = Pipeline(
                 TransferStatus.SUCCEEDED.lower(),
             ),
         ),
+        scheduled(_KEYS, _KEY_WARNINGS),
     ),
     workflows=_workflows,
     settings=_settings,
@@ -214,6 +240,7 @@ TRANSFERS = Pipeline(
     open_rows=_open_rows,
     probes=_probes,
     named_probes=_named_probes,
+    schedules=_schedules,
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",

@@ -21,7 +21,7 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import EventSender, PartnerStore, SettingsSource, Staging
+from adapters.ports.transfers import EventSender, OpenPgp, PartnerStore, SettingsSource, Staging
 from adapters.scanning import Clamd
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
@@ -42,6 +42,7 @@ class TransfersOpened:
     closing: ClosingPorts
     ends: EndPorts
     """What actions at far ends are given."""
+    openpgp: OpenPgp
     crypto: CryptoPorts
     archives: ArchivePorts
     scan: ScanPorts
@@ -115,6 +116,7 @@ def transfer_resources(
         planning=PlanningPorts(source, partners, queues, turns, store),
         closing=ClosingPorts(store, files.staging, turns),
         ends=ends,
+        openpgp=files.crypto.openpgp,
         crypto=files.crypto,
         archives=files.archives,
         scan=files.scan,

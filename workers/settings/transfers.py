@@ -35,7 +35,7 @@ class TransferSettings(Settings):
     """What workers of transfers do, and for whom."""
 
     title: ClassVar[str] = "Transfers"
-    used_by: ClassVar[str] = "workers of transfers, `docflow transfers`, `docflow routes`"
+    used_by: ClassVar[str] = "workers of transfers, `docflow transfers`"
 
     job_settings: Annotated[
         str,

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -157,12 +157,15 @@ def add(
         "contact": contact,
     }
     given = {field: value for field, value in options.items() if value is not None}
-    run(_add(cli_context(context), {**_read(file), **given}, replace=replace))
+    run(_add(cli_context(context), file, given, replace=replace))
 
 
-async def _add(cli: CliContext, record: dict[str, Any], *, replace: bool) -> None:
+async def _add(
+    cli: CliContext, file: Path | None, options: dict[str, Any], *, replace: bool
+) -> None:
     from workers.services.transfers.partner_opening import open_partners
 
+    record = {**_read(file), **options}
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.add(who, record, replace=replace)
     typer.echo(f"partner {partner.name} is kept; see whether it works: ", nl=False)
@@ -260,7 +263,7 @@ def _read(file: Path | None) -> dict[str, Any]:
         raise UsageError(f"{file} is no JSON: {error}") from None
     if not isinstance(record, dict):
         raise UsageError(f"{file} must hold one JSON object")
-    return record
+    return cast(dict[str, Any], record)
 
 
 def _where(partner: "Partner") -> str:
