@@ -110,7 +110,7 @@ async def carried_out(order: dict[str, Any]) -> dict[str, Any]:
     staging = BlobStaging(SealedBlobs(blobs, keys))
     partners = partners_of(order)
     places = PartnerPlaces(secrets, Sessions(partners), Egress(local=True))
-    ends = EndPorts(places, partners, staging, BlobNotes(blobs, folder / "scratch"))
+    ends = EndPorts(places, partners, staging, BlobNotes(blobs, folder / "scratch"), places)
     clam = Clamd(ClamdAddress.parsed(order["clamd"]), _MAX_BYTES)
     crypto = Crypto(CryptoPorts(GnuPg(secrets), partners, staging, folder / "scratch"))
     scanning = Scanning(ScanPorts(clam, blobs, staging, undated=True))

@@ -1,4 +1,4 @@
-"""A thousand small events, from their message to `Succeeded`; and one beside ten thousand others."""
+"""A thousand small events, from message to `Succeeded`; and one beside ten thousand others."""
 
 import asyncio
 import json
