@@ -87,7 +87,12 @@ def action_order(
     now = datetime.now(UTC)
     event = FileNotice(id="1", source="s", type="t", subject="u", account_id="A", time=now)
     job = FileJobOrder(
-        transfer_id=_ID, queue="jobs", event=event, digest="e" * 64, arrived=now, way_in="bench"
+        transfer_id=_ID,
+        queue="jobstmsroute",
+        event=event,
+        digest="e" * 64,
+        arrived=now,
+        way_in="bench",
     )
     return ActionOrder(
         job=job, index=index, action=action, names=names, files=files, previous=previous

@@ -240,12 +240,14 @@ async def measure(megabytes: int, rounds: int) -> Table:
             url = signed_url(at.storage, f"{_CONTAINER}/by-hand")
             shell: list[float] = []
             plain: list[tuple[float, float]] = []
+            steps: list[Sequence[float]] = []
             sealed: list[tuple[float, float]] = []
             for _ in range(rounds):
                 seconds, _ = await asyncio.to_thread(by_hand, at, "file.pgp", url)
                 shell.append(seconds)
-                seconds, memory, _ = await asyncio.to_thread(by_docflow, at, "file.pgp", None)
+                seconds, memory, done = await asyncio.to_thread(by_docflow, at, "file.pgp", None)
                 plain.append((seconds, memory))
+                steps.append(done["steps"])
                 key = hashlib.sha256(b"bench").hexdigest()
                 seconds, memory, _ = await asyncio.to_thread(by_docflow, at, "file.pgp", key)
                 sealed.append((seconds, memory))
@@ -255,6 +257,8 @@ async def measure(megabytes: int, rounds: int) -> Table:
                 seconds = middle([each for each, _ in found])
                 memory = max(each for _, each in found)
                 table.add(title, f"{seconds:.1f}", f"{seconds / base:.2f}", f"{memory:.0f}")
+            parts = [f"{middle(each):.1f}" for each in zip(*steps, strict=True)]
+            table.notes.append(f"seconds to read, decrypt, scan, write: {', '.join(parts)}")
             ratio = middle([each for each, _ in plain]) / base
             table.notes.append(f"docflow to the shell: {at_most(ratio, RATIO)}")
             memory = max(each for _, each in (*plain, *sealed))
