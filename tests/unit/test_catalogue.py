@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 
-from activities.transfers.crypto import CryptoPorts
 from benchmarks import __main__ as benchmarks
 from contracts.imports import Handler
 from domain.spreadsheets.types import SheetTypes
@@ -30,7 +29,6 @@ from workers.resources.common import Resources
 from workers.resources.imports import ImportResources
 from workers.resources.jobs import JobsOpened
 from workers.resources.spreadsheets import SpreadsheetResources
-from workers.resources.transfer_files import FilePorts
 from workers.resources.transfers import TransfersOpened
 from workers.settings.imports import RunSettings
 
@@ -59,7 +57,7 @@ OWN = {
     SPREADSHEETS: _filled(SpreadsheetResources, types=SheetTypes()),
     BATCHES: _filled(BatchResources, plan=PLAN),
     JOBS: _filled(JobsOpened),
-    TRANSFERS: _filled(TransfersOpened, files=_filled(FilePorts, crypto=_filled(CryptoPorts))),
+    TRANSFERS: _filled(TransfersOpened),
 }
 
 
