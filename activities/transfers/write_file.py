@@ -58,7 +58,11 @@ class FileWriting:
                     progress = progress_of(beats, number)
                     written = await self._write(order, place, number, file, path, progress)
                 except PlaceError as error:
-                    raise _halfway(error, number, len(files)) from error
+                    if len(files) == 1:
+                        raise
+                    raise PlaceError(
+                        f"{number} of {len(files)} files are written, and the next is not: {error}"
+                    ) from error
                 lines.append(_line(partner, file, written))
                 remarks += [f"{printable(file.name)}: {remark}" for remark in written.remarks]
         if not files:
@@ -110,12 +114,6 @@ def _paths(action: WriteFile, template: str, files: Sequence[StagedFile]) -> Seq
             "`{name}` in `Path` keeps them apart"
         )
     return paths
-
-
-def _halfway(error: PlaceError, done: int, files: int) -> PlaceError:
-    if files == 1:
-        return error
-    return PlaceError(f"{done} of {files} files are written, and the next is not: {error}")
 
 
 def _line(partner: Partner, file: StagedFile, written: Written) -> ReceiptFile:

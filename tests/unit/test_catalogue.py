@@ -29,7 +29,6 @@ from workers.resources.common import Resources
 from workers.resources.imports import ImportResources
 from workers.resources.jobs import JobsOpened
 from workers.resources.spreadsheets import SpreadsheetResources
-from workers.resources.transfer_files import FilePorts
 from workers.resources.transfers import TransfersOpened
 from workers.settings.imports import RunSettings
 
@@ -58,7 +57,7 @@ OWN = {
     SPREADSHEETS: _filled(SpreadsheetResources, types=SheetTypes()),
     BATCHES: _filled(BatchResources, plan=PLAN),
     JOBS: _filled(JobsOpened),
-    TRANSFERS: _filled(TransfersOpened, files=_filled(FilePorts)),
+    TRANSFERS: _filled(TransfersOpened),
 }
 
 

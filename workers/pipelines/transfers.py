@@ -48,9 +48,13 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
-    from workers.settings.transfer_files import TransferFileSettings
     from workers.settings.transfer_queues import RouteSettings
-    from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
+    from workers.settings.transfers import (
+        FarEndSettings,
+        TransferFileSettings,
+        TransferSettings,
+        queues_of,
+    )
 
     groups = (TransferSettings, RouteSettings, FarEndSettings, TransferFileSettings)
     check_settings(environment, *groups, others=[queues_of])
@@ -112,19 +116,18 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         FileWriting(own.ends),
         HttpCalling(own.ends),
         SourceSettling(own.ends),
-        Crypto(own.files.crypto),
-        ArchiveSteps(own.files.archives),
-        Scanning(own.files.scan),
+        Crypto(own.crypto),
+        ArchiveSteps(own.archives),
+        Scanning(own.scan),
         Checksums(own.staging),
         Firing(own.sender, own.staging),
-        Receipts(own.files.receipts),
-        KeyExpiry(own.ends.partners, own.files.crypto.openpgp),
+        Receipts(own.receipts),
+        KeyExpiry(own.partners, own.openpgp),
     )
 
 
 def _probes(own: "TransfersOpened") -> Mapping[Dependency, "Probe"]:
-    scanner = own.files.scanner
-    return {} if scanner is None else {Dependency.SCANNER: scanner.probe}
+    return {} if own.scanner is None else {Dependency.SCANNER: own.scanner.probe}
 
 
 def _schedules() -> Mapping[str, "Declared"]:

@@ -18,8 +18,7 @@ from adapters.staging.notes import BlobNotes
 from workers.settings.batches import read_aws
 from workers.settings.check import declared_groups
 from workers.settings.errors import SettingsError
-from workers.settings.transfer_files import TransferFileSettings
-from workers.settings.transfers import FarEndSettings
+from workers.settings.transfers import FarEndSettings, TransferFileSettings
 
 _OWN = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TEMPORAL_API_KEY")
 

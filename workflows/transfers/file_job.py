@@ -181,6 +181,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             round=self._round,
             action=action,
             settings_job=plan.job.job,
+            configured_by=plan.job.configured_by,
             names=plan.names[index],
             files=self._files,
             previous=self._previous,

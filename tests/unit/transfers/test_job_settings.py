@@ -155,15 +155,16 @@ def test_a_plan_that_is_too_long_for_a_history_is_refused() -> None:
 
 def test_a_corrected_action_keeps_its_kind_and_the_rest_of_the_plan() -> None:
     plan = plan_of(a_job(), EVENT, None)
-    fixed = corrected(plan, EVENT, 2, {"Partner": "store", "Path": "fixed/{name}"})
+    fixed = corrected(plan, EVENT, 2, {"Path": "fixed/{name}"})
     assert fixed.names[2] == {"path": "fixed/{name}"}
     assert fixed.names[:2] == plan.names[:2]
-    assert isinstance(fixed.job.actions.list[2], WriteFile)
+    assert fixed.job.actions.list[2] == WriteFile(partner="store", path="fixed/{name}")
     for action, said in (
         ({"Action": "Scan"}, "stays one"),
         ({"Partner": "store", "Mode": "999"}, "Mode"),
         ({"Partner": "store", "Path": "../x"}, "segment"),
-        ({}, "Partner"),
+        ({"Partner": "No One"}, "Partner"),
+        ({"Pth": "x"}, "has no Pth"),
     ):
         with pytest.raises(RuleViolation, match=said):
             corrected(plan, EVENT, 2, action)
