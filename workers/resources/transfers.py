@@ -21,7 +21,14 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import EventSender, OpenPgp, PartnerStore, SettingsSource, Staging
+from adapters.ports.transfers import (
+    EventSender,
+    KeptCopies,
+    OpenPgp,
+    PartnerStore,
+    SettingsSource,
+    Staging,
+)
 from adapters.scanning import Clamd
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
@@ -47,6 +54,7 @@ class TransfersOpened:
     archives: ArchivePorts
     scan: ScanPorts
     receipts: ReceiptPorts
+    copies: KeptCopies
     scanner: Clamd | None
     """None: the settings name none."""
     sender: EventSender
@@ -121,6 +129,7 @@ def transfer_resources(
         archives=files.archives,
         scan=files.scan,
         receipts=files.receipts,
+        copies=files.copies,
         scanner=files.scanner,
         sender=sender,
     )
