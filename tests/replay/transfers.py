@@ -9,11 +9,14 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from activities.transfers.copy_retention import CopyRemoval
 from contracts.answers import Answer, Retry
 from contracts.dependencies import Dependency
 from contracts.errors import PERMANENT, UNAVAILABLE
 from contracts.transfers import (
     ActionResult,
+    CopyRetentionOrder,
+    CopyRetentionResult,
     EventRoute,
     FileJobOrder,
     Manifest,
@@ -28,7 +31,7 @@ from contracts.transfers import (
     transfer_workflow_id,
     visit_of,
 )
-from tests.support.scripted import unavailable
+from tests.support.scripted import scripted, unavailable
 from tests.support.transfers.events import (
     FIRE,
     READ,
@@ -41,6 +44,7 @@ from tests.support.transfers.events import (
 from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
 from workflows import attributes
+from workflows.transfers.copy_retention import TransferCopyRetention
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
 
@@ -166,6 +170,29 @@ class JobCase:
         await self.act(handle, self.script)
 
 
+@dataclass
+class CopiesCase:
+    """One way the removal of kept copies can go."""
+
+    workflow = TransferCopyRetention
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        removed = CopyRetentionResult(removed=2)
+        script = scripted(CopyRemoval, results={"remove_copies": removed})
+        return list(script.activities())
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the removal."""
+        return await client.start_workflow(
+            TransferCopyRetention.run, CopyRetentionOrder(), id=name, task_queue=task_queue
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Wait for the end."""
+        await handle.result()
+
+
 def _round_trip() -> FileJobOrder:
     """An event that its own job has led to."""
     order = a_job_order(notices=True)
@@ -251,5 +278,8 @@ CASES_OF: dict[str, dict[str, Any]] = {
             _answers(("retry", TransferRetry(by="ann"))),
         ),
         "cancelled": JobCase(ScriptedTransfer(held={"scan"}), _cancel),
+    },
+    "TransferCopyRetention": {
+        "removed": CopiesCase(),
     },
 }

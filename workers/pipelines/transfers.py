@@ -14,6 +14,7 @@ from contracts.transfers import (
     FILE_JOB,
     TASK_QUEUE,
     TRANSFER_PREFIX,
+    CopyRetentionOrder,
     TransferRetry,
     TransferStatus,
     TransferView,
@@ -35,15 +36,18 @@ if TYPE_CHECKING:
 NAME: Final = "transfers"
 _KEYS: Final = "transfer-keys"
 _KEY_WARNINGS: Final = "PartnerKeyWarnings"
+_COPIES: Final = "transfer-copies"
+_COPY_RETENTION: Final = "TransferCopyRetention"
 _TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
 
 
 def _workflows() -> Sequence[type]:
+    from workflows.transfers.copy_retention import TransferCopyRetention
     from workflows.transfers.file_event import FileEvent
     from workflows.transfers.file_job import FileJob
     from workflows.transfers.key_warnings import PartnerKeyWarnings
 
-    return (FileEvent, FileJob, PartnerKeyWarnings)
+    return (FileEvent, FileJob, PartnerKeyWarnings, TransferCopyRetention)
 
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
@@ -97,6 +101,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.call_http import HttpCalling
     from activities.transfers.checksum import Checksums
     from activities.transfers.closing import Closing
+    from activities.transfers.copy_retention import CopyRemoval
     from activities.transfers.crypto import Crypto
     from activities.transfers.fire_event import Firing
     from activities.transfers.key_expiry import KeyExpiry
@@ -122,6 +127,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         Checksums(own.staging),
         Firing(own.sender, own.staging),
         Receipts(own.receipts),
+        CopyRemoval(own.copies),
         KeyExpiry(own.partners, own.openpgp),
     )
 
@@ -144,7 +150,16 @@ def _schedules() -> Mapping[str, "Declared"]:
             at=daily(6),
             # Each warning counts for days: the next run gives what one that was missed would have.
             catch_up=timedelta(hours=12),
-        )
+        ),
+        _COPIES: Declared(
+            pipeline=NAME,
+            workflow=_COPY_RETENTION,
+            task_queue=TASK_QUEUE,
+            input=CopyRetentionOrder(),
+            at=daily(3),
+            # The next run removes what one that was missed would have.
+            catch_up=timedelta(hours=12),
+        ),
     }
 
 
@@ -282,6 +297,7 @@ TRANSFERS = Pipeline(
             ),
         ),
         scheduled(_KEYS, _KEY_WARNINGS),
+        scheduled(_COPIES, _COPY_RETENTION),
     ),
     workflows=_workflows,
     settings=_settings,

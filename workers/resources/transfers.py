@@ -24,6 +24,7 @@ from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSet
 from adapters.ports import Blobs, OpenRow, RejectionRecord
 from adapters.ports.transfers import (
     EventSender,
+    KeptCopies,
     OpenPgp,
     PartnerStore,
     RouteStore,
@@ -56,6 +57,7 @@ class TransfersOpened:
     archives: ArchivePorts
     scan: ScanPorts
     receipts: ReceiptPorts
+    copies: KeptCopies
     scanner: Clamd | None
     """None: the settings name none."""
     sender: EventSender
@@ -132,6 +134,7 @@ def transfer_resources(
         archives=files.archives,
         scan=files.scan,
         receipts=files.receipts,
+        copies=files.copies,
         scanner=files.scanner,
         sender=sender,
     )
