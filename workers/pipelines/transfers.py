@@ -113,7 +113,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         Checksums(own.staging),
         Firing(own.sender, own.staging),
         Receipts(own.files.receipts),
-        KeyExpiry(own.ends.partners, own.files.crypto.openpgp),
+        KeyExpiry(own.ends),
     )
 
 

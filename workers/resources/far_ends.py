@@ -7,6 +7,7 @@ from activities.transfers.far_ends import EndPorts
 from adapters.aws.session import AwsSettings
 from adapters.database import Database
 from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.files.openpgp import GnuPg
 from adapters.places.egress import Egress
 from adapters.places.opening import PartnerPlaces
 from adapters.places.sessions import Sessions
@@ -78,7 +79,7 @@ def end_ports(
     """
     partners = SqlPartnerStore(database)
     places = partner_places(environment, partners, secrets)
-    return EndPorts(places, partners, staging, BlobNotes(blobs, scratch))
+    return EndPorts(places, partners, staging, BlobNotes(blobs, scratch), GnuPg(secrets))
 
 
 def secret_manager(environment: Mapping[str, str]) -> AwsSettings | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,10 @@ from domain.transfers.partner_rules import expiry_step
 from domain.transfers.paths import matcher, numbered, temporary
 from domain.transfers.windows import opens_at
 from tests.support.imports.activities import environment
+from tests.support.transfers.actions import NOON, FarEnds
+from tests.support.transfers.places import open_places
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKd3l0b5ZmQyYnJzYmFzZTY0c3R1ZmZoZXJlISEh"
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def partner(**fields: Any) -> Partner:
@@ -101,7 +103,7 @@ class Keyrings:
         yield Keyring()
 
 
-async def test_keys_that_expire_are_told_with_what_that_means() -> None:
+async def test_keys_that_expire_are_told_with_what_that_means(tmp_path: Path) -> None:
     ours, theirs, good, broken = ("AB" * 20, "CD" * 20, "EF" * 20, "01" * 20)
     keyrings = Keyrings(
         {ours: NOON - timedelta(3), theirs: NOON + timedelta(10), good: None},
@@ -124,8 +126,9 @@ async def test_keys_that_expire_are_told_with_what_that_means() -> None:
             update={"name": "disabled", "enabled": False}
         ),
     )
-    expiry = KeyExpiry(store, keyrings, lambda: NOON)  # type: ignore[arg-type]
-    found = (await environment().run(expiry.expiring_keys, KeyWarningsOrder())).warnings
+    ports = replace(FarEnds(tmp_path, store, open_places()).ports, openpgp=keyrings)
+    look = KeyExpiry(ports).expiring_keys
+    found = (await environment().run(look, KeyWarningsOrder())).warnings
     assert [(each.partner, each.step) for each in found] == [
         ("acme", 7),
         ("acme", 0),
@@ -137,3 +140,6 @@ async def test_keys_that_expire_are_told_with_what_that_means() -> None:
     assert "still decrypts" in own and "has expired on 2026-02-27" in own
     assert "nothing is encrypted to it" in other
     assert "cannot be used" in unreadable
+    rest = await environment().run(look, KeyWarningsOrder(skip=3))
+    assert rest.warnings == found[3:]
+    assert (await environment().run(look, KeyWarningsOrder(skip=4))).warnings == ()
