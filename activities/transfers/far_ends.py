@@ -9,7 +9,7 @@ from typing import Final
 
 from activities.heartbeat import Heartbeater
 from adapters.ports.places import Naming, PartnerAway, Place, Places, UnknownHostKey
-from adapters.ports.transfers import Notes, OpenPgp, PartnerStore, Staging
+from adapters.ports.transfers import Notes, PartnerStore, Staging
 from contracts.transfers import (
     Partner,
 )
@@ -32,7 +32,8 @@ class EndPorts:
     partners: PartnerStore
     staging: Staging
     notes: Notes
-    openpgp: OpenPgp
+    probing: Places
+    """Connects whatever is known of a partner, for the probe of an outage."""
     now: Callable[[], datetime] = now_utc
 
 

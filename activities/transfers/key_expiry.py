@@ -1,12 +1,14 @@
 """`transfers.expiring_keys`: keys of partners that expire soon, or have."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, time
 
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.transfers.far_ends import EndPorts
+from activities.transfers.far_ends import now_utc
 from adapters.ports import Denied, UnreadableDocument
+from adapters.ports.transfers import OpenPgp, PartnerStore
 from contracts.transfers import HostKey, OpenPgpKey, Partner
 from contracts.transfers.ends import WARNINGS, KeyWarning, KeyWarnings, KeyWarningsOrder
 from domain.transfers.partner_rules import expiry_step, fingerprint
@@ -16,11 +18,15 @@ class KeyExpiry:
     """Looks at the keys of all partners.
 
     Args:
-        ports: Partners, and what reads keys.
+        partners: Their records.
+        openpgp: Reads keys.
+        now: The time.
     """
 
-    def __init__(self, ports: EndPorts) -> None:
-        self._ports = ports
+    def __init__(
+        self, partners: PartnerStore, openpgp: OpenPgp, now: Callable[[], datetime] = now_utc
+    ) -> None:
+        self._partners, self._openpgp, self._now = partners, openpgp, now
 
     @activity.defn(name="transfers.expiring_keys")
     @translate_failures
@@ -30,7 +36,7 @@ class KeyExpiry:
         In the order of partners and of their records, so that the next call goes on after them.
         """
         found: list[KeyWarning] = []
-        for partner in await self._ports.partners.all():
+        for partner in await self._partners.all():
             if not partner.enabled:
                 continue
             for host_key in partner.host_keys:
@@ -40,7 +46,7 @@ class KeyExpiry:
         return KeyWarnings(warnings=tuple(found[order.skip :][:WARNINGS]))
 
     def _host_key(self, partner: Partner, key: HostKey) -> list[KeyWarning]:
-        today = self._ports.now().date()
+        today = self._now().date()
         later = [
             each
             for each in partner.host_keys
@@ -61,10 +67,10 @@ class KeyExpiry:
     async def _openpgp_key(self, partner: Partner, key: OpenPgpKey) -> list[KeyWarning]:
         name = f"{'our ' if key.own else ''}OpenPGP key {key.fingerprint}"
         try:
-            async with self._ports.openpgp.open([key]) as keyring:
+            async with self._openpgp.open([key]) as keyring:
                 ends = next((each.expires for each in keyring.keys), None)
         except (Denied, UnreadableDocument) as problem:
-            now = self._ports.now()
+            now = self._now()
             sentence = f"{name} of {partner.name} cannot be used: {problem}"[:500]
             return [
                 KeyWarning(
@@ -78,7 +84,7 @@ class KeyExpiry:
             if key.own
             else "nothing is encrypted to it afterwards: runs that need it park"
         )
-        step = expiry_step(ends.date(), self._ports.now().date())
+        step = expiry_step(ends.date(), self._now().date())
         return self._warning(partner, name, ends, step, meaning)
 
     def _warning(

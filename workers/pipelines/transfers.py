@@ -45,8 +45,12 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
-    from workers.settings.transfer_files import TransferFileSettings
-    from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
+    from workers.settings.transfers import (
+        FarEndSettings,
+        TransferFileSettings,
+        TransferSettings,
+        queues_of,
+    )
 
     groups = (TransferSettings, FarEndSettings, TransferFileSettings)
     check_settings(environment, *groups, others=[queues_of])
@@ -107,19 +111,18 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         FileWriting(own.ends),
         HttpCalling(own.ends),
         SourceSettling(own.ends),
-        Crypto(own.files.crypto),
-        ArchiveSteps(own.files.archives),
-        Scanning(own.files.scan),
+        Crypto(own.crypto),
+        ArchiveSteps(own.archives),
+        Scanning(own.scan),
         Checksums(own.staging),
         Firing(own.sender, own.staging),
-        Receipts(own.files.receipts),
-        KeyExpiry(own.ends),
+        Receipts(own.receipts),
+        KeyExpiry(own.partners, own.openpgp),
     )
 
 
 def _probes(own: "TransfersOpened") -> Mapping[Dependency, "Probe"]:
-    scanner = own.files.scanner
-    return {} if scanner is None else {Dependency.SCANNER: scanner.probe}
+    return {} if own.scanner is None else {Dependency.SCANNER: own.scanner.probe}
 
 
 def _schedules() -> Mapping[str, "Declared"]:
@@ -144,7 +147,7 @@ def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
     from activities.transfers.far_ends import partner_probe
 
     ends = own.ends
-    return {Dependency.PARTNER: partial(partner_probe, ends.places, ends.partners)}
+    return {Dependency.PARTNER: partial(partner_probe, ends.probing, ends.partners)}
 
 
 def _lanes(environment: Mapping[str, str]) -> Sequence[Lane]:

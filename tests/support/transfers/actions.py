@@ -9,7 +9,6 @@ from typing import Any
 
 from activities.transfers.far_ends import EndPorts
 from activities.transfers.step_files import StepFiles, staged_files
-from adapters.files.openpgp import GnuPg
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.opening import PartnerPlaces
@@ -54,8 +53,7 @@ class FarEnds:
         """What activities are given."""
         staging = BlobStaging(SealedBlobs(self.blobs, StagingKeys(PlantedSecrets(), None)))
         notes = BlobNotes(self.blobs, self.scratch / "scratch")
-        openpgp = GnuPg(PlantedSecrets())
-        return EndPorts(self.places, self.partners, staging, notes, openpgp, lambda: self.now)
+        return EndPorts(self.places, self.partners, staging, notes, self.places, lambda: self.now)
 
     def order(
         self, action: Action, names: dict[str, str], files: Manifest | None = None, **fields: Any

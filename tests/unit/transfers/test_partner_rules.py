@@ -2,9 +2,8 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,7 @@ from domain.transfers.partner_rules import expiry_step
 from domain.transfers.paths import matcher, numbered, temporary
 from domain.transfers.windows import opens_at
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import NOON, FarEnds
-from tests.support.transfers.places import open_places
+from tests.support.transfers.actions import NOON
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKd3l0b5ZmQyYnJzYmFzZTY0c3R1ZmZoZXJlISEh"
 
@@ -103,7 +101,7 @@ class Keyrings:
         yield Keyring()
 
 
-async def test_keys_that_expire_are_told_with_what_that_means(tmp_path: Path) -> None:
+async def test_keys_that_expire_are_told_with_what_that_means() -> None:
     ours, theirs, good, broken = ("AB" * 20, "CD" * 20, "EF" * 20, "01" * 20)
     keyrings = Keyrings(
         {ours: NOON - timedelta(3), theirs: NOON + timedelta(10), good: None},
@@ -126,8 +124,7 @@ async def test_keys_that_expire_are_told_with_what_that_means(tmp_path: Path) ->
             update={"name": "disabled", "enabled": False}
         ),
     )
-    ports = replace(FarEnds(tmp_path, store, open_places()).ports, openpgp=keyrings)
-    look = KeyExpiry(ports).expiring_keys
+    look = KeyExpiry(store, keyrings, lambda: NOON).expiring_keys  # type: ignore[arg-type]
     found = (await environment().run(look, KeyWarningsOrder())).warnings
     assert [(each.partner, each.step) for each in found] == [
         ("acme", 7),
