@@ -1,6 +1,7 @@
 """The `jobs` pipeline: definitions of job types, requests, tasks, records, runs and results."""
 
 from contracts.jobs.definitions import (
+    HEAVY_MEMORY,
     STAGES,
     TASK_QUEUE,
     TASKS_PER_BATCH,
@@ -118,6 +119,7 @@ from contracts.jobs.webhooks import (
 __all__ = [
     "DELIVER_WEBHOOK",
     "FAILED_TASKS_LISTED",
+    "HEAVY_MEMORY",
     "JOB",
     "LINES_CHARACTERS",
     "LINE_BYTES",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contracts.answers import Answer
 from contracts.dependencies import WAITING
 from contracts.jobs import (
+    HEAVY_MEMORY,
     JOB,
     STAGE,
     TASK_BATCH,
@@ -55,21 +56,27 @@ def _settings(environment: Mapping[str, str]) -> "JobSettings":
 
 @asynccontextmanager
 async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["JobsOpened"]:
+    from adapters.files.computing import ForkedComputing
     from adapters.files.rasters.pool import FileRasters
+    from adapters.ports.computing import Computing
     from adapters.ports.rasters import Rasters
     from workers.resources.jobs import job_resources
     from workers.settings.common import BlobSettings
     from workers.settings.webhooks import WebhookSettings
 
     common = context.resources
-    async with FileRasters(settings.heavy) as rasters:
+    memory = settings.heavy_memory
+    async with (
+        FileRasters(settings.heavy, memory_bytes=memory) as rasters,
+        ForkedComputing(settings.heavy, HEAVY_MEMORY, memory) as computing,
+    ):
         yield job_resources(
             settings,
             BlobSettings.read(context.environment),
             common.blobs,
             common.database,
             common.scratch,
-            more={Rasters: rasters},
+            more={Rasters: rasters, Computing: computing},
             webhooks=WebhookSettings.read(context.environment),
         )
 

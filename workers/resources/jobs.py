@@ -68,7 +68,7 @@ def job_resources(
         catalogue=open_catalogue(database),
         scratch=scratch,
         more={
-            Vectors: VectorFiles(),
+            Vectors: VectorFiles(memory_bytes=settings.heavy_memory),
             Features: _features(database, silver, scratch),
             **(more or {}),
         },

@@ -156,6 +156,23 @@ async def test_a_block_that_fills_the_memory_is_refused(
     assert "at most 201,326,592 are read at once" in await refused(rasters, path)
 
 
+async def test_a_raster_that_needs_more_memory_than_the_limit_says_so(tmp_path: Path) -> None:
+    path = made.write(
+        tmp_path / "scene.tif",
+        made.values(8, 2_048, 2_048),
+        tiled=True,
+        interleave="pixel",
+        blockxsize=2_048,
+        blockysize=2_048,
+    )
+    async with FileRasters(1, memory_bytes=256 * limits.MB) as rasters:
+        said = await refused(rasters, path)
+    assert said == (
+        "reading the raster needs more than 256 MB of memory (DOCFLOW_JOBS_HEAVY_MEMORY_MB);"
+        " split it"
+    )
+
+
 def picture_bomb(side: int) -> bytes:
     """A PNG of one colour that packs a thousandfold."""
 
