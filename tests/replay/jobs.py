@@ -247,6 +247,7 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "failed-fast": Case(
             _script(tasks=1_200, acts={(1, 700): "failed"}), _GROUPED, of=_FIRST_STAGE
         ),
+        "reported-by-time": Case(_script(tasks=1_200), _GROUPED, of=_FIRST_STAGE),
         "ten-thousand": Case(_script(tasks=10_000), _WIDE, of=_FIRST_STAGE),
         "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
         "outage": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),

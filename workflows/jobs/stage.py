@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Final
 
 from temporalio import workflow
@@ -43,6 +44,9 @@ MANY_BATCHES: Final = 20
 """With more of them none tells how far it is before its end: the history has room for that."""
 REPORTS: Final = 20
 """How often a stage tells its job how far it is, at most."""
+REPORTED_EVERY: Final = timedelta(seconds=1)
+"""And how soon again, at least: each signal costs the job a workflow task."""
+_PATCH: Final = "stages-report-by-time"
 
 
 @workflow.defn(name=STAGE)
@@ -71,6 +75,7 @@ class Stage:
         self._failure: str | None = None
         self._questions: dict[str, Question] = {}
         self._told = 0
+        self._told_at: datetime | None = None
 
     @workflow.run
     async def run(self, order: StageOrder) -> StageEnd:
@@ -236,9 +241,13 @@ class Stage:
         self._view = with_progress(self._view, counts, workflow.now())
         workflow.set_current_details(line(self._view))
         part = counts.done * REPORTS // max(counts.total, 1)
-        if self._told < part < REPORTS or not counts.done:
-            self._told = part
+        if (self._told < part < REPORTS and self._is_due()) or not counts.done:
+            self._told, self._told_at = part, workflow.now()
             asyncio.create_task(self._tell())  # noqa: RUF006
+
+    def _is_due(self) -> bool:
+        is_soon = self._told_at is not None and workflow.now() - self._told_at < REPORTED_EVERY
+        return not (is_soon and workflow.patched(_PATCH))
 
     async def _tell(self) -> None:
         parent = workflow.info().parent

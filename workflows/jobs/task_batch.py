@@ -70,6 +70,7 @@ class TaskBatch:
         except asyncio.CancelledError:
             self._stopped = True
         recording.cancel()
+        recording.add_done_callback(_passed_over)
         end = await self._waiting.retried_despite_cancel(self._close, _raise)
         await workflow.wait_condition(workflow.all_handlers_finished)
         questions = tuple(self._questions.values())[:NAMED]
@@ -219,6 +220,12 @@ class TaskBatch:
     def stop(self) -> None:
         """Begin no further task; those in progress are finished."""
         self._stopped = True
+
+
+def _passed_over(recording: asyncio.Task[None]) -> None:
+    """How the progress that was being recorded at the end came out concerns nobody."""
+    if not recording.cancelled():
+        recording.exception()
 
 
 async def _raise(failure: FailureError) -> None:

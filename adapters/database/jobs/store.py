@@ -3,13 +3,29 @@
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, tuple_
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Column,
+    ColumnElement,
+    Executable,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
+from adapters.database.bulk.protocol import AnyInsert
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.jobs import leftovers
@@ -54,27 +70,14 @@ class SqlJobStore:
             ),
         )
         async with self._database.transaction() as connection:
-            await connection.execute(query, [_row(record, jobs)])
+            await connection.execute(query, [_row(record)])
 
     async def put_tasks(self, tasks: Sequence[TaskRecord]) -> None:
         """Insert or replace records of tasks."""
         if not tasks:
             return
-        insert = self._insert(rows)
-        key = [column.name for column in rows.primary_key.columns]
-        changed = {
-            name: insert.excluded[name]
-            for name in _TASK_COLUMNS
-            if name not in (*key, "created_at")
-        }
-        query = insert.on_conflict_do_update(
-            index_elements=key,
-            set_=changed,
-            # What was seen earlier and is written later changes nothing.
-            where=rows.c.updated_at <= insert.excluded.updated_at,
-        )
         async with self._database.transaction() as connection:
-            await connection.execute(query, [_row(each, rows) for each in tasks])
+            await connection.execute(*_upsert(self._database.dialect, tasks))
 
     async def cancel_tasks(self, job_id: str, attempt: int, stage: int | None = None) -> None:
         """Show tasks that have not ended as cancelled; those of a stage, or of all."""
@@ -182,13 +185,73 @@ class SqlJobStore:
             return [JobRecord.model_validate(dict(row)) for row in found]
 
 
-def _row(record: JobRecord | TaskRecord, table: Table) -> dict[str, Any]:
+def _upsert(dialect: str, tasks: Sequence[TaskRecord]) -> tuple[Executable, Any]:
+    """The statement that writes tasks, and its parameters."""
+    if dialect == "sqlite":
+        columns = [_column(tasks, each, _cleaned) for each in rows.columns]
+        found = [dict(zip(_TASK_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+        return _INTO_SQLITE, found
+    return _FROM_ARRAYS, {each.name: _column(tasks, each, _json) for each in rows.columns}
+
+
+def _column(
+    tasks: Sequence[TaskRecord], column: Column[Any], of_json: Callable[[Any], Any]
+) -> list[Any]:
+    """The values of a column; texts without what PostgreSQL refuses."""
+    values = [getattr(task, column.name) for task in tasks]
+    match column.type:
+        case Text():
+            return [None if value is None else _cleaned(str(value)) for value in values]
+        case JSON():
+            return [of_json(value) for value in values]
+        case _:
+            return values
+
+
+def _json(value: Any) -> str:
+    """JSON text without what PostgreSQL refuses; escapes of most texts show that it holds none."""
+    text = json.dumps(value)
+    is_plain = "\\u0000" not in text and "\\ud" not in text
+    return text if is_plain else json.dumps(_cleaned(value))
+
+
+def _newest(insert: AnyInsert) -> Executable:
+    key = [column.name for column in rows.primary_key.columns]
+    return insert.on_conflict_do_update(
+        index_elements=key,
+        set_={
+            name: insert.excluded[name]
+            for name in _TASK_COLUMNS
+            if name not in (*key, "created_at")
+        },
+        # What was seen earlier and is written later changes nothing.
+        where=rows.c.updated_at <= insert.excluded.updated_at,
+    )
+
+
+def _from_arrays() -> Executable:
+    """An upsert on PostgreSQL of columns, an array each: one by one, rows cost the client more."""
+    types = {
+        each.name: Text() if isinstance(each.type, JSON) else each.type for each in rows.columns
+    }
+    sent = (
+        func.unnest(*(bindparam(name, type_=ARRAY(type)) for name, type in types.items()))
+        .table_valued(*(Column(name, type) for name, type in types.items()), name="sent")
+        .render_derived()
+    )
+    query = select(*(cast(sent.c[each.name], each.type) for each in rows.columns))
+    return _newest(postgresql.insert(rows).from_select(_TASK_COLUMNS, query))
+
+
+_INTO_SQLITE: Final = _newest(sqlite.insert(rows))
+_FROM_ARRAYS: Final = _from_arrays()
+
+
+def _row(record: JobRecord) -> dict[str, Any]:
     """A record as columns; texts without what PostgreSQL refuses."""
     plain = record.model_dump(mode="json")
-    names = {column.name for column in table.columns}
-    moments = names & {"created_at", "updated_at", "heartbeat"}
-    row = {name: _cleaned(plain[name]) for name in names - moments}
-    return row | {name: getattr(record, name) for name in moments}
+    moments = {name: getattr(record, name) for name in ("created_at", "updated_at")}
+    return {name: _cleaned(plain[name]) for name in _JOB_COLUMNS} | moments
 
 
 def _cleaned(value: Any) -> Any:
