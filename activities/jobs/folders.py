@@ -107,9 +107,7 @@ class StageFolders:
         async for found in _by_ordinal(done, before):
             yield found
 
-    async def _placed(
-        self, job_id: JobId, ref: StageRef, batches: range
-    ) -> AsyncIterator[_Placed]:
+    async def _placed(self, job_id: JobId, ref: StageRef, batches: range) -> AsyncIterator[_Placed]:
         folder = folder_of(job_id, ref)
         for start in range(0, len(batches), READ_TOGETHER):
             some = batches[start : start + READ_TOGETHER]
