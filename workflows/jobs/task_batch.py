@@ -56,6 +56,7 @@ class TaskBatch:
         self._blobs: list[str] = []
         self._running: set[int] = set()
         self._recorded = 0
+        self._shown = 0, 0
         self._told = 0
         self._stopped = self._failing = False
         self._failure: str | None = None
@@ -188,19 +189,22 @@ class TaskBatch:
             if self._counts.done > self._recorded or self._running:
                 self._recorded = self._counts.done
                 with failures_logged("progress not recorded"):
+                    lines, blobs = len(self._lines), len(self._blobs)
                     await workflow.execute_activity_method(
                         BatchRecords.record_tasks,
-                        self._recording(),
+                        self._recording(*self._shown),
                         start_to_close_timeout=timedelta(seconds=30),
                         retry_policy=RetryPolicy(maximum_attempts=1),
                     )
+                    self._shown = lines, blobs
             pause = min(pause * 2, RECORDED_AT_LEAST_EVERY)
 
-    def _recording(self) -> BatchRecording:
+    def _recording(self, lines: int = 0, blobs: int = 0) -> BatchRecording:
+        """What has ended, without so much of it as the table shows already."""
         return BatchRecording(
             order=self._order,
-            lines=tuple(self._lines),
-            blobs=tuple(self._blobs),
+            lines=tuple(self._lines[lines:]),
+            blobs=tuple(self._blobs[blobs:]),
             processing=tuple(sorted(self._running)),
         )
 

@@ -3,26 +3,28 @@
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError
 from sqlalchemy import (
-    ARRAY,
-    JSON,
     Column,
     ColumnElement,
     Executable,
     Select,
+    Table,
     Text,
     and_,
     bindparam,
-    cast,
     func,
     or_,
     select,
     tuple_,
 )
+from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.bulk.protocol import AnyInsert
@@ -70,7 +72,7 @@ class SqlJobStore:
             ),
         )
         async with self._database.transaction() as connection:
-            await connection.execute(query, [_row(record)])
+            await connection.execute(query, [_row(record, jobs)])
 
     async def put_tasks(self, tasks: Sequence[TaskRecord]) -> None:
         """Insert or replace records of tasks."""
@@ -188,31 +190,18 @@ class SqlJobStore:
 def _upsert(dialect: str, tasks: Sequence[TaskRecord]) -> tuple[Executable, Any]:
     """The statement that writes tasks, and its parameters."""
     if dialect == "sqlite":
-        columns = [_column(tasks, each, _cleaned) for each in rows.columns]
-        found = [dict(zip(_TASK_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
-        return _INTO_SQLITE, found
-    return _FROM_ARRAYS, {each.name: _column(tasks, each, _json) for each in rows.columns}
+        return _INTO_SQLITE, [_row(each, rows) for each in tasks]
+    return _FROM_JSON, {"sent": _as_json(tasks)}
 
 
-def _column(
-    tasks: Sequence[TaskRecord], column: Column[Any], of_json: Callable[[Any], Any]
-) -> list[Any]:
-    """The values of a column; texts without what PostgreSQL refuses."""
-    values = [getattr(task, column.name) for task in tasks]
-    match column.type:
-        case Text():
-            return [None if value is None else _cleaned(str(value)) for value in values]
-        case JSON():
-            return [of_json(value) for value in values]
-        case _:
-            return values
-
-
-def _json(value: Any) -> str:
-    """JSON text without what PostgreSQL refuses; escapes of most texts show that it holds none."""
-    text = json.dumps(value)
-    is_plain = "\\u0000" not in text and "\\ud" not in text
-    return text if is_plain else json.dumps(_cleaned(value))
+def _as_json(tasks: Sequence[TaskRecord]) -> str:
+    """Tasks as one JSON text without what PostgreSQL refuses."""
+    with suppress(PydanticSerializationError):
+        text = _TASKS.dump_json(tasks).decode()
+        if "\\u0000" not in text:
+            return text
+    # It holds null characters or halves of surrogate pairs, as few do.
+    return json.dumps([_cleaned(each.model_dump(mode="json")) for each in tasks])
 
 
 def _newest(insert: AnyInsert) -> Executable:
@@ -229,29 +218,29 @@ def _newest(insert: AnyInsert) -> Executable:
     )
 
 
-def _from_arrays() -> Executable:
-    """An upsert on PostgreSQL of columns, an array each: one by one, rows cost the client more."""
-    types = {
-        each.name: Text() if isinstance(each.type, JSON) else each.type for each in rows.columns
-    }
+def _from_json() -> Executable:
+    """An upsert on PostgreSQL of one JSON text: one by one, rows cost the client far more."""
     sent = (
-        func.unnest(*(bindparam(name, type_=ARRAY(type)) for name, type in types.items()))
-        .table_valued(*(Column(name, type) for name, type in types.items()), name="sent")
-        .render_derived()
+        func.jsonb_to_recordset(sql_cast(bindparam("sent", type_=Text), postgresql.JSONB))
+        .table_valued(*(Column(each.name, each.type) for each in rows.columns), name="sent")
+        .render_derived(with_types=True)
     )
-    query = select(*(cast(sent.c[each.name], each.type) for each in rows.columns))
+    query = select(*(sent.c[name] for name in _TASK_COLUMNS))
     return _newest(postgresql.insert(rows).from_select(_TASK_COLUMNS, query))
 
 
+_TASKS: Final = TypeAdapter[Sequence[TaskRecord]](Sequence[TaskRecord])
 _INTO_SQLITE: Final = _newest(sqlite.insert(rows))
-_FROM_ARRAYS: Final = _from_arrays()
+_FROM_JSON: Final = _from_json()
 
 
-def _row(record: JobRecord) -> dict[str, Any]:
+def _row(record: JobRecord | TaskRecord, table: Table) -> dict[str, Any]:
     """A record as columns; texts without what PostgreSQL refuses."""
     plain = record.model_dump(mode="json")
-    moments = {name: getattr(record, name) for name in ("created_at", "updated_at")}
-    return {name: _cleaned(plain[name]) for name in _JOB_COLUMNS} | moments
+    names = {column.name for column in table.columns}
+    moments = names & {"created_at", "updated_at", "heartbeat"}
+    row = {name: _cleaned(plain[name]) for name in names - moments}
+    return row | {name: getattr(record, name) for name in moments}
 
 
 def _cleaned(value: Any) -> Any:
