@@ -22,7 +22,7 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict
 
 from adapters.files import landlock, limits, sandbox
-from adapters.ports import PortError, Unavailable, UnreadableDocument
+from adapters.ports import PortError, ProcessLost, UnreadableDocument
 
 _PIECE: Final = b"+"
 _END: Final = b"."
@@ -122,7 +122,7 @@ class Forks:
 
         Raises:
             UnreadableDocument: The document needs more than its bounds, or crashed the process.
-            Unavailable: The process was lost, which is not the document's doing.
+            ProcessLost: It was killed, which is not the document's doing.
         """
         async with self._room:
             process = self._idle.pop() if self._idle else self._start()
@@ -137,7 +137,7 @@ class Forks:
             except TimeoutError:
                 raise UnreadableDocument(_too_slow(order.bounds, self._wording)) from None
             except _Lost as error:
-                raise Unavailable(
+                raise ProcessLost(
                     f"the process {self._wording.verb} the {self._wording.noun} was lost; try again"
                 ) from error
             finally:
@@ -222,7 +222,7 @@ def _failure(code: bytes | int, bounds: Bounds, words: Wording) -> PortError | N
     if code in (-signal.SIGXCPU, -signal.SIGALRM):
         return UnreadableDocument(_too_slow(bounds, words))
     if code == -signal.SIGKILL:
-        return Unavailable(f"the machine ended the process {work}; try again")
+        return ProcessLost(f"the machine ended the process {work}; try again")
     memory = f"more than {bounds.memory_bytes // limits.MB:,} MB of memory"
     if words.memory_setting:
         memory += f" ({words.memory_setting})"

@@ -10,6 +10,7 @@ Errors of the ports:
       Unavailable           the service may recover in a moment; or one that docflow itself needs
                             does not answer, and is waited for
         Throttled           the service asked us to slow down
+        ProcessLost         a process that did the work was killed
 
 Adapters translate what their library raises into these, and nothing else is caught on them.
 """
@@ -40,6 +41,7 @@ from adapters.ports.errors import (
     Denied,
     NotYet,
     PortError,
+    ProcessLost,
     Throttled,
     Unavailable,
     UnreadableDocument,
@@ -86,6 +88,7 @@ __all__ = [
     "OpenRuns",
     "Outages",
     "PortError",
+    "ProcessLost",
     "RejectedMessage",
     "RejectedMessages",
     "RejectionRecord",

@@ -20,7 +20,7 @@ from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import open_database
 from adapters.files.computing import ForkedComputing
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import Throttled, Unavailable
+from adapters.ports import ProcessLost, Throttled, Unavailable
 from adapters.ports.computing import Computing
 from contracts.dependencies import Dependency
 from contracts.errors import UNAVAILABLE
@@ -129,6 +129,17 @@ async def test_a_task_at_which_many_workers_were_lost_fails(build: Build) -> Non
     assert (result.completed, result.failed) == (2, 1)
     assert kind.done == ["piece-2"]
     assert finished(result)[0].error == "20 workers in a row were lost while they did it"
+
+
+async def test_a_task_whose_process_is_killed_loses_none_of_its_retries(build: Build) -> None:
+    def act(context: TaskContext[Any], begun: int) -> None:
+        raise ProcessLost("the process computing the task was lost; try again")
+
+    _, ports, job = await build(act)
+    order = group_of(job, 0, 1, tries={0: LOST_WORKERS - 1, 1: LOST_WORKERS})
+    result = await environment().run(TaskGroups(ports).run_tasks, order)
+    assert [(each.position, each.tries) for each in result.again] == [(0, LOST_WORKERS)]
+    assert result.failed == 1
 
 
 async def test_a_task_that_needs_more_memory_than_it_may_fails_by_itself(build: Build) -> None:
