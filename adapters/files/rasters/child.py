@@ -7,7 +7,7 @@ result or why there is none.
 import errno
 
 import rasterio.errors
-from rasterio._err import CPLE_OutOfMemoryError
+from rasterio._err import CPLE_OutOfMemoryError  # pyright: ignore[reportUnknownVariableType]
 
 from adapters.files import forks, gdal
 from adapters.files.rasters import work

@@ -6,7 +6,7 @@ Source: https://www.w3.org/TR/png-3/, sections 5 (chunks), 8 (passes) and 10 (co
 import struct
 import zlib
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from adapters.ports import UnreadableDocument
 
@@ -68,7 +68,7 @@ def _check(file: IO[bytes]) -> None:
         raise ValueError("its pixels are not all there")
 
 
-def _inflated(inflating: "zlib._Decompress", piece: bytes, most: int) -> int:
+def _inflated(inflating: Any, piece: bytes, most: int) -> int:
     """How many bytes a piece unpacks to; no more than these are expected."""
     found = 0
     while piece and not inflating.eof:
