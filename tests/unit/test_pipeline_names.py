@@ -41,6 +41,8 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
+    "workers/bridges/import_queue.py": "imports",
+    "workers/bridges/job_queue.py": "jobs",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 

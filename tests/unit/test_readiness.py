@@ -4,10 +4,12 @@ import asyncio
 import errno
 import logging
 import os
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -266,7 +268,8 @@ async def test_a_bridge_whose_queue_is_missing_opens_it_again_later(
         return BridgeTotals(received=1)
 
     health = Health(ready=True)
-    bridge = Bridge("post", "Receive.", lambda environment: None, run)
+    monkeypatch.setitem(sys.modules, "post_office", SimpleNamespace(receive=run))
+    bridge = Bridge("post", "Receive.", lambda environment: None, "post_office:receive")
     client: Client = None  # pyright: ignore[reportAssignmentType] - the bridge uses none
     receive = _receive(bridge, Context({}, client, None, health), None)
     receiving = asyncio.create_task(receive(asyncio.Event()))
