@@ -261,9 +261,9 @@ class Pipeline(RunGroup):
     """Entry point of a function that opens what its workers need (`Requirement`), from the
     environment, as an asynchronous context; None: nothing beyond what all pipelines need."""
     parked: str | None = None
-    """Entry point of a function that reads the parked runs for `docflow status`, with reasons.
+    """Entry point of a function that reads the rows of parked runs for `docflow status`: reasons.
 
-    None: they are listed from Temporal alone.
+    None: it shows what Temporal knows of them.
     """
     checks: str | None = None
     """Entry point of a function that yields further checks of `docflow status`."""
