@@ -79,7 +79,14 @@ PARCELS = Pipeline(
     activities=_activities,
     worker_help="Work on parcels.",
     enabled_by="PARCELS_GRAMS",
-    bridges=(Bridge("parcel-post", "Receive parcels.", _folder, "tests.sixth.bridge:receive"),),
+    bridges=(
+        Bridge(
+            name="parcel-post",
+            help="Receive parcels.",
+            settings=_folder,
+            run="tests.sixth.bridge:receive",
+        ),
+    ),
     schedules=_schedules,
     commands={NAME: "tests.sixth.commands:app"},
     passthrough=("tests.sixth.contracts", "tests.sixth.activities"),
