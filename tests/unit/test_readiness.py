@@ -214,6 +214,7 @@ async def test_a_check_without_an_end_is_an_outage(monkeypatch: pytest.MonkeyPat
 
     found = await Requirement("shelf", look, "nothing is kept", "buy one").found()
     assert found.finding.state is State.UNAVAILABLE
+    assert "no answer within 0 s" in found.finding.says
 
 
 async def test_a_blocked_bridge_receives_nothing() -> None:

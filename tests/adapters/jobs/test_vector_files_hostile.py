@@ -15,14 +15,15 @@ from adapters.files.vectors.reader import VectorFiles
 from adapters.ports import Unavailable, UnreadableDocument
 from adapters.ports.vectors import QuestionOpen
 from contracts.jobs.vectors import VectorOptions
+from tests.support.chaos import kills
 from tests.support.jobs.vector_files import SQUARE, dbf, geojson, geopackage, shapefile
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OPTIONS = VectorOptions(dataset="test")
 POINT = "POINT (9 48)"
-MUTATIONS = 250
-"""Of each format: 1,000 in all."""
+MUTATIONS = kills(60, 250)
+"""Of each format; in the long series 1,000 in all."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
