@@ -83,9 +83,8 @@ class Templates:
             "ago": ago,
             "stamp": stamp,
         }
-        self._environment.globals.update(
-            {"plural": plural, "static": _addresses(), "menu": menu, **names}
-        )
+        shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "menu": menu}
+        self._environment.globals.update(shared | dict(names))
 
     def answer(
         self,
