@@ -22,8 +22,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OPTIONS = VectorOptions(dataset="test")
 POINT = "POINT (9 48)"
-MUTATIONS = kills(60, 250)
-"""Of each format; in the long series 1,000 in all."""
+MUTATIONS = kills(10, 250)
+"""Of each of four formats: 1,000 in all where the suite tries hard."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
