@@ -1,10 +1,8 @@
 """The register of `imports`: one import or delete message of a project's data."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from contracts.dependencies import WAITING
@@ -14,16 +12,9 @@ from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunK
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
-    from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.imports import ImportResources
-    from workers.settings.imports import QueueSettings, RunSettings
-
-
-@dataclass(frozen=True)
-class _BridgeSettings:
-    queue: "QueueSettings"
-    runs: "RunSettings"
+    from workers.settings.imports import BridgeSettings, RunSettings
 
 
 def _workflows() -> Sequence[type]:
@@ -67,30 +58,12 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
     )
 
 
-def _bridge_settings(environment: Mapping[str, str]) -> _BridgeSettings:
+def _bridge_settings(environment: Mapping[str, str]) -> "BridgeSettings":
     from workers.settings.check import check_settings
-    from workers.settings.imports import QueueSettings, RunSettings
+    from workers.settings.imports import BridgeSettings, QueueSettings, RunSettings
 
     check_settings(environment, QueueSettings, RunSettings)
-    return _BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
-
-
-async def _run_bridge(
-    context: Context, settings: _BridgeSettings, stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.service_bus import ServiceBusBridge
-    from workers.services.imports.intake import ImportIntake
-
-    intake = ImportIntake(
-        context.client,
-        context.resources.rejected,
-        queue=settings.queue.queue_name,
-        park_for_days=settings.runs.park_for_days,
-    )
-    bridge = ServiceBusBridge(
-        settings.queue, intake.accept, ready=intake.ready, health=context.health
-    )
-    return await bridge.run(stop, drain=drain)
+    return BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
 
 
 def _queue_name(environment: Mapping[str, str]) -> str:
@@ -149,7 +122,7 @@ IMPORTS = Pipeline(
             name="service-bus",
             help="Receive import messages from Service Bus and start their runs.",
             settings=_bridge_settings,
-            run=_run_bridge,
+            run="workers.bridges.import_queue:receive",
             requirements="workers.services.imports.setup:queue_requirements",
             resubmission=Resubmission(
                 setting="AZURE_SERVICE_BUS_QUEUE_NAME",

@@ -1,6 +1,5 @@
 """The register of `jobs`: staged jobs, their stages and batches of tasks."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +25,6 @@ from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
-    from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.jobs import JobsOpened
     from workers.settings.jobs import JobQueueSettings, JobSettings
@@ -114,17 +112,6 @@ def _bridge_settings(environment: Mapping[str, str]) -> "JobQueueSettings":
 
     check_settings(environment, JobQueueSettings, TierSettings, WebhookSettings)
     return JobQueueSettings.read(environment)
-
-
-async def _run_bridge(
-    context: Context, settings: "JobQueueSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.service_bus import ServiceBusBridge
-    from workers.services.jobs.opening import job_intake
-
-    intake = job_intake(context.environment, context.client, context.resources, settings.queue_name)
-    bridge = ServiceBusBridge(settings, intake.accept, ready=intake.ready, health=context.health)
-    return await bridge.run(stop, drain=drain)
 
 
 def _queue_name(environment: Mapping[str, str]) -> str:
@@ -216,7 +203,7 @@ JOBS = Pipeline(
             name="job-queue",
             help="Receive messages that ask for jobs from Service Bus and start them.",
             settings=_bridge_settings,
-            run=_run_bridge,
+            run="workers.bridges.job_queue:receive",
             requirements="workers.services.jobs.setup:queue_requirements",
             resubmission=Resubmission(
                 setting="DOCFLOW_JOBS_QUEUE",

@@ -38,8 +38,11 @@ async def list_runs(
     """Runs of a pipeline, the newest change first; a state counts in upper and lower case.
 
     Those in a state that only the register has, as `parked`, are the open runs that Temporal knows.
+    It knows as well which of them wait for a person; rows say why.
     """
     verbs = of(pipeline)
+    if filters.needs_attention:
+        return await _needing_attention(pipeline, environment, filters)
     if filters.state is None:
         return await verbs.list(environment, filters)
     wanted = filters.state.lower()
@@ -54,6 +57,24 @@ async def list_runs(
     known = {entry.workflow_id for entry in entries}
     found = await list_in_temporal(pipeline, environment, filters, verbs.name, execution="Running")
     return [*entries, *(entry for entry in found if entry.workflow_id not in known)]
+
+
+async def _needing_attention(
+    pipeline: RunGroup, environment: Mapping[str, str], filters: Filters
+) -> Sequence[RunEntry]:
+    verbs = of(pipeline)
+    wanted = (filters.state or "").lower()
+    spelled = next((state for state in pipeline.states if state.lower() == wanted), filters.state)
+    filters = replace(filters, state=spelled)
+    if isinstance(verbs, RegisteredVerbs):
+        return await verbs.list(environment, filters)
+    found = await list_in_temporal(pipeline, environment, filters, verbs.name)
+    parked = next((state for state in verbs.states if state.lower() == _PARKED), None)
+    if not found or parked is None:
+        return found
+    of_rows = replace(filters, limit=_MOST_WAITING, state=parked, needs_attention=False)
+    rows = {entry.workflow_id: entry for entry in await verbs.list(environment, of_rows)}
+    return [rows.get(entry.workflow_id, entry) for entry in found]
 
 
 async def as_in_temporal(

@@ -50,7 +50,7 @@ async def list_in_temporal(
         conditions.append(is_in(filters.state))
     conditions += [f"{_ATTRIBUTES[name]} = {quoted(value)}" for name, value in filters.more.items()]
     runs = await open_runs(environment)
-    query = " AND ".join(conditions)
+    ask = runs.awaiting if filters.needs_attention else runs.list
     return [
         RunEntry(
             workflow_id=each.id,
@@ -62,7 +62,7 @@ async def list_in_temporal(
                 each.typed_search_attributes.get(attributes.WAITING_SINCE) or each.start_time
             ).astimezone(UTC),
         )
-        for each in await runs.list(query, filters.limit)
+        for each in await ask(" AND ".join(conditions), filters.limit)
     ]
 
 

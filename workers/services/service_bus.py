@@ -2,11 +2,11 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
@@ -19,6 +19,8 @@ from azure.servicebus.exceptions import (
 from workers.services.errors import QueueUnavailable
 from workers.services.setup.requirements import Finding, Requirement, State
 from workers.settings.errors import SettingsError
+
+Message = TypeVar("Message")
 
 
 class QueueSettings(Protocol):
@@ -194,3 +196,47 @@ def queue_requirement(queue: ServiceBusQueue, settings: QueueSettings, what: str
         consequence="no message is received",
         cure=f"correct {settings.queue_setting}, or run `{command}`",
     )
+
+
+class ServiceBusSender(Generic[Message]):
+    """Validates messages of a Service Bus queue, and sends them to it.
+
+    Args:
+        read: Reads a message as the bridge does, or raises `RefusedMessage`.
+        key: What one run is known by, of a message.
+        settings: Reads where the queue is.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[bytes], Message],
+        key: Callable[[Message], str],
+        settings: Callable[[Mapping[str, str]], QueueSettings],
+    ) -> None:
+        self._read, self._key, self._settings = read, key, settings
+
+    def check(self, body: bytes) -> None:
+        """Check a message as the bridge does.
+
+        Raises:
+            RefusedMessage: It would be rejected.
+        """
+        self._read(body)
+
+    def key(self, body: bytes) -> str:
+        """What the run that a message starts is known by.
+
+        Raises:
+            RefusedMessage: It would be rejected.
+        """
+        return self._key(self._read(body))
+
+    async def send(self, environment: Mapping[str, str], body: bytes, message_id: str) -> None:
+        """Send a message; it is in the queue when this returns.
+
+        Raises:
+            SettingsError: A setting is missing or wrong.
+            QueueUnavailable: It cannot be sent, or it is not known whether it was.
+        """
+        async with open_queue(self._settings(environment)) as opened:
+            await opened.send(body, message_id)

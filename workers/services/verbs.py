@@ -19,6 +19,8 @@ class Filters:
     state: str | None = None
     more: Mapping[str, str] = field(default_factory=dict[str, str])
     """Filters that not every pipeline has, by name: `type`, `project`."""
+    needs_attention: bool = False
+    """Only runs that wait for a person, as the inbox shows them."""
 
 
 @dataclass(frozen=True)

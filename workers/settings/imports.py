@@ -1,5 +1,6 @@
 """Settings of the `imports` pipeline."""
 
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -37,3 +38,11 @@ class RunSettings(Settings):
         description="days that a parked run waits for an answer, as set where its message was "
         "received",
     )
+
+
+@dataclass(frozen=True)
+class BridgeSettings:
+    """What the bridge of imports needs: where messages come from, and how their runs behave."""
+
+    queue: QueueSettings
+    runs: RunSettings

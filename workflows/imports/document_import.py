@@ -30,9 +30,11 @@ from domain.notices import counted
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Decision
+from workflows.parking import Decision, Parking
 from workflows.short_steps import begun_locally, done_remotely
+from workflows.waiting import Waiting
 
 _RECORD: Final = "record result"
 _DONE: Final = "done"
@@ -78,7 +80,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: ImportOrder) -> None:
-        super().__init__(timedelta(seconds=order.park_for_seconds), notices=order.notices)
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        super().__init__(Parking(timedelta(seconds=order.park_for_seconds), self._notices))
         self._message, self._origin = order.message, order.origin
         self._held_up: str | None = None
         """Why it waits for another task."""

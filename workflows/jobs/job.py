@@ -42,8 +42,10 @@ from workflows.cancellation import Cancellation
 from workflows.failures import explain
 from workflows.jobs.stage import Stage, explain_child
 from workflows.jobs.webhook_delivery import start_deliveries
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Decision
+from workflows.parking import Decision, Parking
+from workflows.waiting import Waiting
 
 _MEANINGS: Final = {
     "retry": "do the failed stage again, keeping its good tasks",
@@ -66,9 +68,9 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: JobOrder) -> None:
-        super().__init__(
-            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
-        )
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        timeout = timedelta(seconds=order.park_for_seconds)
+        super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
         self._status = JobStatus.QUEUED
         self._stage = 0

@@ -223,7 +223,7 @@ async def test_postgis_has_an_index_and_plain_types(postgis_url: str, tmp_path: 
 
 
 @pytest.mark.postgis
-async def test_a_table_of_somebody_else_is_left_alone(postgis_url: str, tmp_path: Path) -> None:
+async def test_a_table_of_another_owner_is_left_alone(postgis_url: str, tmp_path: Path) -> None:
     connection = await asyncpg.connect(postgis_url)
     try:
         await connection.execute("CREATE TABLE geo.parcels (mine text)")
@@ -269,7 +269,7 @@ async def test_two_loads_of_one_geopackage_both_stay(tmp_path: Path) -> None:
         await silver.stat("geo/parcels/000004.gpkg")
 
 
-async def test_a_database_that_is_away_is_waited_for(tmp_path: Path) -> None:
+async def test_an_unavailable_database_is_waited_for(tmp_path: Path) -> None:
     async with open_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
         with pytest.raises(Unavailable):
             await PostgisFeatures(database).load(load_of(tmp_path, PARCELS, []))

@@ -7,6 +7,7 @@ from fastapi.openapi.models import Example
 from fastapi.responses import StreamingResponse
 
 from contracts.jobs import JobRequest, JobStatus, TaskStatus
+from workers.gateway.http.event_stream import event_stream
 from workers.gateway.http.identity import Who
 from workers.gateway.jobs.dependencies import (
     Before,
@@ -15,7 +16,6 @@ from workers.gateway.jobs.dependencies import (
     TheService,
     job_problems,
 )
-from workers.gateway.jobs.events import event_stream
 from workers.gateway.jobs.schemas import (
     DeliveryView,
     JobList,
@@ -158,7 +158,12 @@ async def watch_job(
         return Response(status_code=204)
     stopping = request.app.state.stopping
     revisions = service.queries.events(who, job, last_event_id, stopping)
-    return event_stream(revisions, lambda each: each.job.model_dump_json())
+    return event_stream(
+        revisions,
+        event="job",
+        id=lambda each: each.id,
+        render=lambda each: each.job.model_dump_json(),
+    )
 
 
 @router.get("/{job}/webhooks", responses=_ONE)

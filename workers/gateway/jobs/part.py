@@ -13,8 +13,10 @@ from workers.gateway.jobs.pages import labels
 from workers.gateway.jobs.pages.job_list import JobListPage
 from workers.gateway.jobs.pages.job_page import JobPage
 from workers.gateway.jobs.stac import stac_router
+from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
-from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
+from workers.gateway.parts import GatewayPart
 from workers.pipelines.base import Context
 from workers.services.jobs.errors import InvalidJob
 from workers.services.jobs.opening import job_service

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from fastapi import Request, Response
 
+from workers.gateway.pages.contribution import PipelinePages
 from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Site
-from workers.gateway.parts import PipelinePages
 from workers.services.inbox import Inbox, InboxEntry
 
 

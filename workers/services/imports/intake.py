@@ -1,7 +1,6 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
 import logging
-from typing import Final
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -23,15 +22,19 @@ from contracts.origins import MEMO, Origin, digest_of
 from workers.services.bodies import RefusedMessage, printable
 from workers.services.duplicates import earlier_run
 from workers.services.imports.messages import read_message
-from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse, short
+from workers.services.intake import (
+    START_TIMEOUT,
+    both_answer,
+    given_back,
+    refuse,
+    short,
+    warn_of_deliveries,
+)
 from workers.services.verdicts import Abandon, Settle, Verdict
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
 logger = logging.getLogger(__name__)
-
-LOUD_FROM_DELIVERY: Final = 8
-"""A queue gives a message up after its tenth delivery: from here on an operator should look."""
 
 
 class ImportIntake:
@@ -64,14 +67,7 @@ class ImportIntake:
             delivery_count: Deliveries before this one; 0 the first time.
             message_id: As the sender set it.
         """
-        if delivery_count + 1 >= LOUD_FROM_DELIVERY:
-            logger.error(
-                "message %r of queue %r is at delivery %d: it will soon be dead-lettered "
-                "by the queue; find out why it cannot be accepted",
-                message_id,
-                self._queue,
-                delivery_count + 1,
-            )
+        warn_of_deliveries(self._queue, message_id, delivery_count)
         try:
             return await self._start(read_message(raw), message_id)
         except RefusedMessage as refused:

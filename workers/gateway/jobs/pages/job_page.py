@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from contracts.jobs import JobOutputs, JobStatus, TaskStatus
 from domain.jobs.footprints import HEIGHT, WIDTH, footprint
-from workers.gateway.jobs.events import event_stream
+from workers.gateway.http.event_stream import event_stream
 from workers.gateway.jobs.schemas import delivery_view
 from workers.gateway.pages.site import Site, Visitor
 from workers.services.errors import NotFound
@@ -77,7 +77,9 @@ class JobPage:
             return Response(status_code=204)
         stopping = request.app.state.stopping
         revisions = self._service.queries.events(visitor.who, job, last, stopping)
-        return event_stream(revisions, lambda each: each.id)
+        return event_stream(
+            revisions, event="job", id=lambda each: each.id, render=lambda each: each.id
+        )
 
     async def preview(self, request: Request, job: str) -> Response:
         """The preview picture of the result."""
