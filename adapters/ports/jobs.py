@@ -66,7 +66,7 @@ class JobStore(Protocol):
         limit: int = 100,
         token: str | None = None,
     ) -> TaskPage:
-        """Tasks of a job's attempt (None: the newest), by stage and ordinal.
+        """Tasks of a job's attempt, by stage and ordinal; None: the newest and what it kept.
 
         Raises:
             RuleViolation: The token is not one that this method has given.
@@ -74,7 +74,7 @@ class JobStore(Protocol):
         ...
 
     async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
-        """Stage to how many of its tasks are in which state."""
+        """Stage to how many of its tasks are in which state, at an attempt and as it kept them."""
         ...
 
 

@@ -104,6 +104,7 @@ from contracts.jobs.stac import (
     TableFacts,
 )
 from contracts.jobs.tasks import FinishedTask, PlannedTask
+from contracts.jobs.waits import JobWait
 from contracts.jobs.webhooks import (
     DELIVER_WEBHOOK,
     WEBHOOK_DELIVERY,
@@ -171,6 +172,7 @@ __all__ = [
     "JobStatus",
     "JobTypeName",
     "JobView",
+    "JobWait",
     "JsonObject",
     "Lane",
     "LinkFacts",

@@ -98,6 +98,14 @@ async def _cancel(handle: Handle, script: ScriptedJob) -> None:
     await handle.execute_update(Job.cancel, Answer(by="ann"))
 
 
+async def _cancel_waiting(handle: Handle, script: ScriptedJob) -> None:
+    async def waits() -> bool:
+        return (await handle.query(Job.status)).awaits is not None
+
+    await eventually(waits)
+    await handle.execute_update(Job.cancel, Answer(by="ann"))
+
+
 async def _cancel_in_temporal(handle: Handle, script: ScriptedJob) -> None:
     await script.working.wait()
     await handle.cancel()
@@ -240,6 +248,8 @@ CASES_OF: dict[str, dict[str, Any]] = {
         ),
         "outage": Case(_outage()),
         "empty": Case(_script(tasks=0)),
+        "outage-shown": Case(_outage()),
+        "not-ready-then-cancelled": Case(_script(acts={(1, 1): 3_600.0}), act=_cancel_waiting),
     },
     "Stage": {
         "happy": Case(of=_FIRST_STAGE),
@@ -250,11 +260,13 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "ten-thousand": Case(_script(tasks=10_000), _WIDE, of=_FIRST_STAGE),
         "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
         "outage": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),
+        "outage-shown": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),
     },
     "TaskBatch": {
         "happy": Case(of=_FIRST_BATCH),
         "asked-again": Case(_script(acts={(1, 1): 0.5}), of=_FIRST_BATCH),
         "outage": Case(_outage(), of=_FIRST_BATCH),
+        "outage-shown": Case(_outage(), of=_FIRST_BATCH),
         "failed-fast": Case(_script(acts={(1, 0): "failed"}), of=_FIRST_BATCH),
         "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_BATCH),
     },

@@ -1,6 +1,6 @@
 """What the gateway serves of one pipeline, and how the parts of all pipelines are opened."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,10 @@ def _none() -> Mapping[str, str]:
     return {}
 
 
+async def _no_questions(who: Identity) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True)
 class PipelinePages:
     """The pages of one pipeline."""
@@ -55,6 +59,10 @@ class PipelinePages:
     """`DocumentType` of its runs to what the inbox calls it."""
     state_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     """`State` of its runs to what the inbox calls it."""
+    questions: Callable[[Identity], Awaitable[Mapping[str, str]]] = _no_questions
+    """Workflow id of a run that waits for a person to what it asks, for the inbox."""
+    answer_at: str = ""
+    """Part of a run's page where it is answered, as `#answer`."""
 
 
 @dataclass(frozen=True)

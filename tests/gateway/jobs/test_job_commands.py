@@ -1,8 +1,6 @@
 """`docflow submit jobs` and `docflow jobs` over real workers."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +8,12 @@ import pytest
 from typer.testing import Result
 
 from tests.support.cli import run_docflow, run_docflow_in_thread
-from tests.support.jobs.gateway import JobStack, job_types
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.waiting import eventually
-from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs import opening
-from workers.services.jobs.service import JobService
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SECRET = "planted-secret-of-a-client"
-
-
-@pytest.fixture
-def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands use what the workers of the tests use."""
-
-    @asynccontextmanager
-    async def open_service(
-        environment: Mapping[str, str],
-    ) -> AsyncIterator[tuple[JobService, Identity]]:
-        from workers.connect import connect
-        from workers.resources.common import open_resources
-
-        target = jobs.client.service_client.config.target_host
-        client = await connect(target)
-        async with open_resources(jobs.environment) as resources:
-            service = opening.job_service(jobs.environment, client, resources, job_types())
-            yield service, Identity("operator", (), frozenset({OPERATOR}))
-
-    monkeypatch.setattr(opening, "open_service", open_service)
 
 
 async def docflow(*arguments: str) -> Result:
