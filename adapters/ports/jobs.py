@@ -102,3 +102,19 @@ class JobAliases(Protocol):
     async def move(self, alias: JobAlias) -> None:
         """Let an alias name another job: the one that it named was never started."""
         ...
+
+
+class JobLeftovers(Protocol):
+    """Rows of jobs that ended long ago; every method raises `Unavailable` without the database."""
+
+    async def expired(self, before: datetime, limit: int) -> Sequence[str]:
+        """Ids of jobs that ended before and of which more than a record is left, oldest first."""
+        ...
+
+    async def remove(self, job_id: str, *, keep_record: bool) -> None:
+        """Remove tasks and webhooks of a job; its record and aliases too unless they are kept."""
+        ...
+
+    async def remove_webhooks(self, before: datetime) -> None:
+        """Remove secrets that belong to no job, and the state of hosts nothing was sent to."""
+        ...

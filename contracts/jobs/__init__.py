@@ -52,6 +52,13 @@ from contracts.jobs.records import (
     TaskStatus,
     task_id,
 )
+from contracts.jobs.retention import (
+    CLEAN_PREFIX,
+    JOB_RETENTION,
+    NAMED_REMOVED,
+    JobRetentionOrder,
+    JobRetentionResult,
+)
 from contracts.jobs.runs import (
     JOB,
     LINE_BYTES,
@@ -117,13 +124,16 @@ from contracts.jobs.webhooks import (
 )
 
 __all__ = [
+    "CLEAN_PREFIX",
     "DELIVER_WEBHOOK",
     "FAILED_TASKS_LISTED",
     "JOB",
+    "JOB_RETENTION",
     "LINES_CHARACTERS",
     "LINE_BYTES",
     "MESSAGE_BYTES",
     "NAMED",
+    "NAMED_REMOVED",
     "OUTPUTS",
     "PARK_SECONDS",
     "RESULT_BYTES",
@@ -168,6 +178,8 @@ __all__ = [
     "JobRecording",
     "JobRequest",
     "JobResult",
+    "JobRetentionOrder",
+    "JobRetentionResult",
     "JobRetry",
     "JobStatus",
     "JobTypeName",

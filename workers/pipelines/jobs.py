@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING, Any, Final
 from contracts.answers import Answer
 from contracts.dependencies import WAITING
 from contracts.jobs import (
+    CLEAN_PREFIX,
     JOB,
+    JOB_RETENTION,
     STAGE,
     TASK_BATCH,
     TASK_QUEUE,
     WEBHOOK_DELIVERY,
     WEBHOOK_PREFIX,
+    JobRetentionOrder,
     JobRetry,
     JobStatus,
     JobView,
     StageView,
 )
 from contracts.jobs import Lane as TaskLane
-from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission, RunKind
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission, RunKind, scheduled
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
     from workers.bridges.totals import BridgeTotals
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.jobs import JobsOpened
     from workers.settings.jobs import JobQueueSettings, JobSettings
@@ -37,11 +41,12 @@ _STAGE: Final = rf"job/{_JOB}/[0-9]+/[0-9]+(?:\.[0-9]+)?"
 
 def _workflows() -> Sequence[type]:
     from workflows.jobs.job import Job
+    from workflows.jobs.retention import JobRetention
     from workflows.jobs.stage import Stage
     from workflows.jobs.task_batch import TaskBatch
     from workflows.jobs.webhook_delivery import WebhookDelivery
 
-    return (Job, Stage, TaskBatch, WebhookDelivery)
+    return (Job, Stage, TaskBatch, WebhookDelivery, JobRetention)
 
 
 def _settings(environment: Mapping[str, str]) -> "JobSettings":
@@ -86,6 +91,7 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
         BatchRecords(own.ports),
         StageClosing(own.ports),
         JobWebhooks(own.webhooks, own.store),
+        *(() if own.retention is None else (own.retention,)),
         *_tasks(common, own),
     )
 
@@ -125,6 +131,20 @@ def _queue_name(environment: Mapping[str, str]) -> str:
 
     named = environment.get("DOCFLOW_JOBS_QUEUE", "").strip()
     return named or JobQueueSettings.model_fields["queue_name"].default
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from workers.pipelines.schedules import Declared, daily
+
+    return {
+        "job-retention": Declared(
+            pipeline=NAME,
+            workflow=JOB_RETENTION,
+            task_queue=TASK_QUEUE,
+            input=JobRetentionOrder(),
+            at=daily(3),
+        )
+    }
 
 
 def _light(own: "JobsOpened") -> int:
@@ -186,8 +206,16 @@ JOBS = Pipeline(
             pattern=re.compile(rf"{WEBHOOK_PREFIX}/{_JOB}/[0-9]+/[0-9]+(?:/[0-9]+)?"),
             parse=_id,
         ),
+        RunKind(
+            workflow=JOB_RETENTION,
+            pattern=re.compile(rf"{CLEAN_PREFIX}/(?P<job>.+)"),
+            parse=_id,
+            is_document=False,
+        ),
+        scheduled("job-retention", JOB_RETENTION),
     ),
     workflows=_workflows,
+    schedules=_schedules,
     settings=_settings,
     open=_open,
     activities=activities,

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from activities.jobs.api import JobResources, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
+from activities.jobs.retention import JobRetentionSteps
 from activities.jobs.webhooks import ReceiverRules, WebhookPorts
 from adapters.database import Database
 from adapters.database.jobs.catalogue import open_catalogue
 from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
+from adapters.database.jobs.retention import SqlJobLeftovers
 from adapters.database.jobs.secrets import SqlWebhookSecrets
 from adapters.database.jobs.store import SqlJobStore
 from adapters.database.jobs.webhooks import SqlWebhookLog
@@ -35,6 +38,8 @@ class JobsOpened:
     light_slots: int
     heavy_slots: int
     webhooks: WebhookPorts
+    retention: JobRetentionSteps | None = None
+    """None: a worker of tests that removes nothing."""
 
 
 def job_resources(
@@ -85,6 +90,9 @@ def job_resources(
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
         webhooks=webhook_ports(webhooks or WebhookSettings.read({}), database),
+        retention=JobRetentionSteps(
+            resources, blobs, SqlJobLeftovers(database), timedelta(days=settings.keep_days)
+        ),
     )
 
 

@@ -63,6 +63,12 @@ class JobSettings(TierSettings):
         description="heavy tasks at once in a worker",
     )
 
+    keep_days: Annotated[int, Whole(1, 3_650)] = Field(
+        90,
+        validation_alias="DOCFLOW_JOBS_KEEP_DAYS",
+        description="days that tasks, plans, results and webhooks of jobs that have ended are kept",
+    )
+
     @property
     def heavy(self) -> int:
         """Heavy tasks at once: as set, or one for each processor."""

@@ -116,6 +116,42 @@ async def _restart(cli: CliContext, job: str, from_stage: int | None, *, as_json
 
 
 @app.command()
+def clean(
+    context: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove what is no longer kept, as the schedule does every night.
+
+    Files that newer datasets have replaced go after their time of grace; tasks, plans, results and
+    webhooks of jobs that have ended, and files that no item uses, after DOCFLOW_JOBS_KEEP_DAYS.
+
+    \b
+    Example:
+      docflow jobs clean --dry-run
+    """
+    run(_clean(cli_context(context), dry_run=dry_run, as_json=as_json))
+
+
+async def _clean(cli: CliContext, *, dry_run: bool, as_json: bool) -> None:
+    from workers.services.jobs.retention import clean_jobs
+
+    removed = await clean_jobs(cli.environment, dry_run=dry_run)
+    if as_json:
+        print_json(removed.model_dump(mode="json"))
+        return
+    for each in removed.named:
+        typer.echo(each)
+    what = "would be removed" if dry_run else "removed"
+    typer.echo(
+        f"{what}: {removed.files:,} files; tasks, plans, results and webhooks of {removed.jobs:,} "
+        f"jobs, of which {removed.kept:,} keep their record"
+    )
+
+
+@app.command()
 def webhooks(
     context: typer.Context,
     job: JobArgument,
