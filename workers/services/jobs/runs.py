@@ -1,5 +1,6 @@
 """Runs of jobs in Temporal: start, restart, cancel."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ from contracts.jobs import (
 )
 from workers.services.errors import InvalidRequest, NotFound, WrongState
 from workers.services.intake import START_TIMEOUT, short
-from workers.services.runs import PARKED, TemporalRuns, temporal_errors
+from workers.services.jobs.documents import ENDED
+from workers.services.runs import PARKED, SECONDS_TO_ANSWER, TemporalRuns, temporal_errors
 from workflows import attributes
 from workflows.jobs.job import Job
 from workflows.parking import Decision
@@ -88,6 +90,8 @@ class JobRuns:
         found = await self._found(order.job_id)
         if found is None:
             return await self._start_forgotten(order, rerun=rerun)
+        if rerun:
+            found = await self._closed(found, order.job_id)
         attempt = await _attempt_of(found)
         if found.status is WorkflowExecutionStatus.RUNNING:
             if rerun:
@@ -154,6 +158,7 @@ class JobRuns:
                 f"Temporal knows no run of job {job_id[:8]} (any more): submit it again, with "
                 "--rerun when it has completed"
             )
+        found = await self._closed(found, job_id)
         attempt = await _attempt_of(found)
         if found.status is WorkflowExecutionStatus.RUNNING:
             return await self._retry(found, job_id, attempt, from_stage)
@@ -178,6 +183,25 @@ class JobRuns:
                 }
             )
         )
+
+    async def _closed(
+        self, found: WorkflowExecutionDescription, job_id: str
+    ) -> WorkflowExecutionDescription:
+        """The run; one whose record says that it has ended is about to close."""
+        if found.status is not WorkflowExecutionStatus.RUNNING or self._store is None:
+            return found
+        record = await self._store.job(job_id)
+        if (
+            record is None
+            or record.status not in ENDED
+            or (record.attempt != await _attempt_of(found))
+        ):
+            return found
+        handle = self._client.get_workflow_handle(found.id, run_id=found.run_id)
+        with temporal_errors(), suppress(TimeoutError, WorkflowFailureError):
+            async with asyncio.timeout(SECONDS_TO_ANSWER):
+                await handle.result()
+        return await self._found(job_id) or found
 
     async def _retry(
         self,
