@@ -10,6 +10,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.jobs.api import JobResources
+from activities.jobs.contexts import JobPorts
 from activities.jobs.superseded import delete, due_notes, files_of, remove
 from activities.scratch import scratch_folder
 from adapters.ports import Blobs, Denied
@@ -26,16 +27,21 @@ class JobRetentionSteps:
     """Removes what is no longer kept.
 
     Args:
-        resources: Containers and catalogue.
+        ports: With containers and catalogue.
         blobs: The container with plans and results of stages.
         leftovers: Rows of jobs that have ended.
         keep: How long, from the last change of a job.
     """
 
-    resources: JobResources
+    ports: JobPorts
     blobs: Blobs
     leftovers: JobLeftovers
     keep: timedelta
+
+    @property
+    def resources(self) -> JobResources:
+        """Containers and catalogue."""
+        return self.ports.resources
 
     @activity.defn(name="jobs.remove_superseded")
     @translate_failures

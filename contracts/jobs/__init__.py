@@ -53,8 +53,8 @@ from contracts.jobs.records import (
     task_id,
 )
 from contracts.jobs.retention import (
-    CLEAN_PREFIX,
     JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
     NAMED_REMOVED,
     JobRetentionOrder,
     JobRetentionResult,
@@ -124,11 +124,11 @@ from contracts.jobs.webhooks import (
 )
 
 __all__ = [
-    "CLEAN_PREFIX",
     "DELIVER_WEBHOOK",
     "FAILED_TASKS_LISTED",
     "JOB",
     "JOB_RETENTION",
+    "JOB_RETENTION_SCHEDULE",
     "LINES_CHARACTERS",
     "LINE_BYTES",
     "MESSAGE_BYTES",

@@ -8,8 +8,8 @@ from contracts.base import Contract
 
 JOB_RETENTION: Final = "JobRetention"
 """Name of the workflow type."""
-CLEAN_PREFIX: Final = "job-retention"
-"""What the ids of runs begin with that a person has begun."""
+JOB_RETENTION_SCHEDULE: Final = "job-retention"
+"""Id of its schedule."""
 NAMED_REMOVED: Final = 20
 """Jobs and files that a result names."""
 Removed = Annotated[str, Field(max_length=400)]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from contracts.answers import Answer
 from contracts.dependencies import WAITING
 from contracts.jobs import (
-    CLEAN_PREFIX,
     JOB,
     JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
     STAGE,
     TASK_BATCH,
     TASK_QUEUE,
@@ -83,6 +83,7 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     """What a worker of jobs runs."""
     from activities.jobs.closing import StageClosing
     from activities.jobs.planning import StagePlanning
+    from activities.jobs.retention import JobRetentionSteps
     from activities.jobs.task_batches import BatchRecords
     from activities.jobs.webhooks import JobWebhooks
 
@@ -91,7 +92,7 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
         BatchRecords(own.ports),
         StageClosing(own.ports),
         JobWebhooks(own.webhooks, own.store),
-        *(() if own.retention is None else (own.retention,)),
+        JobRetentionSteps(own.ports, own.blobs, own.leftovers, own.keep),
         *_tasks(common, own),
     )
 
@@ -137,7 +138,7 @@ def _schedules() -> Mapping[str, "Declared"]:
     from workers.pipelines.schedules import Declared, daily
 
     return {
-        "job-retention": Declared(
+        JOB_RETENTION_SCHEDULE: Declared(
             pipeline=NAME,
             workflow=JOB_RETENTION,
             task_queue=TASK_QUEUE,
@@ -206,13 +207,7 @@ JOBS = Pipeline(
             pattern=re.compile(rf"{WEBHOOK_PREFIX}/{_JOB}/[0-9]+/[0-9]+(?:/[0-9]+)?"),
             parse=_id,
         ),
-        RunKind(
-            workflow=JOB_RETENTION,
-            pattern=re.compile(rf"{CLEAN_PREFIX}/(?P<job>.+)"),
-            parse=_id,
-            is_document=False,
-        ),
-        scheduled("job-retention", JOB_RETENTION),
+        scheduled(JOB_RETENTION_SCHEDULE, JOB_RETENTION),
     ),
     workflows=_workflows,
     schedules=_schedules,

@@ -9,7 +9,6 @@ from typing import Any
 from activities.jobs.api import JobResources, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
-from activities.jobs.retention import JobRetentionSteps
 from activities.jobs.webhooks import ReceiverRules, WebhookPorts
 from adapters.database import Database
 from adapters.database.jobs.catalogue import open_catalogue
@@ -38,8 +37,11 @@ class JobsOpened:
     light_slots: int
     heavy_slots: int
     webhooks: WebhookPorts
-    retention: JobRetentionSteps | None = None
-    """None: a worker of tests that removes nothing."""
+    blobs: Blobs
+    """The container with plans and results of stages."""
+    leftovers: SqlJobLeftovers
+    keep: timedelta
+    """Jobs that have ended."""
 
 
 def job_resources(
@@ -90,9 +92,9 @@ def job_resources(
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
         webhooks=webhook_ports(webhooks or WebhookSettings.read({}), database),
-        retention=JobRetentionSteps(
-            resources, blobs, SqlJobLeftovers(database), timedelta(days=settings.keep_days)
-        ),
+        blobs=blobs,
+        leftovers=SqlJobLeftovers(database),
+        keep=timedelta(days=settings.keep_days),
     )
 
 

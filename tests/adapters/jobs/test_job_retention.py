@@ -9,7 +9,9 @@ import pytest
 from cryptography.fernet import Fernet
 from temporalio.testing import ActivityEnvironment
 
-from activities.jobs.api import JobResources
+from activities.jobs.api import JobResources, JobTypes
+from activities.jobs.contexts import JobPorts
+from activities.jobs.folders import StageFolders
 from activities.jobs.retention import JobRetentionSteps
 from activities.jobs.superseded import supersede
 from adapters.database import Database, open_database
@@ -36,7 +38,10 @@ async def retention(database: Database, folder: Path) -> AsyncIterator[JobRetent
         MemoryBlobs(), MemoryBlobs(), MemoryBlobs(), open_catalogue(database), scratch
     )
     keep = timedelta(days=90)
-    yield JobRetentionSteps(resources, MemoryBlobs(), SqlJobLeftovers(database), keep)
+    blobs, types = MemoryBlobs(), JobTypes()
+    folders = StageFolders(blobs, scratch)
+    ports = JobPorts(types, resources, folders, SqlJobStore(database), result_bytes=1_000)
+    yield JobRetentionSteps(ports, blobs, SqlJobLeftovers(database), keep)
 
 
 @pytest.fixture

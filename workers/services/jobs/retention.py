@@ -1,11 +1,11 @@
 """The removal of what is no longer kept of jobs, when a person asks for it."""
 
-import uuid
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from contracts.jobs import (
-    CLEAN_PREFIX,
     JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
     TASK_QUEUE,
     JobRetentionOrder,
     JobRetentionResult,
@@ -29,7 +29,8 @@ async def clean_jobs(environment: Mapping[str, str], *, dry_run: bool) -> JobRet
         return await runs.client.execute_workflow(
             JOB_RETENTION,
             JobRetentionOrder(dry_run=dry_run),
-            id=f"{CLEAN_PREFIX}/{uuid.uuid4()}",
+            # Named as the schedule names its runs.
+            id=f"schedule/{JOB_RETENTION_SCHEDULE}-{datetime.now(UTC).isoformat()}",
             task_queue=TASK_QUEUE,
             result_type=JobRetentionResult,
             rpc_timeout=START_TIMEOUT,
