@@ -158,7 +158,7 @@ class _Group:
         except NotReady as error:
             seconds = min(max(error.seconds, 0.0), LONGEST_PAUSE)
             again = TaskAgain(position=position, seconds=seconds, tries=tries)
-            return _Ended(GroupResult(again=(again,)))
+            return _Ended(GroupResult(again=(again,), again_why=str(error)[:300]))
         except InputNeeded as needed:
             question = question_of(needed)
             failed = self._failed(line, tries, f"{needed.parameter}: {needed}")
@@ -179,7 +179,7 @@ class _Group:
                 seconds = min(hint.total_seconds(), LONGEST_PAUSE)
             activity.logger.info("%s: %s; again in %.0f s", line.task.index, error, seconds)
             again = TaskAgain(position=position, seconds=seconds, tries=tries + 1)
-            return _Ended(GroupResult(again=(again,)))
+            return _Ended(GroupResult(again=(again,), again_why=failure.message[:300]))
         if self._is_outage(failure, error):
             if self.cursor.done:
                 return None
@@ -306,5 +306,6 @@ def _plus(result: GroupResult, more: GroupResult) -> GroupResult:
         blob=result.blob,
         blobs=result.blobs,
         again=(*result.again, *more.again),
+        again_why=result.again_why or more.again_why,
         questions=questions[:3],
     )

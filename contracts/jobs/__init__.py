@@ -53,6 +53,13 @@ from contracts.jobs.records import (
     TaskStatus,
     task_id,
 )
+from contracts.jobs.retention import (
+    JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
+    NAMED_REMOVED,
+    JobRetentionOrder,
+    JobRetentionResult,
+)
 from contracts.jobs.runs import (
     JOB,
     LINE_BYTES,
@@ -105,6 +112,7 @@ from contracts.jobs.stac import (
     TableFacts,
 )
 from contracts.jobs.tasks import FinishedTask, PlannedTask
+from contracts.jobs.waits import JobWait
 from contracts.jobs.webhooks import (
     DELIVER_WEBHOOK,
     WEBHOOK_DELIVERY,
@@ -121,10 +129,13 @@ __all__ = [
     "FAILED_TASKS_LISTED",
     "HEAVY_MEMORY",
     "JOB",
+    "JOB_RETENTION",
+    "JOB_RETENTION_SCHEDULE",
     "LINES_CHARACTERS",
     "LINE_BYTES",
     "MESSAGE_BYTES",
     "NAMED",
+    "NAMED_REMOVED",
     "OUTPUTS",
     "PARK_SECONDS",
     "RESULT_BYTES",
@@ -169,10 +180,13 @@ __all__ = [
     "JobRecording",
     "JobRequest",
     "JobResult",
+    "JobRetentionOrder",
+    "JobRetentionResult",
     "JobRetry",
     "JobStatus",
     "JobTypeName",
     "JobView",
+    "JobWait",
     "JsonObject",
     "Lane",
     "LinkFacts",

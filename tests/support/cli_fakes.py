@@ -158,6 +158,10 @@ def an_execution(
 ) -> Any:
     """A run of imports, as Temporal lists it."""
     keywords = {"Pipeline": "imports", "DocumentType": "equipment", "State": state}
+
+    async def memo() -> dict[str, Any]:
+        return {"waits": "waits for the archive"} if state == "waiting" else {}
+
     return SimpleNamespace(
         id=workflow_id,
         status=status,
@@ -169,6 +173,7 @@ def an_execution(
             ]
         ),
         workflow_type="DocumentImport",
+        memo=memo,
     )
 
 

@@ -10,21 +10,25 @@ from contracts.dependencies import WAITING
 from contracts.jobs import (
     HEAVY_MEMORY,
     JOB,
+    JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
     STAGE,
     TASK_BATCH,
     TASK_QUEUE,
     WEBHOOK_DELIVERY,
     WEBHOOK_PREFIX,
+    JobRetentionOrder,
     JobRetry,
     JobStatus,
     JobView,
     StageView,
 )
 from contracts.jobs import Lane as TaskLane
-from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission, RunKind
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission, RunKind, scheduled
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.jobs import JobsOpened
     from workers.settings.jobs import JobQueueSettings, JobSettings
@@ -36,11 +40,12 @@ _STAGE: Final = rf"job/{_JOB}/[0-9]+/[0-9]+(?:\.[0-9]+)?"
 
 def _workflows() -> Sequence[type]:
     from workflows.jobs.job import Job
+    from workflows.jobs.retention import JobRetention
     from workflows.jobs.stage import Stage
     from workflows.jobs.task_batch import TaskBatch
     from workflows.jobs.webhook_delivery import WebhookDelivery
 
-    return (Job, Stage, TaskBatch, WebhookDelivery)
+    return (Job, Stage, TaskBatch, WebhookDelivery, JobRetention)
 
 
 def _settings(environment: Mapping[str, str]) -> "JobSettings":
@@ -83,6 +88,7 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     """What a worker of jobs runs."""
     from activities.jobs.closing import StageClosing
     from activities.jobs.planning import StagePlanning
+    from activities.jobs.retention import JobRetentionSteps
     from activities.jobs.task_batches import BatchRecords
     from activities.jobs.webhooks import JobWebhooks
 
@@ -91,6 +97,7 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
         BatchRecords(own.ports),
         StageClosing(own.ports),
         JobWebhooks(own.webhooks, own.store),
+        JobRetentionSteps(own.ports, own.blobs, own.leftovers, own.keep),
         *_tasks(common, own),
     )
 
@@ -119,6 +126,20 @@ def _queue_name(environment: Mapping[str, str]) -> str:
 
     named = environment.get("DOCFLOW_JOBS_QUEUE", "").strip()
     return named or JobQueueSettings.model_fields["queue_name"].default
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from workers.pipelines.schedules import Declared, daily
+
+    return {
+        JOB_RETENTION_SCHEDULE: Declared(
+            pipeline=NAME,
+            workflow=JOB_RETENTION,
+            task_queue=TASK_QUEUE,
+            input=JobRetentionOrder(),
+            at=daily(3),
+        )
+    }
 
 
 def _light(own: "JobsOpened") -> int:
@@ -180,8 +201,10 @@ JOBS = Pipeline(
             pattern=re.compile(rf"{WEBHOOK_PREFIX}/{_JOB}/[0-9]+/[0-9]+(?:/[0-9]+)?"),
             parse=_id,
         ),
+        scheduled(JOB_RETENTION_SCHEDULE, JOB_RETENTION),
     ),
     workflows=_workflows,
+    schedules=_schedules,
     settings=_settings,
     open=_open,
     activities=activities,
@@ -213,5 +236,6 @@ JOBS = Pipeline(
         ),
     ),
     verbs="workers.services.jobs.verbs:VERBS",
+    show="workers.cli.jobs.views:show_run",
     passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
 )

@@ -94,15 +94,20 @@ async def as_in_temporal(
     """
     known = {entry.workflow_id for entry in entries if entry.is_open}
     states: dict[str, str] = {}
+    notes: dict[str, str] = {}
     found: Sequence[RunEntry] = ()
     wanted = (filters.state or "").lower()
     if known or wanted == TERMINATED:
         found = await _terminated(pipeline, environment, filters)
         states = await _confirmed(environment, found, known, anyway=wanted == TERMINATED)
     if known:
-        states = {**await _not_shown_by_rows(pipeline, environment), **states}
+        others = await _not_shown_by_rows(pipeline, environment)
+        states = {**{id: state for id, (state, _) in others.items()}, **states}
+        notes = {id: note for id, (_, note) in others.items() if note is not None}
     seen = [
-        _in_state(entry, state) if entry.is_open and state is not None else entry
+        _in_state(entry, state, notes.get(entry.workflow_id))
+        if entry.is_open and state is not None
+        else entry
         for entry in entries
         for state in [states.get(entry.workflow_id)]
     ]
@@ -120,12 +125,12 @@ async def as_in_temporal(
 
 async def _not_shown_by_rows(
     pipeline: RunGroup, environment: Mapping[str, str]
-) -> Mapping[str, str]:
-    """Open runs that wait, or are parked where rows know that state, to their state."""
+) -> Mapping[str, tuple[str, str | None]]:
+    """Open runs that wait, or are parked where rows know that state, to state and reason."""
     verbs = of(pipeline)
     states = [WAITING, *(state for state in verbs.states if state == _PARKED)]
     return {
-        entry.workflow_id: state
+        entry.workflow_id: (state, entry.note)
         for state in states
         for entry in await list_in_temporal(
             pipeline,
@@ -180,9 +185,9 @@ async def _confirmed(
     }
 
 
-def _in_state(entry: RunEntry, state: str) -> RunEntry:
+def _in_state(entry: RunEntry, state: str, note: str | None) -> RunEntry:
     row = {**entry.row, "state": state} if "state" in entry.row else entry.row
-    return replace(entry, state=state, row=row)
+    return replace(entry, state=state, row=row, note=note or entry.note)
 
 
 def prefixes() -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from contracts.dependencies import WAITING, WAITS
 from contracts.sweep import TERMINATED
 from workers.pipelines.base import Run, RunGroup
 from workers.services.errors import InvalidRequest, NotFound
@@ -61,9 +62,24 @@ async def list_in_temporal(
             since=(
                 each.typed_search_attributes.get(attributes.WAITING_SINCE) or each.start_time
             ).astimezone(UTC),
+            note=await _waits(each),
         )
         for each in await ask(" AND ".join(conditions), filters.limit)
     ]
+
+
+async def _waits(run: "WorkflowExecution") -> str | None:
+    """What it waits for; None: for nothing, or a person."""
+    from temporalio.client import WorkflowExecutionStatus
+
+    from workflows import attributes
+
+    found = run.typed_search_attributes
+    if run.status is not WorkflowExecutionStatus.RUNNING or found.get(attributes.STATE) != WAITING:
+        return None
+    said = (await run.memo()).get(WAITS)
+    outage = found.get(attributes.WAITING_FOR)
+    return said if isinstance(said, str) else outage and f"waits for {outage}"
 
 
 def _state(run: "WorkflowExecution") -> str:

@@ -72,6 +72,11 @@ class JobSettings(TierSettings):
         validation_alias=HEAVY_MEMORY,
         description="address space of the process of a heavy task; what needs more fails",
     )
+    keep_days: Annotated[int, Whole(1, 3_650)] = Field(
+        90,
+        validation_alias="DOCFLOW_JOBS_KEEP_DAYS",
+        description="days that tasks, plans, results and webhooks of jobs that have ended are kept",
+    )
 
     @property
     def heavy(self) -> int:

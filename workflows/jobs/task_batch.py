@@ -21,6 +21,7 @@ from contracts.jobs import (
     BatchRecording,
     GroupOrder,
     GroupResult,
+    JobWait,
     OnFailure,
     Question,
     TaskAgain,
@@ -29,6 +30,7 @@ from contracts.jobs import (
 from domain.jobs.fan_out import groups
 from workflows import policies
 from workflows.failures import explain, failure_type, failures_logged
+from workflows.jobs.waits import MOST_CHANGES, REPORTED, LaterTasks, wait_of
 from workflows.waiting import Waiting
 
 RECORDED_EVERY: Final = timedelta(seconds=5)
@@ -49,7 +51,10 @@ class TaskBatch:
     @workflow.init
     def __init__(self, order: BatchOrder) -> None:
         self._order = order
-        self._waiting = Waiting()
+        self._waiting = Waiting(on_change=self._report_wait)
+        self._later_tasks = LaterTasks()
+        self._wait: JobWait | None = None
+        self._waits_reported = 0
         self._window = asyncio.Semaphore(order.window)
         self._counts = TaskCounts(total=order.tasks)
         self._lines: list[str] = []
@@ -101,6 +106,9 @@ class TaskBatch:
                 finally:
                     self._running.difference_update(positions)
             self._take(result)
+            tried = set(positions) - set(result.rest)
+            self._later_tasks.begun(tried, result.again, result.again_why)
+            self._report_wait()
             for seconds in sorted({each.seconds for each in result.again}):
                 due = [each for each in result.again if each.seconds == seconds]
                 working.create_task(self._later(working, seconds, due))
@@ -170,6 +178,16 @@ class TaskBatch:
             self._told = part
             asyncio.create_task(self._tell())  # noqa: RUF006
 
+    def _report_wait(self) -> None:
+        """Tell the stage that a wait has begun or ended."""
+        wait = wait_of(self._waiting.current) or self._later_tasks.wait
+        if (wait is None) == (self._wait is None) or self._waits_reported >= MOST_CHANGES:
+            return
+        if not workflow.patched(REPORTED):
+            return
+        self._wait, self._waits_reported = wait, self._waits_reported + 1
+        asyncio.create_task(self._tell())  # noqa: RUF006
+
     async def _tell(self) -> None:
         parent = workflow.info().parent
         if parent is None:
@@ -178,7 +196,12 @@ class TaskBatch:
         with failures_logged("the stage was not sent the progress of its batch"):
             await stage.signal(
                 "progress",
-                BatchProgress(batch=self._order.batch, counts=self._counts, failing=self._failing),
+                BatchProgress(
+                    batch=self._order.batch,
+                    counts=self._counts,
+                    failing=self._failing,
+                    awaits=self._wait,
+                ),
             )
 
     async def _record_now_and_then(self) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
+    literal,
     or_,
     select,
     tuple_,
@@ -35,7 +36,7 @@ from adapters.database.models.jobs import jobs
 from adapters.database.models.jobs import tasks as rows
 from adapters.ports import OpenRow
 from adapters.ports.jobs import TaskPage
-from contracts.jobs import JobRecord, JobStatus, TaskRecord, TaskStatus
+from contracts.jobs import STAGES, JobRecord, JobStatus, TaskRecord, TaskStatus
 from domain.errors import RuleViolation
 
 _FOUND: Final = 10
@@ -135,12 +136,12 @@ class SqlJobStore:
         limit: int = 100,
         token: str | None = None,
     ) -> TaskPage:
-        """Tasks of a job's attempt (None: the newest), by stage and ordinal."""
+        """Tasks of a job's attempt, by stage and ordinal; None: the newest and what it kept."""
         place = (rows.c.stage, rows.c.ordinal)
         query = select(rows).where(rows.c.parent_job_id == job_id)
         if attempt is None:
             newest = select(func.max(rows.c.attempt)).where(rows.c.parent_job_id == job_id)
-            query = query.where(rows.c.attempt == newest.scalar_subquery())
+            query = query.where(_used_by(job_id, newest.scalar_subquery()))
         else:
             query = query.where(rows.c.attempt == attempt)
         if stage is not None:
@@ -157,10 +158,10 @@ class SqlJobStore:
         return TaskPage(page, _token(page[-1]) if more else None)
 
     async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
-        """Stage to how many of its tasks are in which state."""
+        """Stage to how many of its tasks are in which state, at an attempt and as it kept them."""
         query = (
             select(rows.c.stage, rows.c.status, func.count())
-            .where(rows.c.parent_job_id == job_id, rows.c.attempt == attempt)
+            .where(rows.c.parent_job_id == job_id, _used_by(job_id, literal(attempt)))
             .group_by(rows.c.stage, rows.c.status)
         )
         counts: dict[int, dict[TaskStatus, int]] = defaultdict(dict)
@@ -254,6 +255,21 @@ def _cleaned(value: Any) -> Any:
             return [_cleaned(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
+
+
+def _used_by(job_id: str, attempt: ColumnElement[int]) -> ColumnElement[bool]:
+    """Tasks of an attempt, and those of the stages before its first one, which it has kept."""
+    of_job = rows.c.parent_job_id == job_id
+    first = select(func.min(rows.c.stage)).where(of_job, rows.c.attempt == attempt)
+    kept = (
+        select(rows.c.stage, func.max(rows.c.attempt))
+        .where(of_job, rows.c.attempt < attempt)
+        .group_by(rows.c.stage)
+    )
+    is_before = rows.c.stage < func.coalesce(first.scalar_subquery(), STAGES + 1)
+    return or_(
+        rows.c.attempt == attempt, and_(is_before, tuple_(rows.c.stage, rows.c.attempt).in_(kept))
+    )
 
 
 def _token(task: TaskRecord) -> str:

@@ -99,7 +99,8 @@ def format_of(path: Path) -> VectorFormat:
     for magic, format in _MAGIC.items():
         if head.startswith(magic):
             return _zipped(path) if format is VectorFormat.SHAPEFILE else format
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    # A text sequence (RFC 8142) has a separator before each of its features.
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\n\r\x1e")
     if text.startswith(b"{"):
         return VectorFormat.GEOJSON
     if text.startswith(b"<") or head[:2] in (b"\xff\xfe", b"\xfe\xff"):

@@ -321,6 +321,7 @@ def test_a_run_that_waits_is_listed_as_waiting_although_its_row_says_running() -
         return {row["task_id"]: row["state"] for row in rows}
 
     assert states() == {"T1": "waiting", "T2": "completed"}
+    assert "waits for the archive" in installation.docflow("list").stdout
     assert states("--state", "running") == {}
     assert states("--state", "completed") == {"T2": "completed"}
 

@@ -17,6 +17,7 @@ from workers.gateway.jobs.dependencies import (
     job_problems,
 )
 from workers.gateway.jobs.schemas import (
+    AnswerBody,
     DeliveryView,
     JobList,
     RestartBody,
@@ -113,6 +114,20 @@ async def restart_job(
     notes = () if done.note is None else (done.note,)
     return SubmittedView(
         job_id=done.job_id, attempt=done.attempt, created=done.created, notes=notes
+    )
+
+
+@router.post("/{job}/answer", status_code=202, responses={**_ONE, **job_problems(400, 413)})
+async def answer_job(
+    service: TheService, who: Who, job: JobName, body: AnswerBody | None = None
+) -> JobDocument:
+    """Answer a job that is parked: give the parameters that it asks for, or decide what follows.
+
+    Parameters are checked as those of a new job are. Those that name inputs cannot be changed.
+    """
+    given = body or AnswerBody()
+    return await service.answer(
+        who, job, given.decision, parameters=given.parameters, reason=given.reason
     )
 
 

@@ -65,6 +65,8 @@ def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayP
             routes=routes,
             templates=TEMPLATES,
             names={"job_words": labels},
+            questions=service.queries.parked,
+            answer_at="#answer",
             menu=(MenuEntry("/jobs", "Jobs", operators=True),),
         ),
     )
@@ -79,6 +81,7 @@ def _routes(site: Site, service: JobService, scratch: Path) -> Sequence[PageRout
         ("GET", f"{one}/events", page.events),
         ("GET", f"{one}/preview", page.preview),
         ("GET", f"{one}/files", page.file),
+        ("POST", f"{one}/answer", page.answer),
         ("POST", f"{one}/restart", page.restart),
         ("POST", f"{one}/cancel", page.cancel),
         ("POST", f"{one}/webhooks/{{number}}/send", page.send_again),

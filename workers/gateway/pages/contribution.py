@@ -1,18 +1,23 @@
 """The pages that a pipeline contributes to the site."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
+from workers.services.identity import Identity
 
 PageRoute = tuple[str, str, Callable[..., Any]]
 """Method, path, endpoint."""
 
 
 def _none() -> Mapping[str, str]:
+    return {}
+
+
+async def _no_questions(who: Identity) -> Mapping[str, str]:
     return {}
 
 
@@ -30,3 +35,7 @@ class PipelinePages:
     """`DocumentType` of its runs to what the inbox calls it."""
     state_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     """`State` of its runs to what the inbox calls it."""
+    questions: Callable[[Identity], Awaitable[Mapping[str, str]]] = _no_questions
+    """Workflow id of a run that waits for a person to what it asks, for the inbox."""
+    answer_at: str = ""
+    """Part of a run's page where it is answered, as `#answer`."""
