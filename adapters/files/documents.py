@@ -6,8 +6,9 @@ from pathlib import Path
 
 from adapters.files.formats import HEAD_BYTES, is_container
 from adapters.files.schedules.source import open_schedule
-from adapters.files.tables.source import open_table, sheets_of
+from adapters.files.tables.source import open_table, worksheets_of
 from adapters.ports import ScheduleSource, TableSource
+from domain.tabular.rows import SheetFacts
 
 
 class FileDocuments:
@@ -29,7 +30,11 @@ class FileDocuments:
 
     def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
         """Names of a workbook's sheets in its order; none for a text table."""
-        return sheets_of(path, filename=filename)
+        return [sheet.name for sheet in worksheets_of(path, filename=filename)]
+
+    def worksheets(self, path: Path, *, filename: str | None = None) -> Sequence[SheetFacts]:
+        """A workbook's sheets in its order, hidden ones included; none for a text table."""
+        return worksheets_of(path, filename=filename)
 
     def is_container(self, path: Path) -> bool:
         """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""

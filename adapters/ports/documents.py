@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from domain.imports.schedule_items import ScheduleItem, ScheduleProject
-from domain.tabular.rows import Cell, RejectedRow
+from domain.tabular.rows import Cell, Merge, RejectedRow, SheetFacts
 
 
 class TableSource(Protocol):
@@ -18,6 +18,10 @@ class TableSource(Protocol):
     encoding: str | None
     delimiter: str | None
     """Of a text table."""
+    date1904: bool
+    """Serial day numbers count from 1904."""
+    merges: list[Merge]
+    """Merged cells of a worksheet, complete when its rows have been read."""
 
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """Rows that hold anything, each with its line number as the user's program shows it.
@@ -77,7 +81,8 @@ class Documents(Protocol):
         Args:
             path: The file.
             filename: The name its owner knows it by.
-            sheet: Sheet of a workbook; the first that holds anything when absent.
+            sheet: Sheet of a workbook; when absent the first that holds anything, a hidden one
+                only where no visible one does.
             encoding: Encoding of a text file; found out when absent.
             delimiter: Between the fields of a text file; found out when absent.
 
@@ -88,6 +93,14 @@ class Documents(Protocol):
 
     def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
         """Names of a workbook's sheets in its order; none for a text table.
+
+        Raises:
+            UnreadableDocument: No table can be read from it; the message says why.
+        """
+        ...
+
+    def worksheets(self, path: Path, *, filename: str | None = None) -> Sequence[SheetFacts]:
+        """A workbook's sheets in its order, hidden ones included; none for a text table.
 
         Raises:
             UnreadableDocument: No table can be read from it; the message says why.

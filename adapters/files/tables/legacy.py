@@ -17,7 +17,7 @@ from adapters.files import limits, sandbox
 from adapters.files.tables.formats import TableFormat
 from adapters.files.tables.table import Row, Table
 from adapters.ports import UnreadableDocument
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Merge, SheetFacts
 
 _CHILD = "adapters.files.tables.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB
@@ -30,24 +30,26 @@ def open_legacy(path: Path, kind: TableFormat, sheet: str | None = None) -> Gene
     Args:
         path: The file.
         kind: What it holds.
-        sheet: Sheet name; the first sheet that holds anything when absent.
+        sheet: Sheet name; when absent the first sheet that holds anything, a hidden one only
+            where no visible one does.
 
     Raises:
         UnreadableDocument: The file is damaged or hostile, too large, or has no such sheet.
     """
     with _child(path, kind, "rows", sheet or "") as frames:
-        (name,) = next(frames)
-        yield Table(kind.value, name, None, _rows(frames))
+        name, *ranges = next(frames)
+        merges = [Merge(*each) for each in ranges]
+        yield Table(kind.value, name, None, _rows(frames), merges=merges)
 
 
-def legacy_sheets(path: Path, kind: TableFormat) -> list[str]:
-    """Names of the sheets of an XLS or ODS file in its order.
+def legacy_sheets(path: Path, kind: TableFormat) -> list[SheetFacts]:
+    """The sheets of an XLS or ODS file in its order.
 
     Raises:
         UnreadableDocument: The file is damaged or hostile, or too large.
     """
     with _child(path, kind, "sheets") as frames:
-        return next(frames)
+        return [SheetFacts(*each) for each in next(frames)]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from adapters.files.tables.formats import TableFormat, table_format
 from adapters.files.tables.legacy import legacy_sheets, open_legacy
 from adapters.files.tables.xlsx.reader import open_xlsx, xlsx_sheets
 from adapters.ports import TableSource
+from domain.tabular.rows import SheetFacts
 
 
 @contextmanager
@@ -25,7 +26,8 @@ def open_table(
     Args:
         path: The file.
         filename: The name its owner knows it by.
-        sheet: Sheet of a workbook; the first that holds anything when absent.
+        sheet: Sheet of a workbook; when absent the first that holds anything, a hidden one only
+            where no visible one does.
         encoding: Encoding of a text file; found out when absent.
         delimiter: Between the fields of a text file; found out when absent.
 
@@ -44,8 +46,8 @@ def open_table(
         yield table
 
 
-def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:
-    """Names of a workbook's sheets in its order; none for a text table.
+def worksheets_of(path: Path, *, filename: str | None = None) -> Sequence[SheetFacts]:
+    """A workbook's sheets in its order, hidden ones included; none for a text table.
 
     Args:
         path: The file.

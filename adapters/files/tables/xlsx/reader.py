@@ -6,7 +6,7 @@ Source: ECMA-376 part 1, SpreadsheetML, transitional and strict.
 import posixpath
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from adapters.files.tables.xlsx.strings import SharedStrings
 from adapters.files.tables.xlsx.styles import read_formats
 from adapters.files.xml import XmlStream, parse
 from adapters.ports import UnreadableDocument
+from domain.tabular.rows import Merge, SheetFacts
 
 _ROOT_RELATIONS = "_rels/.rels"
+_TRUE = ("1", "true")
 _LONGEST_ROW = limits.MB  # beyond it a row goes to the XML parser piece by piece
 
 
@@ -30,7 +32,8 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
 
     Args:
         path: The file.
-        sheet: Sheet name; the first sheet that holds anything when absent.
+        sheet: Sheet name; when absent the first sheet that holds anything, a hidden one only
+            where no visible one does.
 
     Raises:
         UnreadableDocument: The workbook is damaged or hostile, or has no such sheet.
@@ -44,23 +47,30 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
             strings,
             read_formats(package.stream(styles, limits.SMALL_PART_BYTES)) if styles else [],
             parts.date1904,
+            parts.calculates_on_load,
         )
-        name, rows = _choose(package, parts.sheets, workbook, sheet)
-        yield Table("xlsx", name, None, rows)
+        merges: list[Merge] = []
+        name, rows = _choose(package, parts, workbook, sheet, merges)
+        yield Table("xlsx", name, None, rows, date1904=parts.date1904, merges=merges)
 
 
-def xlsx_sheets(path: Path) -> list[str]:
-    """Names of a workbook's worksheets in its order.
+def xlsx_sheets(path: Path) -> list[SheetFacts]:
+    """A workbook's worksheets in its order.
 
     Raises:
         UnreadableDocument: The workbook is damaged or hostile.
     """
     with open_package(path) as package:
-        return list(_Parts.read(package).sheets)
+        parts = _Parts.read(package)
+        return [SheetFacts(name, name in parts.hidden) for name in parts.sheets]
 
 
 def read_rows(
-    blocks: Iterable[bytes], workbook: Workbook, *, use_grammar: bool = True
+    blocks: Iterable[bytes],
+    workbook: Workbook,
+    *,
+    use_grammar: bool = True,
+    merges: list[Merge] | None = None,
 ) -> Iterator[Row]:
     """Rows of a worksheet part that hold anything, in order.
 
@@ -68,12 +78,13 @@ def read_rows(
         blocks: The XML, in blocks of any size.
         workbook: Strings and formats.
         use_grammar: False leaves every row to the XML parser, with the same outcome.
+        merges: Filled with the sheet's merged cells, which stand behind its rows.
 
     Raises:
         UnreadableDocument: The part is damaged or hostile.
     """
     lines = LineNumbers()
-    parser = CellParser(workbook, lines)
+    parser = CellParser(workbook, lines, merges)
     grammar = Grammar(workbook, lines)
     buffer = b""
     for block in blocks:
@@ -109,10 +120,17 @@ def _end_of_step(buffer: bytes, position: int, parser: CellParser) -> int:
 
 
 def _choose(
-    package: Package, sheets: dict[str, str], workbook: Workbook, wanted: str | None
+    package: Package,
+    parts: "_Parts",
+    workbook: Workbook,
+    wanted: str | None,
+    merges: list[Merge],
 ) -> tuple[str, Iterator[Row]]:
+    sheets = parts.sheets
+
     def rows_of(name: str) -> Iterator[Row]:
-        return read_rows(package.stream(sheets[name], limits.SHEET_BYTES), workbook)
+        blocks = package.stream(sheets[name], limits.SHEET_BYTES)
+        return read_rows(blocks, workbook, merges=merges)
 
     if wanted is not None:
         for name in sheets:
@@ -120,13 +138,14 @@ def _choose(
                 return name, rows_of(name)
         names = ", ".join(repr(name) for name in list(sheets)[:20])
         raise UnreadableDocument(f"the workbook has no sheet {wanted!r}; it has {names}")
-    for name in sheets:
+    visible_first = sorted(sheets, key=parts.hidden.__contains__)
+    for name in visible_first:
+        merges.clear()
         rows = rows_of(name)
         first = next(rows, None)
         if first is not None:
             return name, chain([first], rows)
-    name = next(iter(sheets))
-    return name, iter(())
+    return visible_first[0], iter(())
 
 
 @dataclass
@@ -138,6 +157,10 @@ class _Parts:
     strings: str | None
     styles: str | None
     date1904: bool
+    hidden: frozenset[str]
+    """Worksheets that the user's program does not show."""
+    calculates_on_load: bool
+    """The workbook asks for full calculation when it is opened: its zeros may be none."""
 
     @classmethod
     def read(cls, package: Package) -> "_Parts":
@@ -148,10 +171,10 @@ class _Parts:
         folder, name = posixpath.split(workbook)
         relations = _relations(package, f"{folder}/_rels/{name}.rels".lstrip("/"), folder)
         by_type = {relation.type: relation.target for relation in relations.values()}
-        listed, date1904 = _sheets(package, workbook)
+        listed = _sheets(package, workbook)
         sheets = {
             title: relations[id].target
-            for title, id in listed
+            for title, id, _ in listed.sheets
             if id in relations and relations[id].type == "worksheet"
         }
         if not sheets:
@@ -160,7 +183,9 @@ class _Parts:
             sheets,
             _present(package, by_type.get("sharedStrings")),
             _present(package, by_type.get("styles")),
-            date1904,
+            listed.date1904,
+            frozenset(title for title, _, hidden in listed.sheets if hidden),
+            listed.calculates_on_load,
         )
 
 
@@ -189,23 +214,33 @@ def _relations(package: Package, part: str, folder: str) -> dict[str, _Relation]
     return relations
 
 
-def _sheets(package: Package, part: str) -> tuple[list[tuple[str, str]], bool]:
-    """Sheet names with their relation ids, and whether days count from 1904."""
-    sheets: list[tuple[str, str]] = []
-    date1904 = False
+@dataclass
+class _Listed:
+    """What the workbook part says."""
+
+    sheets: list[tuple[str, str, bool]] = field(default_factory=list[tuple[str, str, bool]])
+    """Name, relation id, and whether it is hidden."""
+    date1904: bool = False
+    calculates_on_load: bool = False
+
+
+def _sheets(package: Package, part: str) -> _Listed:
+    found = _Listed()
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal date1904
         if name == "sheet":
-            if len(sheets) >= limits.SHEETS:
+            if len(found.sheets) >= limits.SHEETS:
                 raise UnreadableDocument(f"the workbook has more than {limits.SHEETS:,} sheets")
             ids = (value for key, value in attributes.items() if key.rpartition(":")[2] == "id")
-            sheets.append((attributes.get("name", ""), next(ids, "")))
+            hidden = attributes.get("state", "visible") != "visible"
+            found.sheets.append((attributes.get("name", ""), next(ids, ""), hidden))
         elif name == "workbookPr":
-            date1904 = attributes.get("date1904", "0") in ("1", "true")
+            found.date1904 = attributes.get("date1904", "0") in _TRUE
+        elif name == "calcPr":
+            found.calculates_on_load = attributes.get("fullCalcOnLoad", "0") in _TRUE
 
     parse(package.stream(part, limits.SMALL_PART_BYTES), XmlStream(start, _ignore))
-    return sheets, date1904
+    return found
 
 
 def _ignore(name: str) -> None:
