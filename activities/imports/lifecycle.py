@@ -20,6 +20,7 @@ from adapters.ports import (
 from contracts.blobs import BlobRef
 from contracts.errors import KEY_REUSED
 from contracts.imports import (
+    REASON_CHARACTERS,
     Closing,
     FileMessage,
     HandlerOutcome,
@@ -135,7 +136,7 @@ class ImportLifecycle:
             The outcome as recorded.
         """
         workflow_id = activity.info().workflow_id or closing.message.workflow_id
-        outcome = await self._store.close(closing, workflow_id)
+        outcome = await self._store.close(_with_unknown_fields(closing), workflow_id)
         plan = closing.plan
         if closing.state is ImportState.COMPLETED and plan and plan.delete_source and plan.source:
             await self._blobs.delete(plan.source.name, etag=plan.source.etag)
@@ -215,6 +216,17 @@ class ImportLifecycle:
             message=order.message, plan=plan, state=state, reason=reason, digest=digest
         )
         await self._store.close(closing, activity.info().workflow_id or order.message.workflow_id)
+
+
+def _with_unknown_fields(closing: Closing) -> Closing:
+    """The same, its note naming what of the message was not used."""
+    names, outcome = closing.message.unknown_fields, closing.outcome
+    if not names or outcome is None:
+        return closing
+    said = f"Fields of the message that are not used: {', '.join(names)}."
+    note = f"{outcome.note.rstrip('.')}. {said}" if outcome.note else said
+    shortened = note if len(note) <= REASON_CHARACTERS else f"{note[: REASON_CHARACTERS - 1]}\u2026"
+    return closing.model_copy(update={"outcome": outcome.model_copy(update={"note": shortened})})
 
 
 def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:

@@ -8,13 +8,13 @@ from activities.scratch import scratch_folder
 from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, ImportStore, ReportWriter
 from contracts.blobs import BlobRef
-from contracts.imports import PROBLEMS_IN_RESULT, Problem
+from contracts.imports import PROBLEMS_IN_RESULT, Problem, encoded
 from domain.imports.chunks import TaskKey
 
 
 def report_name(key: TaskKey) -> str:
     """Where the report of an import stands in the blob store."""
-    return f"reports/{key.project_id}/{key.task_id}.xlsx"
+    return f"reports/{encoded(key.project_id)}/{encoded(key.task_id)}.xlsx"
 
 
 async def first_problems(store: ImportStore, key: TaskKey) -> tuple[Problem, ...]:

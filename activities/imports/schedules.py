@@ -108,7 +108,10 @@ class ScheduleImports:
             self._opened(message, work.plan.source) as (source, thread, folder),
         ):
             mark = await self._resume(key, _identity(message, work.plan.source))
-            items = source.read(message.primavera_project_id)
+            wanted = message.primavera_project_id
+            if wanted is None:
+                wanted = await thread.run(lambda: _only_project(source.projects()))
+            items = source.read(wanted)
             seen = partial(SeenKeys, folder)
             with closing(ScheduleChunks(items, message.project_id, seen, mark.cursor)) as chunks:
                 await self._write(key, chunks, mark.cursor, thread, heart)
@@ -143,7 +146,12 @@ class ScheduleImports:
             raise RuleViolation(f"{message.document_type} is not a bulk operation on activities")
         async with Heartbeater():
             counts = await self._store.change_activities(message)
-        return HandlerOutcome(counts=counts, note=_changed(counts))
+        note = _changed(counts)
+        if message.activity_ids == ():
+            note += "; activity_ids was empty, which selects nothing by itself: " + (
+                "the filters alone counted" if message.filters else "every activity was meant"
+            )
+        return HandlerOutcome(counts=counts, note=note)
 
     @asynccontextmanager
     async def _opened(
@@ -222,11 +230,24 @@ def _encoding(message: FileMessage) -> str | None:
 def _identity(message: ScheduleExtractionMessage, blob: BlobRef | None) -> tuple[str, ...]:
     """What a cursor counts: this project of this version of the file, read in this way."""
     version = (blob.sha256 or blob.etag or "") if blob else ""
-    return (message.blob_name, version, message.primavera_project_id, _encoding(message) or "")
+    wanted = message.primavera_project_id or ""
+    return (message.blob_name, version, wanted, _encoding(message) or "")
 
 
 def _line(problem: Problem) -> int:
     return problem.line or 0
+
+
+def _only_project(projects: Sequence[ScheduleProject]) -> str:
+    """The project of a file that holds one."""
+    if len(projects) == 1:
+        return projects[0].primavera_project_id
+    names = ", ".join(project.primavera_project_id for project in projects[:20])
+    raise InvalidDocument(
+        f"the file holds {len(projects):,} projects; name one as primavera_project_id: {names}"
+        if projects
+        else "the file holds no project"
+    )
 
 
 def _choose(projects: Sequence[ScheduleProject], wanted: str) -> ScheduleProject:

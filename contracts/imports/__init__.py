@@ -33,11 +33,13 @@ from contracts.imports.messages import (
     Strategy,
     TableMessage,
     UniversalTableMessage,
+    encoded,
     workflow_id,
 )
 from contracts.imports.runs import (
     PROBLEMS_IN_RESULT,
     PROBLEMS_IN_STATUS,
+    REASON_CHARACTERS,
     TASK_QUEUE,
     Closing,
     Counts,
@@ -63,6 +65,7 @@ __all__ = [
     "MESSAGE_BYTES",
     "PROBLEMS_IN_RESULT",
     "PROBLEMS_IN_STATUS",
+    "REASON_CHARACTERS",
     "TASK_QUEUE",
     "Answer",
     "BulkMessage",
@@ -105,5 +108,6 @@ __all__ = [
     "TableMessage",
     "TypeFacts",
     "UniversalTableMessage",
+    "encoded",
     "workflow_id",
 ]

@@ -144,10 +144,10 @@ class HandlerOutcome(Contract):
     problem_count: int = 0
     report: BlobRef | None = None
     """Spreadsheet of the rejected rows with what is wrong with each."""
-    note: str | None = Field(default=None, max_length=500)
-    """One sentence for the person who reads the result."""
-    held_back: str | None = Field(default=None, max_length=500)
-    """Why nothing of the document was loaded although it was read: a person has to decide."""
+    note: str | None = Field(default=None, max_length=REASON_CHARACTERS)
+    """What the person who reads the result has to know beside the counts: what was left out."""
+    held_back: str | None = Field(default=None, max_length=REASON_CHARACTERS)
+    """Why the import is not completed although its document was read: a person has to decide."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""
 

@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from contracts.dependencies import WAITING
-from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
+from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry
 from domain.imports.chunks import TaskKey
 from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind
 
@@ -101,12 +102,13 @@ def _queue_name(environment: Mapping[str, str]) -> str:
 
 
 def _key(found: re.Match[str]) -> TaskKey:
-    return TaskKey(found["project"], found["task"])
+    return TaskKey(unquote(found["project"]), unquote(found["task"]))
 
 
 def _pattern() -> re.Pattern[str]:
-    part = "[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}"
-    return re.compile(workflow_id(f"(?P<project>{part})", f"(?P<task>{part})"))
+    # An id begins with a letter or digit, ASCII or encoded.
+    part = "[A-Za-z0-9%][A-Za-z0-9._:@+%-]{0,383}"
+    return re.compile(f"import/(?P<project>{part})/(?P<task>{part})")
 
 
 _ANSWERS: Mapping[str, Any] = {"retry": Retry, "skip": Answer, "fail": Answer, "cancel": Answer}

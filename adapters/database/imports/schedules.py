@@ -144,7 +144,7 @@ def _selected(writer: BulkWriter, message: BulkMessage) -> ColumnElement[bool]:
     """Ids and filters both hold; without either, every activity of the project."""
     columns = schedule_activities.c
     conditions: list[ColumnElement[bool]] = [columns.project_id == message.project_id]
-    if message.activity_ids is not None:
+    if message.activity_ids:
         conditions.append(writer.among(columns.task_code, _cleaned(message.activity_ids)))
     for name, wanted in (message.filters or {}).items():
         values = wanted if isinstance(wanted, tuple) else (wanted,)

@@ -1,7 +1,7 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.tables.legacy_child`.
 
 Arguments: memory limit in bytes, processor time in seconds, 'sheets' or 'rows', path, sheet name
-or ''. Writes frames to standard output, each a marshalled pair of ('sheets', [(name, hidden), ...]),
+or ''. Writes frames to standard output, each a marshalled pair: ('sheets', [(name, hidden), ...]),
 ('sheet', [name, *merges]), ('rows', [(line, cells), ...]), ('unreadable', message) or
 ('end', None).
 """

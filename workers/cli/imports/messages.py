@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
+from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message, encoded
 from workers.cli.errors import UsageError
 from workers.services.bodies import RefusedMessage
 from workers.services.imports import messages
@@ -70,7 +70,7 @@ def upload_name(project_id: str, task_id: str, filename: str) -> str:
     """Blob name of a submitted file: plain ASCII, whatever the user's file is called."""
     ascii_name = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode("ascii")
     safe = re.sub(r"[^A-Za-z0-9._-]+", "_", ascii_name).strip("._")[-100:]
-    return f"uploads/{project_id}/{task_id}/{safe or 'file'}"
+    return f"uploads/{encoded(project_id)}/{encoded(task_id)}/{safe or 'file'}"
 
 
 def _parse_json(option: str, text: str) -> Any:
@@ -135,8 +135,8 @@ def _check_key(option: str, value: str) -> None:
         TypeAdapter[str](Key).validate_python(value)
     except ValidationError:
         raise UsageError(
-            f"{option} {value!r}: use up to 128 letters, digits and . _ : @ + -, "
-            "beginning with a letter or digit"
+            f"{option} {value!r}: use up to 128 letters, digits, blanks, slashes and "
+            ". _ : @ + -, beginning with a letter or digit"
         ) from None
 
 

@@ -147,7 +147,7 @@ def summary(message: ImportMessage) -> str:
             text = f"Import of {_name_of(message)} as {what} into {project}"
         case BulkMessage():
             ids = message.activity_ids
-            which = "selected" if message.filters or ids is None else f"{len(ids)}"
+            which = f"{len(ids)}" if ids and not message.filters else "selected"
             text = f"{what.capitalize()} on {which} activities of {project}"
         case DeleteMessage():
             what = what.removesuffix(" delete")

@@ -3,10 +3,19 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, cast
+from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.imports import Answer, DocumentType, ImportState, Key, Retry, workflow_id
+from contracts.imports import (
+    Answer,
+    DocumentType,
+    ImportState,
+    Key,
+    Retry,
+    encoded,
+    workflow_id,
+)
 from domain.imports.chunks import TaskKey
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
@@ -32,9 +41,8 @@ class Named(Protocol):
 
 def name_of(named: Named) -> str:
     """How people name an import: `project/task`, or its id where that could be of another run."""
-    if named.project_id in prefixes():
-        return workflow_id(named.project_id, named.task_id)
-    return f"{named.project_id}/{named.task_id}"
+    whole = workflow_id(named.project_id, named.task_id)
+    return whole if named.project_id in prefixes() else whole.partition("/")[2]
 
 
 class ImportVerbs:
@@ -51,7 +59,7 @@ class ImportVerbs:
         from workers.services.imports import access
 
         if text.count("/") == 1:
-            found = _known(workflow_id(*text.split("/")))
+            found = _known(workflow_id(*map(unquote, text.split("/"))))
             return None if found is None else [_distinct(text, found)]
         try:
             task_id = _KEY.validate_python(text)
@@ -124,7 +132,7 @@ class ImportVerbs:
                 raise WrongState(f"{name} has no report: {why}")
             blob, count = row.report.name, row.problem_count
             yield Report(
-                f"{key.task_id}-problems.xlsx",
+                f"{encoded(key.task_id)}-problems.xlsx",
                 lambda target: opened.blobs.download(blob, target),
                 f"{count:,} problem{'' if count == 1 else 's'}; correct the rows and submit it as "
                 "a new task",

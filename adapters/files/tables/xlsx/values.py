@@ -142,7 +142,7 @@ def _mask(pattern: str) -> Mask | None:
 
 
 _LONGEST_TIME = 366
-"""Days from which on a number that is shown as a time is a day with a time, not a length of time."""
+"""Days: a number that is shown as a time and is larger is a day of the calendar with a time."""
 _LAST_SERIAL = 2_958_465  # 9999-12-31
 _LEAP_BUG = 60  # 1900-02-29, a day that Excel knows and the calendar does not
 
