@@ -10,7 +10,7 @@ from domain.tabular.rows import Cell, Merge, RejectedRow, SheetFacts
 
 
 class TableSource(Protocol):
-    """One table of a file, read from top to bottom, once."""
+    """One table of a file."""
 
     format: str
     """`csv`, `xlsx`, `xls` or `ods`."""
@@ -26,11 +26,26 @@ class TableSource(Protocol):
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """Rows that hold anything, each with its line number as the user's program shows it.
 
+        Each call begins at the top; one reading at a time.
+
         Trailing empty cells are cut; memory stays bounded whatever the file.
 
         Raises:
             UnreadableDocument: The file turned out damaged or hostile on the way.
         """
+        ...
+
+
+class TableBook(Protocol):
+    """A file with all of its tables."""
+
+    @property
+    def sheets(self) -> Sequence[SheetFacts]:
+        """Worksheets in the file's order, hidden ones included; none for a text table."""
+        ...
+
+    def table(self, sheet: str | None = None) -> TableSource:
+        """One of the sheets, by its exact name; the table itself where there are none."""
         ...
 
 
@@ -99,8 +114,15 @@ class Documents(Protocol):
         """
         ...
 
-    def worksheets(self, path: Path, *, filename: str | None = None) -> Sequence[SheetFacts]:
-        """A workbook's sheets in its order, hidden ones included; none for a text table.
+    def open_workbook(
+        self, path: Path, *, filename: str | None = None, encoding: str | None = None
+    ) -> AbstractContextManager[TableBook]:
+        """Open a file with all of its tables, by what it holds; the name is a hint.
+
+        Args:
+            path: The file.
+            filename: The name its owner knows it by.
+            encoding: Encoding of a text file; found out when absent.
 
         Raises:
             UnreadableDocument: No table can be read from it; the message says why.
@@ -132,6 +154,7 @@ class ReportWriter(Protocol):
         rows: Iterator[RejectedRow],
         *,
         comments: bool = False,
+        memory: Sequence[Sequence[str]] = (),
     ) -> None:
         """The user's own rows plus a first column that says what is wrong with each.
 
@@ -143,5 +166,6 @@ class ReportWriter(Protocol):
             rows: The rows, with their problems.
             comments: Put each problem as a comment on the cell of its column as well, as far as
                 memory allows.
+            memory: Rows of a hidden sheet: what the report remembers.
         """
         ...

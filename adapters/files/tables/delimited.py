@@ -58,7 +58,11 @@ def open_delimited(
             delimiter = sample[4]
         elif delimiter is None:
             delimiter = find_delimiter(sample, complete=len(sample) < _SAMPLE)
-        rows = _records(file, delimiter, int(names_delimiter))
+
+        def rows() -> Iterator[Row]:
+            file.seek(0)
+            return _records(file, delimiter, int(names_delimiter))
+
         yield Table("csv", None, chosen, rows, delimiter)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from adapters.files import limits
 from adapters.files.package import DAMAGED, Package, open_package
-from adapters.files.tables.table import Row, Table
+from adapters.files.tables.table import Book, Row, Table
 from adapters.files.tables.xlsx.cells import CellParser, LineNumbers, Workbook
 from adapters.files.tables.xlsx.grammar import Grammar
 from adapters.files.tables.xlsx.strings import SharedStrings
@@ -38,6 +38,25 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
     Raises:
         UnreadableDocument: The workbook is damaged or hostile, or has no such sheet.
     """
+    with _opened(path) as (package, parts, workbook):
+        name, used = _choose(package, parts, workbook, sheet)
+        yield _table(package, parts.sheets[name], name, workbook, used)
+
+
+@contextmanager
+def open_xlsx_book(path: Path) -> Generator[Book]:
+    """Open a workbook with all of its sheets.
+
+    Raises:
+        UnreadableDocument: The workbook is damaged or hostile.
+    """
+    with _opened(path) as (package, parts, workbook):
+        sheets = [SheetFacts(name, name in parts.hidden) for name in parts.sheets]
+        yield Book(sheets, lambda name: _table(package, parts.sheets[name], name, workbook))
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[tuple[Package, "_Parts", Workbook]]:
     with open_package(path) as package, SharedStrings() as strings:
         parts = _Parts.read(package)
         if parts.strings is not None:
@@ -49,9 +68,27 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
             parts.date1904,
             parts.calculates_on_load,
         )
-        merges: list[Merge] = []
-        name, rows = _choose(package, parts, workbook, sheet, merges)
-        yield Table("xlsx", name, None, rows, date1904=parts.date1904, merges=merges)
+        yield package, parts, workbook
+
+
+def _table(
+    package: Package,
+    part: str,
+    name: str,
+    workbook: Workbook,
+    begun: Iterator[Row] | None = None,
+) -> Table:
+    """A sheet as a table; `begun`: its rows, of which the first was looked at."""
+    first = [] if begun is None else [begun]
+
+    def rows() -> Iterator[Row]:
+        if first:
+            return first.pop()
+        blocks = package.stream(part, limits.SHEET_BYTES)
+        return read_rows(blocks, workbook, merges=table.merges)
+
+    table = Table("xlsx", name, None, rows, date1904=workbook.date1904)
+    return table
 
 
 def xlsx_sheets(path: Path) -> list[SheetFacts]:
@@ -124,28 +161,23 @@ def _choose(
     parts: "_Parts",
     workbook: Workbook,
     wanted: str | None,
-    merges: list[Merge],
-) -> tuple[str, Iterator[Row]]:
+) -> tuple[str, Iterator[Row] | None]:
+    """The sheet that is asked for, or the first that holds anything, with its rows."""
     sheets = parts.sheets
-
-    def rows_of(name: str) -> Iterator[Row]:
-        blocks = package.stream(sheets[name], limits.SHEET_BYTES)
-        return read_rows(blocks, workbook, merges=merges)
 
     if wanted is not None:
         for name in sheets:
             if name.casefold() == wanted.strip().casefold():
-                return name, rows_of(name)
+                return name, None
         names = ", ".join(repr(name) for name in list(sheets)[:20])
         raise UnreadableDocument(f"the workbook has no sheet {wanted!r}; it has {names}")
     visible_first = sorted(sheets, key=parts.hidden.__contains__)
     for name in visible_first:
-        merges.clear()
-        rows = rows_of(name)
+        rows = read_rows(package.stream(sheets[name], limits.SHEET_BYTES), workbook)
         first = next(rows, None)
         if first is not None:
             return name, chain([first], rows)
-    return visible_first[0], iter(())
+    return visible_first[0], None
 
 
 @dataclass
