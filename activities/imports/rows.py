@@ -13,6 +13,7 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
+from activities.imports.spelling import CodeSpelling
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.scratch import fetched
 from activities.threads import WorkerThread
@@ -172,6 +173,8 @@ class RowImports:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
             mark = LoadMark()
+        spelling = CodeSpelling(self._store, load.message, load.spec)
+        await spelling.begin()
         async with WorkerThread(inline=quick) as thread:
             try:
                 await thread.run(reading.open)
@@ -182,13 +185,13 @@ class RowImports:
                 if alone and chunk is not None and not chunk.rejected and not load.staged:
                     # One transaction is all that a small document without problems costs; the
                     # mark it leaves is as good as a finished one.
-                    only = replace(chunk, header=header)
+                    only = replace(await spelling.settle(chunk), header=header)
                     return await self._store.write(load.key, only, load.message.strategy)
                 if mark.cursor == 0:
                     await self._store.restart(load.key, header)
                 while chunk is not None:
                     ahead = thread.start(reading.next_chunk)
-                    mark = await self._put(load, chunk)
+                    mark = await self._put(load, await spelling.settle(chunk))
                     heart.beat(RowsRead(rows=mark.cursor, counts=mark.counts))
                     chunk = await asyncio.shield(ahead)
             finally:

@@ -118,6 +118,33 @@ class ImportStore(Protocol):
         """
         ...
 
+    async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
+        """Keep what a person answered for a project and type; the newest answer counts."""
+        ...
+
+    async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
+        """The answer to a question; None: nobody has given one."""
+        ...
+
+    async def zero_led_codes(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> Sequence[tuple[str, ...]]:
+        """Codes of a scope, as `names` has them, of which one begins with a zero.
+
+        Those of rows that the task has written itself are left out.
+        """
+        ...
+
+    async def known_codes(
+        self,
+        table: str,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        codes: Sequence[tuple[str, ...]],
+    ) -> Sequence[tuple[str, ...]]:
+        """Those of some codes, as `names` has them, that a scope of a table holds."""
+        ...
+
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""
         ...

@@ -15,7 +15,7 @@ from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp, acquire
 from adapters.database.bulk.sqlite import SqliteWriter
 from adapters.database.codec import clean
 from adapters.database.engine import Database
-from adapters.database.imports import leftovers, schedules, staging, status
+from adapters.database.imports import answers, leftovers, schedules, staging, status
 from adapters.database.imports import progress as loads
 from adapters.database.imports.progress import Load
 from adapters.database.imports.upserts import needs_table_alone, write_batch
@@ -170,6 +170,36 @@ class SqlImportStore:
             await loads.forget_aside(connection, load)
             mark = loads.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
             return await loads.save_mark(connection, load, replace(mark, finished=True), aside=None)
+
+    async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
+        """Keep an answer for a project and type; the newest counts."""
+        async with self._database.transaction() as connection:
+            await answers.remember(
+                connection, self._writer, key, document_type, question, answer, _now()
+            )
+
+    async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
+        """The answer to a question; None: nobody has given one."""
+        async with self._database.reading() as connection:
+            return await answers.remembered(connection, project_id, document_type, question)
+
+    async def zero_led_codes(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> Sequence[tuple[str, ...]]:
+        """Codes of a scope of which one begins with a zero, but for those that the task wrote."""
+        async with self._database.reading() as connection:
+            return await answers.zero_led(connection, key, table, scope, names)
+
+    async def known_codes(
+        self,
+        table: str,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        codes: Sequence[tuple[str, ...]],
+    ) -> Sequence[tuple[str, ...]]:
+        """Those of some codes that a scope holds."""
+        async with self._database.reading() as connection:
+            return await answers.known(connection, self._writer, table, scope, names, codes)
 
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""

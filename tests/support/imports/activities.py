@@ -63,6 +63,7 @@ class MemoryStore:
     runs: dict[str, str | None] = field(default_factory=dict)
     """Task to the run that began it."""
     uploads: list[tuple[BlobRef, str | None]] = field(default_factory=list)
+    answers: dict[tuple[str, str, str], str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     as_of: date | None = None
     before_call: Callable[[str], None] = lambda name: None
@@ -111,6 +112,36 @@ class MemoryStore:
             return self.marks[key]
 
         return self._called("swap", swap)
+
+    async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
+        self.answers[key.project_id, document_type, question] = answer
+
+    async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
+        return self.answers.get((project_id, document_type, question))
+
+    async def zero_led_codes(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> Sequence[tuple[str, ...]]:
+        found = self._codes(table, scope, names)
+        return [codes for codes in found if any(code.startswith("0") for code in codes)]
+
+    async def known_codes(
+        self,
+        table: str,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        codes: Sequence[tuple[str, ...]],
+    ) -> Sequence[tuple[str, ...]]:
+        return sorted(self._codes(table, scope, names) & set(codes))
+
+    def _codes(
+        self, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> set[tuple[str, ...]]:
+        return {
+            tuple(row[name] for name in names)
+            for row in self.tables.get(table, {}).values()
+            if scope.items() <= row.items()
+        }
 
     async def finish(self, key: TaskKey) -> LoadMark:
         def finish() -> LoadMark:
