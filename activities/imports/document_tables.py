@@ -35,6 +35,11 @@ from domain.tabular.rows import Cell, Merge
 PART_ROWS: Final = 5_000
 """Rows that are looked at together."""
 
+KEPT_ROWS: Final = 20_000
+"""A document of so many rows is not read a second time."""
+KEPT_CELLS: Final = 400_000
+"""Some 40 MB."""
+
 Rows = Iterator[tuple[int, list[Cell]]]
 
 
@@ -191,14 +196,15 @@ class DocumentTables:
         source = self._book.table(sheet.name)
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
         rows = _below(source.rows(), sheet.header.line)
-        first = part = list(islice(rows, PART_ROWS))
+        kept: list[tuple[int, list[Cell]]] | None = [] if keep else None
         last_line = sheet.header.line
-        while part:
+        while part := list(islice(rows, PART_ROWS)):
             survey.add([cells for _, cells in part])
             last_line = part[-1][0]
-            part = list(islice(rows, PART_ROWS))
+            if kept is not None:
+                kept.extend(part)
+                kept = kept if _is_little(kept) else None
         surveyed = survey.finish(self._options)
-        kept = first if keep and surveyed.rows == len(first) else None
         return DocumentTable(sheet, source, surveyed, list(source.merges), kept, last_line)
 
     def _compare(self, tables: Sequence[DocumentTable]) -> None:
@@ -235,6 +241,10 @@ class DocumentTables:
                     [tuple(row[i] for i in own) for row in good.rows],
                     [tuple(row[i] for i in rest) for row in good.rows],
                 )
+
+
+def _is_little(rows: Sequence[tuple[int, list[Cell]]]) -> bool:
+    return len(rows) <= KEPT_ROWS and len(rows) * len(rows[-1][1]) <= KEPT_CELLS
 
 
 def _below(rows: Rows, line: int) -> Rows:

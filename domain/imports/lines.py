@@ -207,7 +207,7 @@ class LineSorter:
                 continue
             if name in self._sums and not any(isinstance(v, Flaw) for v in values[name]):
                 continue
-            texts = [cell for cell in cells if isinstance(cell, str)]
+            texts = {cell for cell in set(cells) if isinstance(cell, str)}
             if not texts or not may_hold_words(texts):
                 continue
             for i, cell in enumerate(cells):

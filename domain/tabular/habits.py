@@ -21,6 +21,9 @@ BLANKS: Final = frozenset(
     )
 )
 """What people write into a cell that has no value; compared in lower case."""
+_BLANK_SPELLINGS: Final = frozenset(
+    spelling for blank in BLANKS for spelling in (blank, blank.upper(), blank.capitalize())
+)
 _NUMBER_BLANKS: Final = re.compile(
     r"[$\u20ac\u00a3\u00a5\s]*[-\u2013\u2014]+[$\u20ac\u00a3\u00a5\s]*"
 )
@@ -111,14 +114,16 @@ def plain_cells(
     """
     match field.kind:
         case ColumnKind.DECIMAL | ColumnKind.INTEGER:
+            if _are_plain(cells):
+                return cells
             return _mapped(cells, _number, {str})
         case ColumnKind.DATE:
             read = partial(_date, open_ended=not field.required, date1904=date1904)
             return _mapped(cells, read, {str, int, float, datetime, date})
         case _:
-            if is_key and not field.required:
+            if (is_key and not field.required) or _BLANK_SPELLINGS.isdisjoint(cells):
                 return cells
-            return _mapped(cells, _word, {str})
+            return [None if cell in _BLANK_SPELLINGS else cell for cell in cells]
 
 
 def _mapped(
@@ -136,9 +141,9 @@ def _mapped(
     return [changed.get(cell, cell) if type(cell) in types else cell for cell in cells]
 
 
-def _word(cell: Cell) -> Cell:
-    assert isinstance(cell, str)
-    return None if len(cell) <= 6 and cell.strip().lower() in BLANKS else cell
+def _are_plain(cells: Sequence[Cell]) -> bool:
+    """Whether texts of numbers hold nothing but digits and marks; quick."""
+    return not "".join(cell for cell in cells if isinstance(cell, str)).strip("0123456789.,")
 
 
 def _number(cell: Cell) -> Cell:

@@ -1,7 +1,7 @@
 """Words by which people and programs mark rows of a table that are no data."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
@@ -53,25 +53,28 @@ _PRINTED: Final = re.compile(
     r"|continued on|continued from|fortsetzung (?:auf|von|seite)"
     r"|applied filters|filters applied|angewendete filter)\b.*"
 )
-_START: Final = re.compile(
-    r"^[\W\d_]*(?:(?:grand|overall|final|running|page|sheet|section|group|net|gross|project|report"
-    r"|general|cumulative|end|sub|sous|zwischen|gesamt|teil)\W*)*"
-    r"(?:total|totaal|sum|somme|ergebnis|gesamt|\u00fcbertrag|carried|brought|\u03c3|page|seite"
-    r"|sheet|blatt|pag|[-\u2013]\s+\d|print|run date|report|date|gedruckt|druck|erstellt"
-    r"|generated|exported|end of|ende der|continued|fortsetzung|applied|filters|angewendet)",
-    re.MULTILINE | re.IGNORECASE,
+_ANYWHERE: Final = (
+    *("total", "totaal", "summe", "somme", "ergebnis", "gesamt", "bertrag"),
+    *("ed forward", "ht forward", "\u03c3"),
 )
-_ENDS: Final = ("total", "ergebnis", "summe", "somme", "totaal")
+_AT_BEGINNING: Final = tuple(
+    f"\n{word}"
+    for word in (
+        *("sum", "page", "seite", "blatt", "pag", "sheet", "- ", "\u2013 ", "print", "run date"),
+        *("report date", "date printed", "gedruckt", "druckdatum", "erstellt", "generated"),
+        *("exported", "end of", "ende der", "continued", "fortsetzung", "applied", "filters"),
+        "angewendet",
+    )
+)
 _LONGEST: Final = 120
 
 
-def may_hold_words(texts: Sequence[str]) -> bool:
+def may_hold_words(texts: Iterable[str]) -> bool:
     """Whether any of these texts may be one that `word_of` knows; quick where none is."""
-    joined = "\n".join(texts)
-    if _START.search(joined):
-        return True
-    lowered = joined.lower()
-    return any(end in lowered for end in _ENDS)
+    joined = "\n" + "\n".join(texts).lower()
+    return any(word in joined for word in _ANYWHERE) or any(
+        word in joined for word in _AT_BEGINNING
+    )
 
 
 @lru_cache(maxsize=4096)
