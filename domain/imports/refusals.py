@@ -52,6 +52,7 @@ def marked(cells: Sequence[Cell]) -> dict[int, tuple[str, str]]:
     found: dict[int, tuple[str, str]] = {}
     for i, cell in enumerate(cells):
         if isinstance(cell, str) and (parts := _MARK.match(cell)) is not None:
-            why = parts["why"].removeprefix(_AGAIN).partition(": ")
-            found[i] = (parts["mark"], f"{_AGAIN}{(why[2] or why[0])[:_WHY_CHARACTERS]}")
+            _, _, said = parts["why"].partition(": ")
+            why = (said or parts["why"]).removeprefix(_AGAIN)
+            found[i] = (parts["mark"], f"{_AGAIN}{why[:_WHY_CHARACTERS]}")
     return found
