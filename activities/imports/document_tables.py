@@ -19,7 +19,6 @@ from domain.imports.lines import LineSorter
 from domain.imports.memory import ReportMemory, read_memory
 from domain.imports.merged import fill_down, heading_lines
 from domain.imports.sheets import (
-    MEMORY_SHEET,
     FoundSheet,
     choose_sheets,
     conflict_between,
@@ -30,7 +29,7 @@ from domain.imports.tables import TableSpec, scope_of
 from domain.imports.validation import Place, RowValidator
 from domain.tabular.fields import normalise
 from domain.tabular.notations import Notation
-from domain.tabular.rows import Cell, Merge
+from domain.tabular.rows import MEMORY_SHEET, Cell, Merge
 
 PART_ROWS: Final = 5_000
 """Rows that are looked at together."""

@@ -20,7 +20,7 @@ from adapters.ports import (
 from contracts.blobs import BlobRef
 from contracts.errors import KEY_REUSED
 from contracts.imports import (
-    REASON_CHARACTERS,
+    NOTE_CHARACTERS,
     Closing,
     FileMessage,
     HandlerOutcome,
@@ -225,7 +225,7 @@ def _with_unknown_fields(closing: Closing) -> Closing:
         return closing
     said = f"Fields of the message that are not used: {', '.join(names)}."
     note = f"{outcome.note.rstrip('.')}. {said}" if outcome.note else said
-    shortened = note if len(note) <= REASON_CHARACTERS else f"{note[: REASON_CHARACTERS - 1]}\u2026"
+    shortened = note if len(note) <= NOTE_CHARACTERS else f"{note[: NOTE_CHARACTERS - 1]}\u2026"
     return closing.model_copy(update={"outcome": outcome.model_copy(update={"note": shortened})})
 
 

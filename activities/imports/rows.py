@@ -21,7 +21,9 @@ from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
+    NOTE_CHARACTERS,
     Counts,
+    DocumentType,
     Handler,
     HandlerInput,
     HandlerOutcome,
@@ -34,8 +36,8 @@ from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
-NOTE_CHARACTERS: Final = 1_700
-"""Of a note; there is room behind it for what is said about the message."""
+_ROOM_BEHIND: Final = 200
+"""Characters of a note that are left for what is said about the message."""
 
 
 class RowsRead(Contract):
@@ -51,6 +53,7 @@ class _Load:
     """One import on its way through `RowImports`."""
 
     message: TableMessage
+    kind: DocumentType
     spec: TableSpec
     key: TaskKey
     identity: str
@@ -173,7 +176,7 @@ class RowImports:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
             mark = LoadMark()
-        spelling = CodeSpelling(self._store, load.message, load.spec)
+        spelling = CodeSpelling(self._store, load.message, load.kind, load.spec)
         await spelling.begin()
         async with WorkerThread(inline=quick) as thread:
             try:
@@ -272,7 +275,7 @@ def _begin(work: HandlerInput) -> _Load:
             "which rows are known shows only when they are written; leave one of them out"
         )
     key = TaskKey(message.project_id, message.task_id)
-    return _Load(message, spec, key, _identity(message, work.plan.source))
+    return _Load(message, message.document_type, spec, key, _identity(message, work.plan.source))
 
 
 def _identity(message: TableMessage, source: BlobRef | None) -> str:
@@ -325,7 +328,8 @@ def _note(load: _Load, mark: LoadMark, reading: TableReader) -> str | None:
         sentences.append(
             f"Read as {reading.guessed_encoding}, a guess: name the encoding if letters are wrong."
         )
-    sentences.extend(reading.findings.sentences())
+    room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(sentences))
+    sentences.extend(reading.findings.sentences(room))
     return " ".join(sentences)[:NOTE_CHARACTERS] or None
 
 

@@ -1,7 +1,7 @@
 """Settles, chunk by chunk, whether codes that differ only in leading zeros are the same."""
 
 from adapters.ports import ImportStore
-from contracts.imports import TableMessage
+from contracts.imports import DocumentType, TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk, TaskKey
 from domain.imports.leading_zeros import (
@@ -24,13 +24,17 @@ class CodeSpelling:
     Args:
         store: Tables, and the answers that people gave.
         message: What to import.
+        kind: Type of its document.
         spec: What the table holds.
     """
 
-    def __init__(self, store: ImportStore, message: TableMessage, spec: TableSpec) -> None:
+    def __init__(
+        self, store: ImportStore, message: TableMessage, kind: DocumentType, spec: TableSpec
+    ) -> None:
         self._store = store
         self._message = message
         self._spec = spec
+        self._kind = kind
         self._names = code_fields(spec)
         self._key = TaskKey(message.project_id, message.task_id)
         self._answer: str | None = None
@@ -39,7 +43,7 @@ class CodeSpelling:
     async def begin(self) -> None:
         """Look up what is known; keep the answer that the message gives."""
         given = self._message.leading_zeros
-        kind = self._message.document_type
+        kind = self._kind
         if given is not None:
             await self._store.remember(self._key, kind, QUESTION, given)
             self._answer = given

@@ -37,9 +37,9 @@ from contracts.imports.messages import (
     workflow_id,
 )
 from contracts.imports.runs import (
+    NOTE_CHARACTERS,
     PROBLEMS_IN_RESULT,
     PROBLEMS_IN_STATUS,
-    REASON_CHARACTERS,
     TASK_QUEUE,
     Closing,
     Counts,
@@ -63,9 +63,9 @@ __all__ = [
     "IMPORT_MESSAGE",
     "LEVELS",
     "MESSAGE_BYTES",
+    "NOTE_CHARACTERS",
     "PROBLEMS_IN_RESULT",
     "PROBLEMS_IN_STATUS",
-    "REASON_CHARACTERS",
     "TASK_QUEUE",
     "Answer",
     "BulkMessage",

@@ -38,9 +38,7 @@ def _check_encoded(key: str) -> str:
 
 Key = Annotated[
     str,
-    StringConstraints(
-        max_length=128, pattern=r"^[\p{L}\p{N}][\p{L}\p{M}\p{N}._:@+ /\\#&(),'%!~*\[\]-]{0,127}$"
-    ),
+    StringConstraints(max_length=128, pattern=r"^[^\W_][\w.:@+ /\\#&(),'%!~*\[\]-]{0,127}$"),
     AfterValidator(_check_encoded),
 ]
 """An identifier chosen by a caller; `encoded`, it becomes part of workflow ids and blob names."""
@@ -97,7 +95,7 @@ def workflow_id(project_id: str, task_id: str) -> str:
 UNKNOWN_FIELDS: Final = 20
 """How many unknown fields of a message are named."""
 _NAME_CHARACTERS: Final = 64
-_UNIMPORTANT: Final = (None, False, "", "merge", [], {})
+_UNIMPORTANT: Final[tuple[Any, ...]] = (None, False, "", "merge", [], {})
 """What older senders fill the fields of other document types with."""
 
 

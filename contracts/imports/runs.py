@@ -21,6 +21,7 @@ PROBLEMS_IN_RESULT: Final = 5
 PROBLEMS_IN_STATUS: Final = 100
 """How many problems the status row keeps."""
 REASON_CHARACTERS: Final = 2000
+NOTE_CHARACTERS: Final = 1300
 
 Reason = Annotated[str, StringConstraints(max_length=REASON_CHARACTERS)]
 """Why an import ended or waits, for people."""
@@ -144,9 +145,9 @@ class HandlerOutcome(Contract):
     problem_count: int = 0
     report: BlobRef | None = None
     """Spreadsheet of the rejected rows with what is wrong with each."""
-    note: str | None = Field(default=None, max_length=REASON_CHARACTERS)
+    note: str | None = Field(default=None, max_length=NOTE_CHARACTERS)
     """What the person who reads the result has to know beside the counts: what was left out."""
-    held_back: str | None = Field(default=None, max_length=REASON_CHARACTERS)
+    held_back: str | None = Field(default=None, max_length=500)
     """Why the import is not completed although its document was read: a person has to decide."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""

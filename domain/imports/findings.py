@@ -8,9 +8,10 @@ from typing import Final
 from domain.imports.lines import Left
 from domain.imports.survey import UnusedColumn
 
-_COLUMNS_NAMED: Final = 40
 _LINES_NAMED: Final = 6
-_SHEETS_NAMED: Final = 20
+_NAMED: Final = (60, 40, 30, 20, 14, 10, 7, 5, 3, 1)
+"""How many names of a kind are listed: as many as there is room for."""
+_LONGEST_NAME: Final = 90
 _ONE: Final = {
     Left.TOTAL: "total",
     Left.FOOTER: "page footer",
@@ -49,12 +50,23 @@ class Findings:
         if len(lines) < _LINES_NAMED:
             lines.append(place)
 
-    def sentences(self) -> Iterable[str]:
-        """Everything that a person has to know, most important first."""
+    def sentences(self, room: int) -> Sequence[str]:
+        """Everything that a person has to know, most important first.
+
+        Args:
+            room: Characters that they may have; where names do not fit, their number is said.
+        """
+        for most in _NAMED:
+            found = list(self._sentences(most))
+            if len(" ".join(found)) <= room:
+                break
+        return found
+
+    def _sentences(self, most: int) -> Iterable[str]:
         if len(self.sheets_read) > 1:
-            yield f"Sheets read: {_listed(map(repr, self.sheets_read), _SHEETS_NAMED)}."
+            yield f"Sheets read: {_listed(map(repr, self.sheets_read), most)}."
         if self.sheets_left:
-            yield f"Sheets not read: {_listed(self.sheets_left, _SHEETS_NAMED)}."
+            yield f"Sheets not read: {_listed(self.sheets_left, most)}."
         for why, count in self.counts.items():
             lines = ", ".join(self.left[why])
             more = ", ..." if count > len(self.left[why]) else ""
@@ -65,10 +77,10 @@ class Findings:
         if self.unused_rows:
             yield f"{_rows(self.unused_rows)} in columns only that are not used."
         if self.filled_down:
-            named = ", ".join(f"{title!r} ({count:,})" for title, count in self.filled_down.items())
-            yield f"Merged cells were filled down, with the number of rows: {named}."
+            named = [f"{title!r} ({count:,})" for title, count in self.filled_down.items()]
+            yield f"Merged cells were filled down, with the number of rows: {_listed(named, most)}."
         if self.unused:
-            yield f"Columns not used: {_listed(map(_column, self.unused), _COLUMNS_NAMED)}."
+            yield f"Columns not used: {_listed(map(_column, self.unused), most)}."
 
 
 def _column(column: UnusedColumn) -> str:
@@ -82,6 +94,6 @@ def _rows(count: int) -> str:
 
 
 def _listed(names: Iterable[str], most: int) -> str:
-    every = list(names)
+    every = [name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in names]
     more = len(every) - most
     return ", ".join(every[:most]) + (f" and {more} more" if more > 0 else "")

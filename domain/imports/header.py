@@ -173,7 +173,7 @@ def find_header(
                 closest = (found, match_header(line, cells, spec, names))
     if fitting:
         best = _best(fitting)
-        return _with_rows_below(best.header, top[best.index + best.rows :])
+        return _with_rows_below(best.header, top[best.start + best.rows :])
     raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
 
 
@@ -181,7 +181,7 @@ class _Fitting(NamedTuple):
     """A header that has every required column."""
 
     fields: int
-    index: int
+    start: int
     rows: int
     header: TableHeader
 
@@ -191,7 +191,7 @@ def _best(fitting: Sequence[_Fitting]) -> _Fitting:
     most = max(each.fields for each in fitting)
     equals = [each for each in fitting if each.fields == most]
     first = next((each for each in equals if each.rows == 1), equals[0])
-    return next((each for each in equals if each.rows == 2 and each.index == first.index), first)
+    return next((each for each in equals if each.rows == 2 and each.start == first.start), first)
 
 
 def _readings(

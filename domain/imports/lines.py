@@ -205,7 +205,11 @@ class LineSorter:
             name = fields.get(position)
             if position == self._header.wrong:
                 continue
-            if name in self._sums and not any(isinstance(v, Flaw) for v in values[name]):
+            if (
+                name is not None
+                and name in self._sums
+                and not any(isinstance(v, Flaw) for v in values[name])
+            ):
                 continue
             texts = {cell for cell in set(cells) if isinstance(cell, str)}
             if not texts or not may_hold_words(texts):

@@ -9,8 +9,6 @@ from domain.imports.header import TableHeader
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
-MEMORY_SHEET: Final = "docflow"
-"""Hidden sheet of a report that keeps what was settled about its columns."""
 _NAME_CHARACTERS: Final = 80
 _NAMED: Final = 20
 

@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Final
 
 from contracts.problems import Problem
 
 Cell = str | int | float | bool | date | datetime | None
 """A cell as a reader returns it; dates and times are naive, as they stand in the file."""
+
+
+MEMORY_SHEET: Final = "docflow"
+"""Hidden sheet of a report that keeps what was settled about its columns."""
 
 
 class Uncalculated(str):

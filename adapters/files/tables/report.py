@@ -10,8 +10,7 @@ from xlsxwriter.worksheet import Worksheet
 
 from adapters.files import limits
 from contracts.problems import Problem
-from domain.imports.sheets import MEMORY_SHEET
-from domain.tabular.rows import Cell, RejectedRow
+from domain.tabular.rows import MEMORY_SHEET, Cell, RejectedRow
 
 WHAT_IS_WRONG: Final = "what is wrong"
 """Header of the first column; a reader of the report leaves this column out."""

@@ -64,7 +64,7 @@ def read(path: Path, type: str = "equipment", **fields: Any) -> Document:
             )
     finally:
         reader.close()
-    return Document(rows, rejected, " ".join(reader.findings.sentences()))
+    return Document(rows, rejected, " ".join(reader.findings.sentences(1_000)))
 
 
 def workbook(

@@ -59,11 +59,14 @@ class ImportVerbs:
         from workers.services.imports import access
 
         if text.count("/") == 1:
-            found = _known(workflow_id(*map(unquote, text.split("/"))))
+            project, task = map(unquote, text.split("/"))
+            if not (_is_key(project) and _is_key(task)):
+                return None
+            found = _known(workflow_id(project, task))
             return None if found is None else [_distinct(text, found)]
-        try:
-            task_id = _KEY.validate_python(text)
-        except ValidationError:
+        task_id = unquote(text)
+        # As people see it in ids of runs: what is not plain is encoded.
+        if encoded(task_id) != text or not _is_key(task_id):
             return None
         async with access.open_tasks(environment) as tasks:
             rows = await tasks.find(task_id)
@@ -137,6 +140,14 @@ class ImportVerbs:
                 f"{count:,} problem{'' if count == 1 else 's'}; correct the rows and submit it as "
                 "a new task",
             )
+
+
+def _is_key(text: str) -> bool:
+    try:
+        _KEY.validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _known(workflow_id: str) -> Run | None:
