@@ -63,6 +63,18 @@ class ScheduleSource(Protocol):
         """
         ...
 
+    def short_name(self, primavera_project_id: str) -> str:
+        """Short name of a project, which may be named by its object id.
+
+        Raises:
+            UnreadableDocument: The file holds no such project.
+        """
+        ...
+
+    def task_codes(self, primavera_project_id: str) -> Iterator[str]:
+        """Task codes of one project, in the order of the file."""
+        ...
+
     def read(self, primavera_project_id: str) -> Iterator[ScheduleItem]:
         """Everything the file holds about one project, by short name or object id.
 

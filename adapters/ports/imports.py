@@ -34,7 +34,12 @@ class EarlierImport:
 
 
 class ImportStore(Protocol):
-    """Tables of the imports pipeline. Every method is one transaction and may run twice."""
+    """Tables of the imports pipeline.
+
+    Every method is one transaction and may run twice. What a task does in a single call
+    (registering, bulk operations, deletes) it does once: a second call of the same task returns the
+    counts of the first.
+    """
 
     async def begin(
         self,
@@ -153,13 +158,27 @@ class ImportStore(Protocol):
         """Rejected rows by line, in pages of at most 1,000; no transaction is held open."""
         ...
 
-    async def retire(self, key: TaskKey, primavera_project_id: str) -> Counts:
-        """Bring a Primavera project in line with what the task's file did not hold.
+    async def retire(self, key: TaskKey, schedule_id: str) -> Counts:
+        """Bring a schedule in line with what the task's file did not hold.
 
         Activities that are missing from the file are flagged, never deleted; those that are
         back lose their flag. Relationships, assignments, codes and UDF values that the file
         does not hold any more are deleted. Returns `flagged` (newly) and `deleted`.
         """
+        ...
+
+    async def schedule_names(self, project_id: str) -> Mapping[str, str]:
+        """Short names under which a project's schedules are known, to their ids."""
+        ...
+
+    async def schedules_holding(
+        self, project_id: str, task_codes: Sequence[str]
+    ) -> Mapping[str, int]:
+        """How many of these codes each schedule of a project holds, by its id."""
+        ...
+
+    async def name_schedule(self, key: TaskKey, alias: str, schedule_id: str) -> None:
+        """Remember that files with this short name are of that schedule."""
         ...
 
     async def record_schedule_projects(
@@ -178,6 +197,6 @@ class ImportStore(Protocol):
         """Apply a bulk operation to the selected activities of the message's project."""
         ...
 
-    async def delete_service(self, table: str, project_id: str, service_id: str) -> int:
-        """Delete a service's rows; how many."""
+    async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
+        """Delete a service's rows."""
         ...

@@ -37,11 +37,15 @@ from contracts.imports.messages import (
     workflow_id,
 )
 from contracts.imports.runs import (
+    CORRECTIONS,
     NOTE_CHARACTERS,
     PROBLEMS_IN_RESULT,
     PROBLEMS_IN_STATUS,
     TASK_QUEUE,
+    Changed,
+    Choice,
     Closing,
+    Correction,
     Counts,
     Handler,
     HandlerInput,
@@ -52,6 +56,7 @@ from contracts.imports.runs import (
     ImportState,
     ImportStatus,
     Preparation,
+    Question,
     Retry,
     TypeFacts,
 )
@@ -59,6 +64,7 @@ from contracts.problems import Problem
 
 __all__ = [
     "COLUMNS",
+    "CORRECTIONS",
     "FILTERS",
     "IMPORT_MESSAGE",
     "LEVELS",
@@ -69,7 +75,10 @@ __all__ = [
     "TASK_QUEUE",
     "Answer",
     "BulkMessage",
+    "Changed",
+    "Choice",
     "Closing",
+    "Correction",
     "Counts",
     "DeleteMessage",
     "DocumentType",
@@ -95,6 +104,7 @@ __all__ = [
     "MtoMessage",
     "Preparation",
     "Problem",
+    "Question",
     "Retry",
     "ScheduleClearLevelMessage",
     "ScheduleConfig",

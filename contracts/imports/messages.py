@@ -209,7 +209,7 @@ class ScheduleConfig(Contract):
     """Settings of a schedule file."""
 
     encoding: Encoding | None = None
-    """Code page of an XER file; cp1252 unless the file is marked as UTF-8 or UTF-16."""
+    """Code page of an XER file; when absent, UTF-8 where all of it is that, else cp1252."""
 
     @model_validator(mode="before")
     @classmethod
@@ -229,7 +229,12 @@ class ScheduleExtractionMessage(FileMessage):
     extraction_id: Key | None = None
     """Names the work: a second task with the same one is skipped."""
     primavera_project_id: str | None = Field(default=None, min_length=1, max_length=255)
-    """The project's short name or object id in the file; the only one of the file when absent."""
+    """The project's short name or object id in the file; the only one of the file when absent.
+
+    It selects within the file alone.
+    """
+    schedule_id: str | None = Field(default=None, min_length=1, max_length=255)
+    """The schedule that is updated, or a new one's id; found by the short name when absent."""
     schedule_config: ScheduleConfig | None = None
 
 
@@ -304,6 +309,7 @@ LEVELS: Final = 10
 COLUMNS: Final[tuple[str, ...]] = get_args(Column)
 """Activity columns that `schedule_fill_column` may set."""
 FILTERS: Final = (
+    "schedule_id",
     "primavera_project_id",
     "task_code",
     *COLUMNS,

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from contracts.dependencies import WAITING
-from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry
+from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
 from domain.imports.chunks import TaskKey
 from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind
 
@@ -60,7 +60,14 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
     store, blobs, scratch = own.store, common.blobs, common.scratch
     return (
-        ImportLifecycle(store, blobs, own.ends, common.rejected, own.runs.small_document_bytes),
+        ImportLifecycle(
+            store,
+            blobs,
+            own.ends,
+            common.rejected,
+            own.runs.small_document_bytes,
+            own.runs.blob_prefixes,
+        ),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
         UploadImports(store, blobs, scratch),
@@ -87,6 +94,7 @@ async def _run_bridge(
         context.resources.rejected,
         queue=settings.queue.queue_name,
         park_for_days=settings.runs.park_for_days,
+        prefixes=settings.runs.blob_prefixes,
     )
     bridge = ServiceBusBridge(
         settings.queue, intake.accept, ready=intake.ready, health=context.health
@@ -103,6 +111,10 @@ def _queue_name(environment: Mapping[str, str]) -> str:
 
 def _key(found: re.Match[str]) -> TaskKey:
     return TaskKey(unquote(found["project"]), unquote(found["task"]))
+
+
+def _page(key: TaskKey) -> str:
+    return f"/documents?id={quote(workflow_id(key.project_id, key.task_id), safe='/')}"
 
 
 def _pattern() -> re.Pattern[str]:
@@ -124,6 +136,7 @@ IMPORTS = Pipeline(
             workflow="DocumentImport",
             pattern=_pattern(),
             parse=_key,
+            page=_page,
             status=ImportStatus,
             answers=_ANSWERS,
             report=True,
@@ -157,11 +170,14 @@ IMPORTS = Pipeline(
                 setting="AZURE_SERVICE_BUS_QUEUE_NAME",
                 queue=_queue_name,
                 sender="workers.services.imports.resubmission:SENDER",
+                dead_letters="workers.services.imports.resubmission:dead_letters",
             ),
         ),
     ),
+    gateway="workers.gateway.imports.part:open_part",
     verbs="workers.services.imports.verbs:VERBS",
     show="workers.cli.imports.views:show_run",
+    commands={"export": "workers.cli.imports.export:app"},
     submit="workers.cli.imports.submit:app",
     parked="workers.cli.imports.status:parked",
     checks="workers.cli.imports.status:checks",

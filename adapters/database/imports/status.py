@@ -1,5 +1,6 @@
 """The status row of an import: opened once, closed once."""
 
+import json
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -231,12 +232,20 @@ async def close(
         "reason": None if closing.reason is None else clean(closing.reason),
         "finished_at": row.finished_at or (now if final else None),
         "updated_at": now,
+        **_corrections(closing),
         **_outcome_values(outcome, _together(outcome.problems, known)),
     }
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     if final and load is not None:
         await end_load(connection, load)
     return outcome
+
+
+def _corrections(closing: Closing) -> dict[str, str]:
+    """What people have changed of the message, where that is anything."""
+    if not closing.corrections:
+        return {}
+    return {"corrections": json.dumps([each.model_dump() for each in closing.corrections])}
 
 
 def _together(reported: tuple[Problem, ...], known: tuple[Problem, ...]) -> tuple[Problem, ...]:

@@ -66,6 +66,7 @@ import_tasks = Table(
     Column("workflow_id", Text, nullable=False),
     Column("reason", Text),
     Column("note", Text),
+    Column("corrections", Text),
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),
     Column("finished_at", UtcDateTime),

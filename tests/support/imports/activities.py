@@ -29,6 +29,7 @@ from contracts.imports import (
 )
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from domain.imports.registry import REGISTRY
+from domain.imports.tables import TABLES
 from domain.tabular.rows import RejectedRow
 
 KEY = TaskKey("P1", "T1")
@@ -197,12 +198,15 @@ class MemoryStore:
             self.uploads.append((blob, original_filename))
         return Counts(unchanged=1) if known else Counts(created=1)
 
-    async def delete_service(self, table: str, project_id: str, service_id: str) -> int:
+    async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
+        if self.marks.get(key, LoadMark()).finished:
+            return self.marks[key].counts
         rows = self.tables.get(table, {})
-        gone = [k for k in rows if k[:2] == (project_id, service_id)]
-        for key in gone:
-            del rows[key]
-        return len(gone)
+        gone = [k for k in rows if k[:2] == (key.project_id, service_id)]
+        for row in gone:
+            del rows[row]
+        self.marks[key] = LoadMark(counts=Counts(deleted=len(gone)), finished=True)
+        return self.marks[key].counts
 
     def _called(self, name: str, act: Callable[[], Any]) -> Any:
         self.before_call(name)
@@ -233,7 +237,7 @@ class MemoryStore:
         return self.marks[key]
 
     def _key(self, chunk: RowChunk, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        names = next(f.natural_key for f in REGISTRY.values() if f.table == chunk.table)
+        names = next(s.natural_key for s in TABLES.values() if s.table == chunk.table)
         return tuple(row[chunk.columns.index(name)] for name in names)
 
     def _upsert(self, task: TaskKey, chunk: RowChunk, strategy: Strategy) -> Counts:

@@ -42,9 +42,9 @@ class MortalStore(SqlImportStore):
         self._die(committed=True)
         return mark
 
-    async def retire(self, key: TaskKey, primavera_project_id: str) -> Counts:
+    async def retire(self, key: TaskKey, schedule_id: str) -> Counts:
         self._count(committed=False)
-        counts = await super().retire(key, primavera_project_id)
+        counts = await super().retire(key, schedule_id)
         self._die(committed=True)
         return counts
 
@@ -118,7 +118,7 @@ async def test_both_projects_of_one_file_live_side_by_side(setup: ScheduleSetup)
     # By object id this time: the rows still go by the short name.
     await setup.load("two-projects.xer", task="T2", primavera_project_id="300000")
     assert await setup.rows(
-        "SELECT primavera_project_id, count(*) FROM schedule_activities"
+        "SELECT schedule_id, count(*) FROM schedule_activities"
         " WHERE missing_since IS NULL GROUP BY 1 ORDER BY 1"
     ) == [("ISBL-PIPE", 14), ("OSBL-PIPE", 14)]
     ties = "SELECT predecessor_code, successor_code FROM schedule_relationships"

@@ -1,6 +1,7 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from temporalio.client import Client
@@ -20,11 +21,12 @@ from contracts.imports import (
     TableMessage,
 )
 from contracts.origins import MEMO, Origin, digest_of
+from domain.imports.places import foreign_blob
 from workers.services.bodies import RefusedMessage, printable
 from workers.services.duplicates import earlier_run
 from workers.services.imports.messages import read_message
 from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse, short
-from workers.services.verdicts import Abandon, Settle, Verdict
+from workers.services.verdicts import INVALID_MESSAGE, Abandon, Settle, Verdict
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
@@ -47,10 +49,12 @@ class ImportIntake:
         *,
         queue: str,
         park_for_days: int = 14,
+        prefixes: Sequence[str] = (),
     ) -> None:
         self._client = client
         self._rejected = rejected
         self._queue = queue
+        self._prefixes = prefixes
         self._park_for_seconds = park_for_days * 24 * 3600
 
     async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
@@ -73,7 +77,10 @@ class ImportIntake:
                 delivery_count + 1,
             )
         try:
-            return await self._start(read_message(raw), message_id)
+            message = read_message(raw)
+            if (refused := foreign_blob(message, self._prefixes)) is not None:
+                raise RefusedMessage(INVALID_MESSAGE, refused)
+            return await self._start(message, message_id)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
