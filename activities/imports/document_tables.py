@@ -22,6 +22,7 @@ from domain.imports.sheets import (
     FoundSheet,
     choose_sheets,
     conflict_between,
+    fitting_instead,
     left_sheets,
 )
 from domain.imports.survey import ReadingOptions, Survey, Surveyed
@@ -182,7 +183,8 @@ class DocumentTables:
         for sheet in found:
             if sheet.name is None or sheet.name.casefold() == wanted:
                 if sheet.header is None:
-                    raise InvalidDocument(sheet.why_not)
+                    others = [other for other in found if other is not sheet and other.header]
+                    raise InvalidDocument(f"{sheet.why_not}{fitting_instead(others)}")
                 return [sheet]
         names = ", ".join(repr(sheet.name) for sheet in found[:20])
         raise UnreadableDocument(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
+from domain.imports.nearest import suggestion
 from domain.imports.tables import TableSpec
 from domain.imports.titles import Meaning, Specificity, is_unit_cell, meaning_of
 from domain.tabular.fields import normalise
@@ -318,7 +319,7 @@ def _nothing_found(
     more = f" and {len(seen) - _HEADERS_IN_MESSAGE} more" if len(seen) > _HEADERS_IN_MESSAGE else ""
     return (
         f"the header row of {where} lacks the {_columns(missing)}: line {header.line} has "
-        f"{listed}{more}; add it or rename a column"
+        f"{listed}{more}; add it or rename a column{suggestion(missing, seen, spec)}"
     )
 
 

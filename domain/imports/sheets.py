@@ -56,6 +56,13 @@ def choose_sheets(found: Sequence[FoundSheet]) -> list[FoundSheet]:
     return fitting
 
 
+def fitting_instead(others: Sequence[FoundSheet]) -> str:
+    """The end of a sentence about a sheet that was named and does not hold the table."""
+    if not others:
+        return ""
+    return f"; another sheet holds it: {_names(others)}: retry with one of them as `sheet`"
+
+
 def _none_fits(found: Sequence[FoundSheet], visible: Sequence[FoundSheet]) -> str:
     filled = [sheet for sheet in visible if sheet.top]
     hidden = [sheet for sheet in found if sheet.hidden and sheet.header is not None]

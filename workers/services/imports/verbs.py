@@ -2,25 +2,19 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.imports import (
-    Answer,
-    DocumentType,
-    ImportState,
-    Key,
-    Retry,
-    encoded,
-    workflow_id,
-)
+from contracts.imports import DocumentType, ImportState, Key, encoded, workflow_id
 from domain.imports.chunks import TaskKey
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
 from workers.services.bodies import RefusedMessage
 from workers.services.errors import InvalidRequest, NotFound, WrongState
+from workers.services.imports.answers import CorrectedFile, ImportAnswers, RunAnswer
 from workers.services.imports.messages import read_message
 from workers.services.known_runs import prefixes
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
@@ -53,6 +47,7 @@ class ImportVerbs:
     states: Sequence[str] = tuple(ImportState)
     filters = frozenset({"type", "project"})
     corrects = frozenset({"retry"})
+    changes = frozenset({"retry"})
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """`project/task`, or a bare task id, for which alone the database is read."""
@@ -110,14 +105,25 @@ class ImportVerbs:
     async def answer(
         self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
-        """`retry` may carry a corrected message; the status afterwards."""
-        from workers.services.imports import runs
+        """`retry` may carry a corrected message, changes of it or a file; the status afterwards."""
+        from workers.services.imports import access, runs
 
-        answer: Retry | Answer = Answer(reason=request.reason, by=request.by)
-        if request.verb == "retry":
-            answer = Retry(message=_corrected(request.correction), by=request.by)
+        answer = RunAnswer(
+            request.verb,
+            request.by,
+            request.reason,
+            _corrected(request.correction),
+            request.changes,
+        )
         opened = await runs.open_runs(environment)
-        status = await opened.answer(run.workflow_id, request.verb, answer)
+        if request.file is None:
+            status = await opened.answer(run.workflow_id, request.verb, answer.as_contract())
+            return status.model_dump(mode="json")
+        path = request.file
+        async with access.open_imports(environment) as imports:
+            file = CorrectedFile(path.name, lambda name: imports.blobs.upload(path, name))
+            answers = ImportAnswers(opened, imports.tasks, imports.blobs)
+            status = await answers.send(run, replace(answer, file=file))
         return status.model_dump(mode="json")
 
     @asynccontextmanager
