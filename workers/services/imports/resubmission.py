@@ -1,11 +1,14 @@
 """Import messages that were rejected, sent to their queue again."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from workers.services import service_bus
+from workers.services.dead_letters import DeadLetters
 from workers.services.imports.messages import read_message
 from workers.services.resubmission import QueueSender
+from workers.services.service_bus_dead_letters import open_service_bus_dead_letters
 from workers.settings.imports import QueueSettings
 
 
@@ -40,3 +43,12 @@ class ImportSender:
 
 
 SENDER: Final[QueueSender] = ImportSender()
+
+
+def dead_letters(environment: Mapping[str, str]) -> AbstractAsyncContextManager[DeadLetters]:
+    """The dead letters of the queue.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+    """
+    return open_service_bus_dead_letters(QueueSettings.read(environment))
