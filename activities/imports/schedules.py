@@ -104,6 +104,10 @@ class ScheduleImports:
         if not isinstance(message, ScheduleExtractionMessage):
             raise RuleViolation(f"{message.document_type} is not a schedule extraction")
         key = TaskKey(message.project_id, message.task_id)
+        closed = await self._store.mark(key)
+        if closed.finished and not closed.header:
+            # The mark of a closed import: its document is gone, and its row has the outcome.
+            return HandlerOutcome(counts=closed.counts, problem_count=closed.problem_count)
         async with (
             Heartbeater() as heart,
             self._opened(message, work.plan.source) as (source, thread, folder),

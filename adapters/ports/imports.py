@@ -70,8 +70,8 @@ class ImportStore(Protocol):
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
         """Write state, reason, counts and first problems into the status row.
 
-        A row in a final state stays as it is, unless `closing` is of the same state. Without
-        `closing.outcome` the counts are those of the progress mark.
+        A row in a final state stays as it is. Without `closing.outcome` the counts are those of
+        the progress mark.
 
         Returns:
             The outcome as recorded.

@@ -212,7 +212,9 @@ async def close(
         )
     ).one()
     state = ImportState(row.state)
-    if state in _FINAL and (state is not closing.state or closing.outcome is None):
+    if state in _FINAL:
+        # Also when the same end comes again: what was kept for the import is gone, and an attempt
+        # that was late knows less than the row.
         return _recorded(row)
     load = await lock_existing(connection, TaskKey(message.project_id, message.task_id))
     problems: tuple[Problem, ...] = ()
@@ -225,7 +227,6 @@ async def close(
             problem_count=0 if load is None else load.mark.problem_count,
             problems=problems[:PROBLEMS_IN_RESULT],
         )
-    known = problems or (load_problems(row.problems) if state in _FINAL else ())
     final = closing.state in _FINAL
     values = {
         "state": closing.state.value,
@@ -233,7 +234,7 @@ async def close(
         "finished_at": row.finished_at or (now if final else None),
         "updated_at": now,
         **_corrections(closing),
-        **_outcome_values(outcome, _together(outcome.problems, known)),
+        **_outcome_values(outcome, _together(outcome.problems, problems)),
     }
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     if final and load is not None:

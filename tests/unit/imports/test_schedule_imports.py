@@ -150,6 +150,17 @@ async def test_a_killed_worker_changes_nothing_in_the_end(
         assert found == expected
 
 
+async def test_an_attempt_that_comes_after_the_end_needs_no_document(setup: ScheduleSetup) -> None:
+    source = await setup.blobs.stat("unit100.xer")
+    asked = {"extraction_id": "T1", "primavera_project_id": "UNIT100"}
+    work = work_of(message_of("schedule_extraction", blob_name="unit100.xer", **asked), source)
+    done = await environment().run(setup.imports().load_schedule, work)
+    await setup.closed("unit100.xer", done)
+    await setup.blobs.delete("unit100.xer")
+    late = await environment().run(setup.imports().load_schedule, work)
+    assert (late.counts, late.problem_count) == (done.counts, done.problem_count)
+
+
 async def test_a_second_attempt_writes_only_what_is_left(setup: ScheduleSetup) -> None:
     with pytest.raises(Killed):
         await setup.load("unit100.xer", store=MortalStore(setup.database, dies_at=5))
