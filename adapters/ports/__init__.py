@@ -35,7 +35,13 @@ from adapters.ports.document_loads import (
     LoadFacts,
     LoadStore,
 )
-from adapters.ports.documents import Documents, ReportWriter, ScheduleSource, TableSource
+from adapters.ports.documents import (
+    Documents,
+    ReportWriter,
+    ScheduleSource,
+    TableBook,
+    TableSource,
+)
 from adapters.ports.errors import (
     BlobNotFound,
     Denied,
@@ -98,6 +104,7 @@ __all__ = [
     "ScheduleSource",
     "SourceFunction",
     "SpreadsheetStore",
+    "TableBook",
     "TableSource",
     "Throttled",
     "Unavailable",

@@ -18,6 +18,7 @@ async def receive(
         context.resources.rejected,
         queue=settings.queue.queue_name,
         park_for_days=settings.runs.park_for_days,
+        prefixes=settings.runs.blob_prefixes,
     )
     bridge = ServiceBusBridge(
         settings.queue, intake.accept, ready=intake.ready, health=context.health

@@ -138,6 +138,9 @@ class Resubmission:
     """Entry point of a `QueueSender`; None: docflow sends nothing to the queue."""
     instead: str = ""
     """What a person does where there is no sender."""
+    dead_letters: str | None = None
+    """Entry point of a function that opens its `DeadLetters` from the environment; None: the
+    messages that the queue itself gives up are seen by its own means alone."""
 
 
 @dataclass(frozen=True)

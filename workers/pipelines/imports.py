@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from contracts.dependencies import WAITING
 from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
@@ -50,7 +51,14 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
     store, blobs, scratch = own.store, common.blobs, common.scratch
     return (
-        ImportLifecycle(store, blobs, own.ends, common.rejected, own.runs.small_document_bytes),
+        ImportLifecycle(
+            store,
+            blobs,
+            own.ends,
+            common.rejected,
+            own.runs.small_document_bytes,
+            own.runs.blob_prefixes,
+        ),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
         UploadImports(store, blobs, scratch),
@@ -74,12 +82,17 @@ def _queue_name(environment: Mapping[str, str]) -> str:
 
 
 def _key(found: re.Match[str]) -> TaskKey:
-    return TaskKey(found["project"], found["task"])
+    return TaskKey(unquote(found["project"]), unquote(found["task"]))
+
+
+def _page(key: TaskKey) -> str:
+    return f"/documents?id={quote(workflow_id(key.project_id, key.task_id), safe='/')}"
 
 
 def _pattern() -> re.Pattern[str]:
-    part = "[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}"
-    return re.compile(workflow_id(f"(?P<project>{part})", f"(?P<task>{part})"))
+    # An id begins with a letter or digit, ASCII or encoded.
+    part = "[A-Za-z0-9%][A-Za-z0-9._:@+%-]{0,383}"
+    return re.compile(f"import/(?P<project>{part})/(?P<task>{part})")
 
 
 _ANSWERS: Mapping[str, Any] = {"retry": Retry, "skip": Answer, "fail": Answer, "cancel": Answer}
@@ -95,6 +108,7 @@ IMPORTS = Pipeline(
             workflow="DocumentImport",
             pattern=_pattern(),
             parse=_key,
+            page=_page,
             status=ImportStatus,
             answers=_ANSWERS,
             report=True,
@@ -128,11 +142,14 @@ IMPORTS = Pipeline(
                 setting="AZURE_SERVICE_BUS_QUEUE_NAME",
                 queue=_queue_name,
                 sender="workers.services.imports.resubmission:SENDER",
+                dead_letters="workers.services.imports.resubmission:dead_letters",
             ),
         ),
     ),
+    gateway="workers.gateway.imports.part:open_part",
     verbs="workers.services.imports.verbs:VERBS",
     show="workers.cli.imports.views:show_run",
+    commands={"export": "workers.cli.imports.export:app"},
     submit="workers.cli.imports.submit:app",
     parked="workers.cli.imports.status:parked",
     checks="workers.cli.imports.status:checks",

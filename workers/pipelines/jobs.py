@@ -232,6 +232,7 @@ JOBS = Pipeline(
                 setting="DOCFLOW_JOBS_QUEUE",
                 queue=_queue_name,
                 sender="workers.services.jobs.resubmission:SENDER",
+                dead_letters="workers.services.jobs.resubmission:dead_letters",
             ),
         ),
     ),

@@ -145,6 +145,7 @@ class RegisteredVerbs:
         self.states: Sequence[str] = pipeline.states
         self.filters: frozenset[str] = frozenset()
         self.corrects: frozenset[str] = frozenset()
+        self.changes: frozenset[str] = frozenset()
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """There are no short forms."""

@@ -77,6 +77,16 @@ class ServiceBusQueue:
         self._sending = asyncio.Lock()
 
     @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def client(self) -> ServiceBusClient:
+        """The open client."""
+        return self._client
+
+    @property
     def namespace(self) -> str:
         """Host of the Service Bus namespace."""
         return self._client.fully_qualified_namespace
@@ -106,7 +116,7 @@ class ServiceBusQueue:
             async with self._sending:
                 await self._sender.send_messages(message)
         except ServiceBusError as error:
-            raise self._unreachable(error) from error
+            raise self.unreachable(error) from error
 
     async def depth(self, at_most: int) -> QueueSnapshot:
         """Look at what is in the queue, up to `at_most` messages, without taking any.
@@ -128,9 +138,10 @@ class ServiceBusQueue:
             async with receiver:
                 return len(await receiver.peek_messages(at_most, timeout=SECONDS_TO_ANSWER))
         except ServiceBusError as error:
-            raise self._unreachable(error) from error
+            raise self.unreachable(error) from error
 
-    def _unreachable(self, error: ServiceBusError) -> QueueUnavailable:
+    def unreachable(self, error: ServiceBusError) -> QueueUnavailable:
+        """What a failure of the client is to people."""
         return QueueUnavailable(
             f"cannot use the Service Bus queue {self._name!r} at "
             f"{self.namespace}: {str(error).splitlines()[0]}; is it up, "

@@ -1,9 +1,9 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.tables.legacy_child`.
 
 Arguments: memory limit in bytes, processor time in seconds, 'sheets' or 'rows', path, sheet name
-or ''. Writes frames to standard output, each a marshalled pair of ('sheets', names),
-('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None). For 'rows' the only name
-is that of the sheet that is read.
+or ''. Writes frames to standard output, each a marshalled pair: ('sheets', [(name, hidden), ...]),
+('sheet', [name, *merges]), ('rows', [(line, cells), ...]), ('unreadable', message) or
+('end', None).
 """
 
 import marshal
@@ -35,7 +35,8 @@ def main() -> None:
     try:
         workbook = CalamineWorkbook.from_path(path)
         if task == "sheets":
-            _send("sheets", workbook.sheet_names[: limits.SHEETS])
+            sheets = workbook.sheets_metadata[: limits.SHEETS]
+            _send("sheets", [(sheet.name, sheet.name in _hidden(workbook)) for sheet in sheets])
         else:
             _read(workbook, wanted)
     except PasswordError:
@@ -56,7 +57,7 @@ def _read(workbook: "CalamineWorkbook", wanted: str) -> None:
         raise _Refused(
             f"the sheet is {sheet.width:,} columns wide; at most {limits.COLUMNS:,} are read"
         )
-    _send("sheets", [sheet.name])
+    _send("sheet", [sheet.name, *_merges(sheet)])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
     for line, cells in _rows(sheet):
@@ -79,8 +80,23 @@ def _choose(workbook: "CalamineWorkbook", wanted: str) -> "CalamineSheet":
                 return workbook.get_sheet_by_name(name)
         listed = ", ".join(repr(name) for name in names[:20])
         raise _Refused(f"the workbook has no sheet {wanted!r}; it has {listed}")
-    sheets = (workbook.get_sheet_by_name(name) for name in names)
-    return next((sheet for sheet in sheets if sheet.height), workbook.get_sheet_by_index(0))
+    visible_first = sorted(names, key=_hidden(workbook).__contains__)
+    sheets = (workbook.get_sheet_by_name(name) for name in visible_first)
+    filled = (sheet for sheet in sheets if sheet.height)
+    return next(filled, None) or workbook.get_sheet_by_name(visible_first[0])
+
+
+def _hidden(workbook: "CalamineWorkbook") -> set[str]:
+    from python_calamine import SheetVisibleEnum
+
+    sheets = workbook.sheets_metadata
+    return {sheet.name for sheet in sheets if sheet.visible is not SheetVisibleEnum.Visible}
+
+
+def _merges(sheet: "CalamineSheet") -> list[tuple[int, int, int, int]]:
+    """First and last line, from 1, first and last column, from 0."""
+    ranges = (sheet.merged_cell_ranges or [])[: limits.MERGES]
+    return [(top + 1, bottom + 1, left, right) for (top, left), (bottom, right) in ranges]
 
 
 def _rows(sheet: "CalamineSheet") -> Iterator[tuple[int, list[Any]]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from contracts.imports import (
+    Correction,
     ImportPlan,
     ImportState,
     ImportStatus,
@@ -110,10 +111,16 @@ def _row_pairs(
         ("note", row.note),
         ("file", row.filename or row.source_name),
         ("rows", counts_text(row.counts)),
+        *(("corrected", _correction(each)) for each in row.corrections),
         ("created", moment(row.created_at)),
         ("finished", moment(row.finished_at)),
         ("report", row.report and f"{row.report.name} (`docflow report {name}`)"),
     ]
+
+
+def _correction(correction: Correction) -> str:
+    at = moment(datetime.fromisoformat(correction.at))
+    return f"{at} by {correction.by or 'unknown'}: {correction.changes}"
 
 
 def _run_pairs(

@@ -1,6 +1,7 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
 import logging
+from collections.abc import Sequence
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -19,6 +20,7 @@ from contracts.imports import (
     TableMessage,
 )
 from contracts.origins import MEMO, Origin, digest_of
+from domain.imports.places import foreign_blob
 from workers.services.bodies import RefusedMessage, printable
 from workers.services.duplicates import earlier_run
 from workers.services.imports.messages import read_message
@@ -30,7 +32,7 @@ from workers.services.intake import (
     short,
     warn_of_deliveries,
 )
-from workers.services.verdicts import Abandon, Settle, Verdict
+from workers.services.verdicts import INVALID_MESSAGE, Abandon, Settle, Verdict
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
@@ -50,10 +52,12 @@ class ImportIntake:
         *,
         queue: str,
         park_for_days: int = 14,
+        prefixes: Sequence[str] = (),
     ) -> None:
         self._client = client
         self._rejected = rejected
         self._queue = queue
+        self._prefixes = prefixes
         self._park_for_seconds = park_for_days * 24 * 3600
 
     async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
@@ -69,7 +73,10 @@ class ImportIntake:
         """
         warn_of_deliveries(self._queue, message_id, delivery_count)
         try:
-            return await self._start(read_message(raw), message_id)
+            message = read_message(raw)
+            if (refused := foreign_blob(message, self._prefixes)) is not None:
+                raise RefusedMessage(INVALID_MESSAGE, refused)
+            return await self._start(message, message_id)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
@@ -143,7 +150,7 @@ def summary(message: ImportMessage) -> str:
             text = f"Import of {_name_of(message)} as {what} into {project}"
         case BulkMessage():
             ids = message.activity_ids
-            which = "selected" if message.filters or ids is None else f"{len(ids)}"
+            which = f"{len(ids)}" if ids and not message.filters else "selected"
             text = f"{what.capitalize()} on {which} activities of {project}"
         case DeleteMessage():
             what = what.removesuffix(" delete")
