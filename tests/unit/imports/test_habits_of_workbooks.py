@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidDocument
+from tests.support.files.open_documents import ods_of
 from tests.support.imports.documents import Document, read, text, workbook
 
 EQUIPMENT = [["Code", "Description", "Rate"], ["E-1", "Crane", 10.5], ["E-2", "Pump", 20]]
@@ -388,3 +389,39 @@ class TestValues:
         found = read(csv("Code;Price", "A;1.234", "B;12.5"), "material", decimal=",")
         assert found.column("price") == [1234]
         assert found.rejected[0][:2] == (3, "Price")
+
+
+def test_an_ods_file_of_libreoffice(tmp_path: Path) -> None:
+    def shown(text: str, more: str = 'office:value-type="string"') -> str:
+        return f"<table:table-cell {more}><text:p>{text}</text:p></table:table-cell>"
+
+    def row(*cells: str) -> str:
+        return f"<table:table-row>{''.join(cells)}</table:table-row>"
+
+    error = 'office:value-type="string" office:string-value="" calcext:value-type="error"'
+    merged = 'office:value-type="string" table:number-rows-spanned="2"'
+    hidden = '<table:table-properties table:display="false"/>'
+    styles = f'<style:style style:name="h" style:family="table">{hidden}</style:style>'
+    tables = (
+        '<table:table table:name="Old" table:style-name="h">'
+        + row(shown("Code"))
+        + row(shown("X"))
+        + '</table:table><table:table table:name="New">'
+        + row(shown("Code"), shown("Category"), shown("Rate"))
+        + row(
+            shown("00123", 'office:value-type="float" office:value="123"'),
+            shown("Cranes", merged),
+            shown("5", 'office:value-type="float" office:value="5"'),
+        )
+        + row(shown("E-2"), "<table:covered-table-cell/>", shown("Err:502", error))
+        + "</table:table>"
+    )
+    file = tmp_path / "file.ods"
+    file.write_bytes(ods_of(tables, styles))
+    found = read(file)
+    assert found.rows == [{"code": "00123", "category": "Cranes", "rate": 5}]
+    assert [(line, column) for line, column, _ in found.rejected] == [(3, "Rate")]
+    assert found.note == (
+        "Sheets not read: 'Old' (hidden). "
+        "Merged cells were filled down, with the number of rows: 'Category' (1)."
+    )
