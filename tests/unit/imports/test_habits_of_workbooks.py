@@ -400,7 +400,7 @@ def test_an_ods_file_of_libreoffice(tmp_path: Path) -> None:
 
     error = 'office:value-type="string" office:string-value="" calcext:value-type="error"'
     merged = 'office:value-type="string" table:number-rows-spanned="2"'
-    hidden = '<table:table-properties table:display="false"/>'
+    hidden = '<style:table-properties table:display="false"/>'
     styles = f'<style:style style:name="h" style:family="table">{hidden}</style:style>'
     tables = (
         '<table:table table:name="Old" table:style-name="h">'
