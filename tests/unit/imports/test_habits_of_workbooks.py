@@ -104,6 +104,12 @@ class TestHeaders:
         assert found.rows == [{"code": "A"}]
         assert "(1 value)" in found.note
 
+    def test_a_wage_is_no_cost(self, xlsx: Any) -> None:
+        titles = ["Item", "Lohn \u20ac/h", "Qty per m", "Rate (per day)"]
+        found = read(xlsx(one_sheet(titles, ["A", 30, 2, 5])), "estimation_master")
+        assert found.rows == [{"item_code": "A", "unit_rate": 5}]
+        assert "'Lohn \u20ac/h' (1 value), 'Qty per m' (1 value)" in found.note
+
     def test_weeks_are_no_days(self, xlsx: Any) -> None:
         titles = ["Code", "Lead Time (weeks)", "Lead time [days]"]
         found = read(xlsx(one_sheet(titles, ["A", 2, 14])), "material")
