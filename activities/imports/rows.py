@@ -39,6 +39,12 @@ INLINE_BYTES: Final = 64 * 1024
 _ROOM_BEHIND: Final = 200
 """Characters of a note that are left for what is said about the message."""
 
+_LATER: Final = (
+    *("unknown_fields", "map", "date_order"),
+    *("decimal", "leading_zeros", "max_rejected_share"),
+)
+"""Fields of a message that earlier releases did not have."""
+
 
 class RowsRead(Contract):
     """Heartbeat of a load: how far it is."""
@@ -285,7 +291,15 @@ def _identity(message: TableMessage, source: BlobRef | None) -> str:
     person has corrected the message: only what is loaded shows whether progress still counts.
     """
     version = (source.etag or source.sha256 or "") if source is not None else ""
-    return hashlib.sha256(f"{message.model_dump_json()}\n{version}".encode()).hexdigest()
+    fields = type(message).model_fields
+    # So that a load which an earlier release began is the same work.
+    later = {
+        name
+        for name in _LATER
+        if getattr(message, name) == fields[name].get_default(call_default_factory=True)
+    }
+    content = message.model_dump_json(exclude=later)
+    return hashlib.sha256(f"{content}\n{version}".encode()).hexdigest()
 
 
 def _day_of_import() -> date:
@@ -328,6 +342,8 @@ def _note(load: _Load, mark: LoadMark, reading: TableReader) -> str | None:
         sentences.append(
             f"Read as {reading.guessed_encoding}, a guess: name the encoding if letters are wrong."
         )
+    if reading.blind_to_errors:
+        sentences.append("Cells of an XLS file that show an error are read as blanks.")
     room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(sentences))
     sentences.extend(reading.findings.sentences(room))
     return " ".join(sentences)[:NOTE_CHARACTERS] or None

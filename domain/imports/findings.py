@@ -56,11 +56,9 @@ class Findings:
         Args:
             room: Characters that they may have; where names do not fit, their number is said.
         """
-        for most in _NAMED:
-            found = list(self._sentences(most))
-            if len(" ".join(found)) <= room:
-                break
-        return found
+        every = (list(self._sentences(most)) for most in _NAMED)
+        fitting = (found for found in every if len(" ".join(found)) <= room)
+        return next(fitting, None) or list(self._sentences(_NAMED[-1]))
 
     def _sentences(self, most: int) -> Iterable[str]:
         if len(self.sheets_read) > 1:

@@ -11,7 +11,8 @@ from domain.tabular.conversion import Flaw
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
-_MARK: Final = re.compile(r"^(?P<why>.*?)\s*\[(?P<mark>[0-9a-f]{12})\]\s*$", re.DOTALL)
+_MARK: Final = re.compile(r"\[([0-9a-f]{12})\]")
+_MARK_CHARACTERS: Final = 14
 _WHY_CHARACTERS: Final = 300
 _AGAIN: Final = "came back as it was: "
 
@@ -51,8 +52,11 @@ def marked(cells: Sequence[Cell]) -> dict[int, tuple[str, str]]:
     """
     found: dict[int, tuple[str, str]] = {}
     for i, cell in enumerate(cells):
-        if isinstance(cell, str) and (parts := _MARK.match(cell)) is not None:
-            _, _, said = parts["why"].partition(": ")
-            why = (said or parts["why"]).removeprefix(_AGAIN)
-            found[i] = (parts["mark"], f"{_AGAIN}{why[:_WHY_CHARACTERS]}")
+        if not isinstance(cell, str):
+            continue
+        text = cell.rstrip()
+        if (mark := _MARK.fullmatch(text[-_MARK_CHARACTERS:])) is not None:
+            whole = text[:-_MARK_CHARACTERS].rstrip()
+            why = (whole.partition(": ")[2] or whole).removeprefix(_AGAIN)
+            found[i] = (mark[1], f"{_AGAIN}{why[:_WHY_CHARACTERS]}")
     return found

@@ -19,6 +19,9 @@ _SCALES: Final = frozenset(
 )
 """Words of a title that say that its values are to be multiplied."""
 _SCALE_SIGNS: Final = ("k\u20ac", "k$", "m\u20ac", "m$", "'000", "\u2019000", "t\u20ac")
+_PER: Final = re.compile(r"/|\b(?:per|je|pro)\b")
+_RATES: Final = ("rate", "price", "per_hour", "burden")
+"""Ends of the names of fields whose values are per something; no other field's are."""
 _UNITS: Final = frozenset(
     (
         *("ea", "each", "pc", "pcs", "no", "nos", "st", "stk", "stck", "stuck", "lot", "set", "ls"),
@@ -96,6 +99,8 @@ def _keeps(field: FieldSpec, title: str, units: list[str]) -> bool:
     """Whether values under a title with these units are those of the field, and not multiples."""
     lowered = title.lower()
     if any(sign in lowered for sign in _SCALE_SIGNS):
+        return False
+    if _PER.search(lowered) and not field.name.endswith(_RATES):
         return False
     words = [word for unit in units for word in normalise(unit).split()]
     if not _SCALES.isdisjoint(words):

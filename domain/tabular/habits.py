@@ -29,6 +29,9 @@ _NUMBER_BLANKS: Final = re.compile(
 )
 """How a spreadsheet shows zero or nothing in a column of money."""
 
+_LONGEST: Final = 60
+"""Characters of a number or date, with all that stands around it."""
+
 CURRENCIES: Final = frozenset(
     (
         *("usd", "eur", "gbp", "chf", "cad", "aud", "nzd", "jpy", "cny", "inr", "aed", "sar"),
@@ -152,6 +155,8 @@ def _number(cell: Cell) -> Cell:
     if _PLAIN.fullmatch(cell) and cell not in BLANKS:
         return cell
     text = cell.strip()
+    if len(text) > _LONGEST:
+        return cell
     if text.lower() in BLANKS or _NUMBER_BLANKS.fullmatch(text):
         return None
     negative = text.startswith("(") and text.endswith(")")
@@ -209,6 +214,8 @@ def _of_number(cell: int | float, *, date1904: bool) -> Cell:
 
 def _of_text(cell: str, *, open_ended: bool, date1904: bool) -> Cell:
     text = cell.strip()
+    if len(text) > _LONGEST:
+        return cell
     if text.lower() in BLANKS or _NO_DATE.fullmatch(text):
         return None
     bare = _MARKED.sub("", _TIME.sub("", _MARKED.sub("", text))).strip()

@@ -82,6 +82,8 @@ def _child(
             f"the {kind.value.upper()} file has {size:,} bytes; at most"
             f" {limits.LEGACY_FILE_BYTES:,} are read of this format: save it as XLSX"
         )
+    if kind is TableFormat.ODS and task == "rows":
+        task = "ods-rows"
     limit = [str(limits.LEGACY_MEMORY_BYTES), str(limits.LEGACY_CPU_SECONDS)]
     child = sandbox.start(_CHILD, *limit, task, str(path.absolute()), sheet)
     assert child.stdout is not None

@@ -1,15 +1,16 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.tables.legacy_child`.
 
-Arguments: memory limit in bytes, processor time in seconds, 'sheets' or 'rows', path, sheet name
-or ''. Writes frames to standard output, each a marshalled pair: ('sheets', [(name, hidden), ...]),
-('sheet', [name, *merges]), ('rows', [(line, cells), ...]), ('unreadable', message) or
-('end', None).
+Arguments: memory limit in bytes, processor time in seconds, 'sheets', 'rows' or 'ods-rows', path,
+sheet name or ''. Writes frames to standard output, each a marshalled pair:
+('sheets', [(name, hidden), ...]), ('sheet', [name, *merges]), ('rows', [(line, cells), ...]),
+('unreadable', message) or ('end', None).
 """
 
 import marshal
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ from adapters.files import limits, sandbox
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
+_ODS_ROWS = "ods-rows"
+
+_Texts = dict[tuple[int, int], str]
+"""What cells show, by line and column."""
 
 
 class _Refused(Exception):
@@ -38,7 +43,7 @@ def main() -> None:
             sheets = workbook.sheets_metadata[: limits.SHEETS]
             _send("sheets", [(sheet.name, sheet.name in _hidden(workbook)) for sheet in sheets])
         else:
-            _read(workbook, wanted)
+            _read(workbook, wanted, Path(path) if task == _ODS_ROWS else None)
     except PasswordError:
         _send("unreadable", "the file is protected by a password; remove it and send again")
     except _Refused as error:
@@ -51,16 +56,17 @@ def main() -> None:
         _send("end", None)
 
 
-def _read(workbook: "CalamineWorkbook", wanted: str) -> None:
+def _read(workbook: "CalamineWorkbook", wanted: str, ods: Path | None) -> None:
     sheet = _choose(workbook, wanted)
     if sheet.width > limits.COLUMNS:
         raise _Refused(
             f"the sheet is {sheet.width:,} columns wide; at most {limits.COLUMNS:,} are read"
         )
-    _send("sheet", [sheet.name, *_merges(sheet)])
+    texts, merges = ({}, _merges(sheet)) if ods is None else _ods_marks(ods, sheet.name)
+    _send("sheet", [sheet.name, *merges])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
-    for line, cells in _rows(sheet):
+    for line, cells in _marked(_rows(sheet), texts):
         frame.append((line, cells))
         size += len(cells)
         if size >= _CELLS_IN_FRAME:
@@ -97,6 +103,32 @@ def _merges(sheet: "CalamineSheet") -> list[tuple[int, int, int, int]]:
     """First and last line, from 1, first and last column, from 0."""
     ranges = (sheet.merged_cell_ranges or [])[: limits.MERGES]
     return [(top + 1, bottom + 1, left, right) for (top, left), (bottom, right) in ranges]
+
+
+def _ods_marks(path: Path, sheet: str) -> tuple[_Texts, list[tuple[int, int, int, int]]]:
+    # It takes long to load, and XLS files do not need it.
+    from adapters.files.tables.ods_marks import read_marks
+    from adapters.ports import UnreadableDocument
+
+    try:
+        marks = read_marks(path, sheet)
+    except UnreadableDocument as error:
+        raise _Refused(str(error)) from error
+    return marks.texts, marks.merges
+
+
+def _marked(
+    rows: Iterator[tuple[int, list[Any]]], texts: _Texts
+) -> Iterator[tuple[int, list[Any]]]:
+    """Rows with what their cells show, where the library drops it."""
+    by_line: dict[int, dict[int, str]] = {}
+    for (line, column), text in texts.items():
+        by_line.setdefault(line, {})[column] = text
+    for line, cells in rows:
+        for column, text in by_line.get(line, {}).items():
+            cells.extend([None] * (column + 1 - len(cells)))
+            cells[column] = text
+        yield line, cells
 
 
 def _rows(sheet: "CalamineSheet") -> Iterator[tuple[int, list[Any]]]:

@@ -145,4 +145,5 @@ def _what_is_wrong(row: RejectedRow) -> str:
         for problem in row.problems
     )
     mark = next((problem.mark for problem in row.problems if problem.mark), None)
-    return said if mark is None else f"{said} [{mark}]"
+    place = next((f"{each.sheet!r} line {each.line}: " for each in row.problems if each.sheet), "")
+    return f"{place}{said}" if mark is None else f"{place}{said} [{mark}]"

@@ -1,5 +1,6 @@
 """A report comes back: what was corrected goes in, what was not overwrites nothing."""
 
+import hashlib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,13 @@ from temporalio.exceptions import ApplicationError
 from activities.imports.rows import RowImports
 from contracts.errors import INVALID_DOCUMENT
 from contracts.imports import Counts, HandlerOutcome
-from tests.support.imports.activities import ActivityPorts, environment, message_of, work_of
+from tests.support.imports.activities import (
+    KEY,
+    ActivityPorts,
+    environment,
+    message_of,
+    work_of,
+)
 
 
 @pytest.fixture
@@ -173,3 +180,15 @@ async def test_both_spellings_in_one_document_are_refused(ports: ActivityPorts) 
     both = b"Code,Rate\n123,2\n00123,3\n"
     with pytest.raises(ApplicationError, match="holds both '123' and '00123'"):
         await load(ports, both, task_id="T2", leading_zeros="same")
+
+
+async def test_a_load_of_an_earlier_release_is_the_same_work(ports: ActivityPorts) -> None:
+    """The fields of its message, as it wrote them, name the work."""
+    await load(ports, b"Code\nE-1\n")
+    content = (
+        '{"task_id":"T1","project_id":"P1","blob_name":"in/file","filename":null,"encoding":null,'
+        '"strategy":"merge","idempotency_key":null,"all_or_nothing":false,"sheet":null,'
+        '"document_type":"equipment"}\n"1"'
+    )
+    identity = hashlib.sha256(content.encode()).hexdigest()
+    assert (await ports.store.mark(KEY)).header[0] == identity
