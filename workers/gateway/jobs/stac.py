@@ -1,8 +1,8 @@
 """The STAC API: the catalogue as clients of STAC open it."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
@@ -222,4 +222,17 @@ def _parameters(more: Sequence[str] = ()) -> dict[str, Any]:
 
 def _search_body() -> dict[str, Any]:
     schema = SearchBody.model_json_schema(by_alias=True)
-    return {"requestBody": {"content": {JSON: {"schema": schema}}}}
+    definitions = schema.pop("$defs", {})
+    return {"requestBody": {"content": {JSON: {"schema": _inlined(schema, definitions)}}}}
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """A schema without references: those of a body mean nothing within the whole document."""
+    if isinstance(schema, list):
+        return [_inlined(each, definitions) for each in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    named = cast(dict[str, Any], schema)
+    if isinstance(reference := named.get("$ref"), str):
+        return _inlined(definitions[reference.rpartition("/")[2]], definitions)
+    return {key: _inlined(value, definitions) for key, value in named.items()}
