@@ -1,6 +1,5 @@
 """The register of `transfers`: events, the jobs that they start, and their queues."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
-    from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
@@ -207,39 +205,10 @@ def _queue_settings(environment: Mapping[str, str]) -> "StorageQueueSettings":
     return settings
 
 
-async def _run_queues(
-    context: Context, settings: "StorageQueueSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.storage_queue import Encoding
-    from workers.bridges.transfer_queues import StorageQueuesBridge
-    from workers.services.transfers.opening import intake_of
-    from workers.settings.transfer_queues import queue_addresses
-    from workers.settings.transfers import queues_of
-
-    queues = queues_of(context.environment)
-    bridge = StorageQueuesBridge(
-        queue_addresses(settings, tuple(queues)),
-        intake_of(context.client, context.resources.rejected, queues),
-        encoding=Encoding(settings.encoding),
-        health=context.health,
-    )
-    return await bridge.run(stop, drain=drain)
-
-
 def _hub_settings(environment: Mapping[str, str]) -> "EventHubSettings":
     from workers.settings.transfer_queues import EventHubSettings
 
     return EventHubSettings.read(environment)
-
-
-async def _run_hub(
-    context: Context, settings: "EventHubSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.transfer_queues import run_event_hub
-    from workers.services.transfers.opening import intake_of
-
-    accept, ready = intake_of(context.client, context.resources.rejected, {})(settings.hub)
-    return await run_event_hub(settings, accept, ready, stop, drain=drain, health=context.health)
 
 
 def _id(found: re.Match[str]) -> str:
@@ -323,14 +292,14 @@ TRANSFERS = Pipeline(
             name="storage-queues",
             help="Receive events from Azure Storage Queues and start their transfers.",
             settings=_queue_settings,
-            run=_run_queues,
+            run="workers.bridges.transfer_queues:receive_queues",
             with_worker=False,
         ),
         Bridge(
             name="event-hub",
             help="Receive events from an Azure event hub and route them.",
             settings=_hub_settings,
-            run=_run_hub,
+            run="workers.bridges.transfer_queues:receive_hub",
             with_worker=False,
         ),
     ),
