@@ -19,7 +19,7 @@ from contracts.transfers import (
     TransferView,
 )
 from contracts.transfers.ends import KeyWarningsOrder
-from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, scheduled
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, load, scheduled
 
 if TYPE_CHECKING:
     from activities.dependencies import NamedProbe, Probe
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from workers.settings.transfers import TransferSettings
 
 NAME: Final = "transfers"
+_SENDER: Final = "workers.services.transfers.sending:StartedEvents"
 _KEYS: Final = "transfer-keys"
 _KEY_WARNINGS: Final = "PartnerKeyWarnings"
 _COPIES: Final = "transfer-copies"
@@ -71,7 +72,6 @@ async def _open(
     from workers.resources.far_ends import end_ports, partner_secrets
     from workers.resources.transfer_files import file_ports
     from workers.resources.transfers import route_store, transfer_resources
-    from workers.services.transfers.sending import StartedEvents
     from workers.settings.transfers import queues_of
 
     common, environment = context.resources, context.environment
@@ -88,7 +88,7 @@ async def _open(
         scratch,
         end_ports(environment, database, blobs, scratch, files.staging, secrets),
         files,
-        StartedEvents(context.client, queues),
+        load(_SENDER)(context.client, queues),
         route_store(environment, database),
     )
 
