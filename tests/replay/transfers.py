@@ -39,6 +39,7 @@ from tests.support.transfers.events import (
     WRITE,
     a_job,
     a_job_order,
+    an_event,
     an_event_order,
 )
 from tests.support.transfers.scripted import ScriptedTransfer
@@ -118,7 +119,8 @@ class EventCase:
             activities=self.script.activities(),
         )
         self._jobs = asyncio.create_task(jobs.run())
-        order = an_event_order(notices=True)
+        # Its job is left open: that of another case must not meet it.
+        order = an_event_order(an_event(id=f"event-{name}"), notices=True)
         return await client.start_workflow(
             FileEvent.run,
             order,
