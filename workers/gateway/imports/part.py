@@ -7,8 +7,9 @@ from typing import Final
 from adapters.database.imports.views import SqlImportTasks
 from workers.gateway.imports import api
 from workers.gateway.imports.page import ImportPage
+from workers.gateway.pages.contribution import PageRoute, PipelinePages
 from workers.gateway.pages.site import Site
-from workers.gateway.parts import GatewayPart, PageRoute, PipelinePages
+from workers.gateway.parts import GatewayPart
 from workers.pipelines.base import Context
 from workers.services.imports.runs import ImportRuns
 from workers.services.imports.service import ImportService
