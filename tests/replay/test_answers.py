@@ -55,6 +55,6 @@ def test_a_recorded_answer_decodes_to_what_was_sent(
 ) -> None:
     recorded = _of(workflow, name)
     assert recorded, f"no history has {name} of {workflow}"
-    defaults = contract().model_dump(mode="json")
     for answer in recorded:
-        assert contract.model_validate(answer).model_dump(mode="json") == {**defaults, **answer}
+        decoded = contract.model_validate(answer)
+        assert decoded.model_dump(mode="json", exclude_unset=True) == answer

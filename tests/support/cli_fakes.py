@@ -44,6 +44,7 @@ from workers.services.runs import RunView
 from workers.services.service_bus import QueueSnapshot
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
 from workers.services.status import AwaitingRun, PipelineView
+from workers.services.transfers import verbs as transfer_verbs
 from workers.services.verbs import Filters, RunEntry
 from workers.settings.common import BlobSettings, DatabaseSettings
 from workers.settings.imports import QueueSettings
@@ -205,6 +206,7 @@ class FakeRuns:
             "spreadsheets": PipelineView(workers=1, open=12, waiting=3),
             "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
             "jobs": PipelineView(workers=1, open=7, waiting=2, lanes={"light": 1, "heavy": 2}),
+            "transfers": PipelineView(workers=1, open=3, waiting=0),
         }
         self.waiting: list[AwaitingRun] = []
         self.executions: list[Any] = []
@@ -337,7 +339,8 @@ class FakeInstallation:
             patch.setattr(access, "open_tasks", self._tasks)
             patch.setattr(rejected, "open_rejected", self._rejected)
             patch.setattr(tables, "open_tables", self._tables)
-            for verbs in (batch_verbs.VERBS, spreadsheet_verbs.VERBS, job_verbs.VERBS):
+            for module in (batch_verbs, spreadsheet_verbs, job_verbs, transfer_verbs):
+                verbs = module.VERBS
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
             patch.setattr(service_bus, "open_queue", self._queue)
             for module in (runs, all_runs):

@@ -123,7 +123,8 @@ def test_text_from_outside_is_one_line_without_secrets(text: str, shown: str) ->
 def test_a_notice_of_every_pipeline_has_title_link_and_commands_that_its_runs_take(
     pipeline: Any,
 ) -> None:
-    id = {**IDS, "jobs": f"job/{'ab' * 32}"}[pipeline.name]
+    digest = "ab" * 32
+    id = {**IDS, "jobs": f"job/{digest}", "transfers": f"transfer/{digest}/job"}[pipeline.name]
     run = pipeline.recognise(id)
     notice = composer().compose(an_order(id, answers=tuple(run.kind.answers)))
     assert (notice.pipeline, notice.workflow_id, notice.recipients) == (pipeline.name, id, (OPS,))

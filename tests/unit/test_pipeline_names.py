@@ -53,8 +53,10 @@ OWN: Mapping[str, str] = {
     "workers/bridges/case_events.py": "batches",
     "workers/resources/transfer_files.py": "transfers",
     "workers/resources/far_ends.py": "transfers",
+    "workers/resources/transfer_queues.py": "transfers",
     "workers/bridges/import_queue.py": "imports",
     "workers/bridges/job_queue.py": "jobs",
+    "workers/bridges/transfer_queues.py": "transfers",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 

@@ -22,16 +22,14 @@ from workers.bridges.storage_queue import (
 from workers.bridges.totals import BridgeError, BridgeTotals, QueueUnusable
 from workers.health import Health
 from workers.pipelines.base import Context
+from workers.resources.transfer_queues import QueueAddress, QueueAddresses, queue_addresses
 from workers.services.transfers.opening import intake_of
-from workers.settings.transfer_queues import (
+from workers.settings.transfers import (
     APP_SETTINGS,
     EventHubSettings,
-    QueueAddress,
-    QueueAddresses,
     StorageQueueSettings,
-    queue_addresses,
+    queues_of,
 )
-from workers.settings.transfers import queues_of
 
 logger = logging.getLogger(__name__)
 

@@ -238,5 +238,5 @@ JOBS = Pipeline(
     ),
     verbs="workers.services.jobs.verbs:VERBS",
     show="workers.cli.jobs.views:show_run",
-    passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
+    passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch", "workflows.jobs.waits"),
 )

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
-    from workers.settings.transfer_queues import EventHubSettings, StorageQueueSettings
-    from workers.settings.transfers import TransferSettings
+    from workers.settings.transfers import EventHubSettings, StorageQueueSettings, TransferSettings
 
 NAME: Final = "transfers"
 _SENDER: Final = "workers.services.transfers.sending:StartedEvents"
@@ -51,9 +50,9 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
-    from workers.settings.transfer_queues import RouteSettings
     from workers.settings.transfers import (
         FarEndSettings,
+        RouteSettings,
         TransferFileSettings,
         TransferSettings,
         queues_of,
@@ -195,9 +194,9 @@ def _open_rows(own: "TransfersOpened") -> "OpenRows":
 
 
 def _queue_settings(environment: Mapping[str, str]) -> "StorageQueueSettings":
+    from workers.resources.transfer_queues import queue_addresses
     from workers.settings.check import check_settings
-    from workers.settings.transfer_queues import StorageQueueSettings, queue_addresses
-    from workers.settings.transfers import queues_of
+    from workers.settings.transfers import StorageQueueSettings, queues_of
 
     check_settings(environment, StorageQueueSettings, others=[queues_of])
     settings = StorageQueueSettings.read(environment)
@@ -206,7 +205,7 @@ def _queue_settings(environment: Mapping[str, str]) -> "StorageQueueSettings":
 
 
 def _hub_settings(environment: Mapping[str, str]) -> "EventHubSettings":
-    from workers.settings.transfer_queues import EventHubSettings
+    from workers.settings.transfers import EventHubSettings
 
     return EventHubSettings.read(environment)
 

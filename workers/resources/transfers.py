@@ -35,8 +35,7 @@ from adapters.scanning import Clamd
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
 from workers.resources.transfer_files import FilePorts
-from workers.settings.transfer_queues import RouteSettings
-from workers.settings.transfers import BLOB, TransferSettings
+from workers.settings.transfers import BLOB, RouteSettings, TransferSettings
 
 
 @dataclass(frozen=True)

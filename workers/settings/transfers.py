@@ -1,5 +1,6 @@
 """Settings of the `transfers` pipeline."""
 
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -17,6 +18,9 @@ from workers.settings.common import container_name
 from workers.settings.errors import SettingsError
 
 QUEUES: Final = "DOCFLOW_TRANSFERS_QUEUES"
+APP_SETTINGS: Final = "DOCFLOW_TRANSFERS_APPSETTINGS"
+_TABLE = re.compile(r"[A-Za-z][A-Za-z0-9]{2,57}")
+"""Of a table, with room for that of its changes."""
 BLOB: Final = "blob:"
 """Begins the name of a blob in the container of the documents."""
 _SHIPPED: Final = Path(__file__).parents[1] / "config" / "queues.yaml"
@@ -53,6 +57,124 @@ class TransferSettings(Settings):
         None,
         validation_alias=QUEUES,
         description="the queues, with their slots and rates",
+    )
+
+
+def _table(name: str) -> str:
+    if not _TABLE.fullmatch(name):
+        raise ValueError("must be 3 to 58 letters and digits, and begin with a letter")
+    return name
+
+
+def _account(text: str | None) -> str | None:
+    if text is not None:
+        named = {part.partition("=")[0].strip().lower() for part in text.split(";")}
+        if not named & {"accountkey", "sharedaccesssignature", "usedevelopmentstorage"}:
+            raise ValueError("must be a connection string with an account key or a SAS token")
+    return text
+
+
+def _encoding(value: object) -> object:
+    if value not in ("auto", "base64", "plain"):
+        raise ValueError("must be auto, base64 or plain")
+    return value
+
+
+class RouteSettings(Settings):
+    """Where rules of routes are kept."""
+
+    title: ClassVar[str] = "Routes"
+    used_by: ClassVar[str] = "workers of transfers, gateway, `docflow routes`"
+
+    account: Annotated[
+        str | None,
+        AfterValidator(_account),
+        Setting(secret=True, kind="text", default="the database"),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_TRANSFERS_ROUTES_ACCOUNT",
+        description="connection string of the storage account whose table holds the rules",
+    )
+    table: Annotated[str, AfterValidator(_table)] = Field(
+        "jobconfig",
+        validation_alias="DOCFLOW_TRANSFERS_ROUTES_TABLE",
+        description="that table; changes made through docflow stand in another, "
+        "whose name ends with `trail`",
+    )
+
+
+class StorageQueueSettings(Settings):
+    """Azure Storage Queues that events come through."""
+
+    title: ClassVar[str] = "Storage queues of transfers"
+    used_by: ClassVar[str] = "`docflow bridge storage-queues`"
+
+    account: Annotated[
+        str | None,
+        Setting(secret=True, kind="text", default="the file of `DOCFLOW_TRANSFERS_APPSETTINGS`"),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_TRANSFERS_QUEUE_ACCOUNT",
+        description="connection string of the account with all queues; queues that it lacks are "
+        "named and looked for again",
+    )
+    app_settings: Annotated[Path | None, Setting(kind="file")] = Field(
+        None,
+        validation_alias=APP_SETTINGS,
+        description="a file as the replaced system's `appsettings.json`: for each queue its `Url` "
+        "and `SASToken`",
+    )
+    intake: Annotated[str | None, Setting(kind="text")] = Field(
+        None,
+        validation_alias="DOCFLOW_TRANSFERS_INTAKE_QUEUE",
+        description="a queue whose events are routed by the rules; those of the others are "
+        "routed already",
+    )
+    encoding: Annotated[
+        str, BeforeValidator(_encoding), Setting(kind="`auto`, `base64` or `plain`")
+    ] = Field(
+        "auto",
+        validation_alias="DOCFLOW_TRANSFERS_QUEUE_ENCODING",
+        description="how senders write bodies; `auto` looks at each",
+    )
+    visibility_seconds: Annotated[int, Whole(10, 7_200)] = Field(
+        60,
+        validation_alias="DOCFLOW_TRANSFERS_VISIBILITY_SECONDS",
+        description="that a message in flight stays hidden; prolonged while it is",
+    )
+    poll_milliseconds: Annotated[int, Whole(100, 60_000)] = Field(
+        1_000,
+        validation_alias="DOCFLOW_TRANSFERS_NEXT_CHECK",
+        description="between two looks at an empty queue",
+    )
+
+
+class EventHubSettings(Settings):
+    """The Azure event hub that events come through."""
+
+    title: ClassVar[str] = "Event hub of transfers"
+    used_by: ClassVar[str] = "`docflow bridge event-hub`"
+
+    connection_string: Annotated[str, Setting(secret=True)] = Field(
+        validation_alias="DOCFLOW_TRANSFERS_EVENT_HUB",
+        description="connection string of the namespace",
+    )
+    hub: str = Field(
+        "fileevents", validation_alias="DOCFLOW_TRANSFERS_EVENT_HUB_NAME", description="the hub"
+    )
+    group: str = Field(
+        "$Default",
+        validation_alias="DOCFLOW_TRANSFERS_CONSUMER_GROUP",
+        description="its consumer group",
+    )
+    checkpoints: Annotated[str, Setting(secret=True)] = Field(
+        validation_alias="DOCFLOW_TRANSFERS_CHECKPOINT_ACCOUNT",
+        description="connection string of the storage account of the checkpoints",
+    )
+    container: str = Field(
+        "checkpoints",
+        validation_alias="DOCFLOW_TRANSFERS_CHECKPOINT_CONTAINER",
+        description="its container, which exists",
     )
 
 

@@ -19,13 +19,10 @@ from workers.bridges.storage_queue import POISON
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transfer_queues import StorageQueuesBridge
 from workers.health import Health
+from workers.resources.transfer_queues import QueueAddresses, queue_addresses
 from workers.services.verdicts import DeadLetter, Settle, Verdict
 from workers.settings.errors import SettingsError
-from workers.settings.transfer_queues import (
-    QueueAddresses,
-    StorageQueueSettings,
-    queue_addresses,
-)
+from workers.settings.transfers import StorageQueueSettings
 
 
 class Account:
