@@ -15,6 +15,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, FailureError
 
 from adapters.ports import BlobNotFound, Denied, NotYet, Throttled, Unavailable, UnreadableDocument
+from adapters.ports.places import PlaceError
 from contracts.dependencies import Dependency
 from contracts.errors import (
     INVALID_DOCUMENT,
@@ -87,7 +88,7 @@ def _judge(error: Exception) -> _Verdict:
                 UNAVAILABLE_SECONDS,
                 (dependency.value, room) if name is None else (dependency.value, room, name),
             )
-        case Unavailable():
+        case Unavailable() | PlaceError():
             return _Verdict(TRANSIENT, text, TRANSIENT_ATTEMPTS)
         case OSError(strerror=str(reason)):
             # Its full text names folders of the server, which callers must not see.

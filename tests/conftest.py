@@ -1,12 +1,14 @@
 """Rules of the whole suite."""
 
 import os
+import shutil
 import signal
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from stack.clamd import clamd_program
 from stack.postgres import postgis_programs
 from tests.support.chaos import load_profile
 
@@ -15,10 +17,18 @@ if TYPE_CHECKING:
 
 load_profile()
 
-WITHOUT_POSTGIS = (
-    "PostGIS is not installed (Debian: apt-get install postgresql-15-postgis-3): "
-    "tests with the marker `postgis` are left out"
-)
+
+def sftp_server_program() -> str | None:
+    """Path of OpenSSH's SFTP server; None: it is not installed."""
+    return shutil.which("sftp-server", path="/usr/lib/openssh:/usr/libexec/openssh")
+
+
+NEEDED = {
+    "postgis": (postgis_programs, "PostGIS", "postgresql-15-postgis-3"),
+    "clamd": (clamd_program, "clamd", "clamav-daemon"),
+    "openssh": (sftp_server_program, "OpenSSH's sftp-server", "openssh-sftp-server"),
+}
+"""Programs that the tests of a marker need: what finds them, their name, and Debian's package."""
 LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
 """Folders whose files take longest: begun last, one would be waited for alone."""
 
@@ -40,21 +50,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.chaos)
     if hasattr(config, "workerinput"):
         items.sort(key=_turn)
-    if postgis_programs() is None:
-        _leave_out_postgis(config, items)
+    for marker in _missing():
+        _leave_out(marker, config, items)
 
 
-def _leave_out_postgis(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skipped they would fail in CI, where the machine cannot always be given PostGIS."""
-    left_out = [item for item in items if item.get_closest_marker("postgis")]
+def _missing() -> list[str]:
+    return [marker for marker, (found, _, _) in NEEDED.items() if found() is None]
+
+
+def _leave_out(marker: str, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skipped they would fail in CI, where the machine cannot always be given the program."""
+    left_out = [item for item in items if item.get_closest_marker(marker)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say once what this machine cannot test."""
-    if postgis_programs() is None:
-        terminalreporter.write_line(WITHOUT_POSTGIS)
+    for marker in _missing():
+        _, name, package = NEEDED[marker]
+        terminalreporter.write_line(
+            f"{name} is not installed (Debian: apt-get install {package}): "
+            f"tests with the marker `{marker}` are left out"
+        )
 
 
 @pytest.fixture(scope="session")

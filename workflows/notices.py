@@ -61,17 +61,17 @@ class Notices:
     def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NoticeOrder:
         """What the run says of itself now; the rest of a long reason is left out."""
         info = workflow.info()
-        return NoticeOrder(
+        said: dict[str, Any] = {
             # The same in every replay, also in that of a run that was reset.
-            id=f"notice_{workflow.uuid4().hex}",
-            kind=kind,
-            workflow_id=info.workflow_id,
-            run_id=info.run_id,
-            at=workflow.now(),
-            state=state,
-            reason=reason[:REASON_CHARACTERS],
-            **{**self.facts, **facts},
-        )
+            "id": f"notice_{workflow.uuid4().hex}",
+            "kind": kind,
+            "workflow_id": info.workflow_id,
+            "run_id": info.run_id,
+            "at": workflow.now(),
+            "state": state,
+            "reason": reason[:REASON_CHARACTERS],
+        }
+        return NoticeOrder(**{**said, **self.facts, **facts})
 
     async def send(self, order: NoticeOrder) -> NoticeReceipt | None:
         """Send a notice, as a task of its own; cancel it when it is of no use any more.
@@ -110,10 +110,16 @@ class Notices:
         if once:
             same = notice_id(order.workflow_id, kind, state, reason)
             order = order.model_copy(update={"id": same})
+        await self.once(order)
+
+    async def once(self, order: NoticeOrder) -> None:
+        """Have a run of its own deliver a notice; one that was delivered before is not again."""
+        if not self.enabled:
+            return
         try:
             await finished_despite_cancel(_begin_delivery(order))
         except WorkflowAlreadyStartedError:
-            workflow.logger.info("%s of %s was notified before", kind, order.workflow_id)
+            workflow.logger.info("%s of %s was notified before", order.kind, order.workflow_id)
 
 
 def _is_wanted(kind: NoticeKind) -> bool:

@@ -7,7 +7,7 @@ import http.client
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -154,6 +154,23 @@ class AzureBlobs:
         if written != meta["size"]:
             raise Unavailable(f"blob {name!r} ended after {written:,} of {meta['size']:,} bytes")
         return BlobRef(name=name, size=written, sha256=digest.hexdigest(), etag=meta["e_tag"])
+
+    async def read(self, name: str) -> AsyncGenerator[bytes]:
+        """Stream a blob."""
+        with self._translated(name):
+            result = await obstore.get_async(self._store, name)
+        size = result.meta["size"]
+        arrived = 0
+        blocks = result.stream(min_chunk_size=_BLOCK)
+        while True:
+            with self._translated(name):
+                block = await anext(blocks, None)
+            if block is None:
+                break
+            arrived += len(block)
+            yield bytes(block)
+        if arrived != size:
+            raise Unavailable(f"blob {name!r} ended after {arrived:,} of {size:,} bytes")
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Stream a file into a blob; it appears when all of its blocks are there."""

@@ -4,7 +4,15 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -57,6 +65,13 @@ class FolderBlobs:
                 loop.call_soon_threadsafe(progress, written)
 
         return await asyncio.to_thread(self._download, name, target, report)
+
+    async def read(self, name: str) -> AsyncGenerator[bytes]:
+        """Read a blob block by block."""
+        with await asyncio.to_thread(self._open, name) as file:
+            blocks = self._blocks(file, name)
+            while block := await asyncio.to_thread(next, blocks, b""):
+                yield block
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Copy a file into a blob."""

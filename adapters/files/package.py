@@ -130,7 +130,7 @@ def open_package(path: Path, what: str = "workbook") -> Generator[Package]:
         UnreadableDocument: It is not a complete zip file, or a hostile one.
     """
     with path.open("rb") as file:
-        _check_directory(file, what)
+        check_directory(file, what)
         try:
             archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:
@@ -139,7 +139,7 @@ def open_package(path: Path, what: str = "workbook") -> Generator[Package]:
             yield Package(archive, what)
 
 
-def _check_directory(file: BinaryIO, what: str) -> None:
+def check_directory(file: BinaryIO, what: str) -> None:
     """Refuse a huge directory before `zipfile` makes an object of each of its entries.
 
     Source: APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16.

@@ -2,12 +2,14 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from itertools import count
 from pathlib import Path
 
 from adapters.ports import BlobNotFound
 from contracts.blobs import BlobRef
+
+_PIECE = 1 << 20
 
 
 class MemoryBlobs:
@@ -39,6 +41,12 @@ class MemoryBlobs:
         if progress is not None:
             progress(len(content))
         return _reference(name, content, etag)
+
+    async def read(self, name: str) -> AsyncGenerator[bytes]:
+        """The bytes of a blob, in pieces."""
+        content, _ = self._find(name)
+        for start in range(0, len(content), _PIECE):
+            yield content[start : start + _PIECE]
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Keep the bytes of a file."""

@@ -1,6 +1,6 @@
 """One container of blobs."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -48,6 +48,15 @@ class Blobs(Protocol):
         Raises:
             BlobNotFound: There is no such blob.
             OSError: `target` cannot be written.
+        """
+        ...
+
+    def read(self, name: str) -> AsyncGenerator[bytes]:
+        """Stream a blob in pieces of bounded size; close it where it is left before the end.
+
+        Raises:
+            BlobNotFound: There is no such blob.
+            Unavailable: It ended early.
         """
         ...
 

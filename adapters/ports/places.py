@@ -1,6 +1,6 @@
 """Far ends that files are read from and written to."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,19 +22,23 @@ class PartnerAway(Unavailable):
         self.partner = partner
 
 
-class FileMissing(PortError):
+class PlaceError(PortError):
+    """A failure of one file at a far end: another attempt may succeed, as its settings say."""
+
+
+class FileMissing(PlaceError):
     """There is no such file at the partner."""
 
 
-class FileChanged(PortError):
+class FileChanged(PlaceError):
     """It is not the file any more that was listed or read before, or grew while it was read."""
 
 
-class NameTaken(PortError):
+class NameTaken(PlaceError):
     """The destination holds another file of that name, and may not be replaced."""
 
 
-class NameRefused(PortError):
+class NameRefused(PlaceError):
     """The far end cannot hold such a name, or the name would leave its folder."""
 
 
@@ -44,12 +48,14 @@ class UnknownHostKey(PortError):
     Attributes:
         shown: Fingerprint of the key that it shows.
         known: Fingerprints of the keys that are pinned.
+        key: The key that it shows, as in `known_hosts`: algorithm and base64.
     """
 
-    def __init__(self, message: str, shown: str, known: Sequence[str]) -> None:
+    def __init__(self, message: str, shown: str, known: Sequence[str], key: str = "") -> None:
         super().__init__(message)
         self.shown = shown
         self.known = tuple(known)
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,35 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Naming:
+    """That a file is about to get its name at a far end, or has it."""
+
+    wanted: str
+    """The path that was asked for."""
+    path: str
+    """The path that it gets: another one where the name was taken and a number was added."""
+    sha256: str
+    done: bool = False
+    """The far end has confirmed it."""
+
+
+class Namings(Protocol):
+    """What earlier attempts at writing one file came to; a killed worker loses nothing of it.
+
+    A file that has left its temporary name, and is not there, was picked up: without this record
+    it would be written a second time.
+    """
+
+    async def last(self) -> Naming | None:
+        """What was noted last; None: no attempt got as far."""
+        ...
+
+    async def note(self, naming: Naming | None) -> None:
+        """Note it, before the next step is taken; None: the name was not given after all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """What became of a file that was written."""
 
@@ -73,6 +108,8 @@ class Written:
     """What was verified, in words: `hash of the server`, `read back`, `size`."""
     existed: bool = False
     """The same bytes stood there before; nothing was written."""
+    picked_up: bool = False
+    """It had its name, and was gone when it was looked at: the partner has taken it."""
     remarks: Sequence[str] = ()
 
 
@@ -83,8 +120,17 @@ class Place(Protocol):
     patience, `Denied` when it refuses for good, `NameRefused` for a name that it cannot hold.
     """
 
-    async def probe(self) -> ServerProfile:
-        """See what it can do, without moving a file of anybody."""
+    async def probe(self, folder: str = "") -> ServerProfile:
+        """See what it can do, with small files of our own that are removed.
+
+        Args:
+            folder: Where to try; the root.
+        """
+        ...
+
+    @property
+    def profile(self) -> ServerProfile | None:
+        """What is known of it: as its record says, or as it was probed for the first write."""
         ...
 
     async def stat(self, path: str) -> Entry:
@@ -128,6 +174,7 @@ class Place(Protocol):
         mode: int | None = None,
         changed: datetime | None = None,
         progress: Progress | None = None,
+        namings: Namings | None = None,
     ) -> Written:
         """Write a file so that nobody ever sees half of it; done again, it changes nothing.
 
@@ -142,6 +189,7 @@ class Place(Protocol):
             mode: Rights to ask for.
             changed: Time to give it.
             progress: Told the bytes so far.
+            namings: What earlier attempts came to; None: there were none.
 
         Raises:
             NameTaken: By other bytes, and `overwrite` refuses.
@@ -154,6 +202,7 @@ class Place(Protocol):
         Raises:
             FileChanged: It is another one now.
             FileMissing: It is gone.
+            NameTaken: There is another file of that name.
         """
         ...
 
@@ -166,6 +215,42 @@ class Place(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered to a call."""
+
+    status: int
+    text: str
+    """The beginning of its body."""
+
+
+class Calls(Protocol):
+    """A far end that can be called: HTTPS servers are."""
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes] | None = None,
+        size: int = 0,
+    ) -> Answer:
+        """Send one request; whatever the server answers is no failure.
+
+        Args:
+            method: Of HTTP.
+            path: With its query.
+            headers: Beside those of the partner's credentials.
+            body: Bytes to send.
+            size: How many they are.
+
+        Raises:
+            PartnerAway: It cannot be reached.
+            Throttled: It asks for fewer requests.
+        """
+        ...
+
+
 class Places(Protocol):
     """Opens far ends within the limits, windows and pinned keys of their partners."""
 
@@ -173,8 +258,9 @@ class Places(Protocol):
         """Connect; sessions are counted over all workers and given back at the end.
 
         Raises:
-            PartnerAway: It cannot be reached.
-            Denied: It refuses us, or the partner is stopped or disabled.
+            PartnerAway: It cannot be reached, or is stopped or disabled: the run waits until a
+                person has put that right.
+            Denied: It refuses us, or its address is one that nothing is sent to.
             UnknownHostKey: It is not the server that it was.
             NotYet: Outside of its windows, or all of its sessions are in use.
         """

@@ -3,14 +3,16 @@
 Every method of the stores raises `Unavailable` when the database does not answer.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from contracts.blobs import BlobRef
 from contracts.transfers import (
+    ArchiveFormat,
     KeptTransfer,
     OpenPgpKey,
     Partner,
@@ -18,6 +20,8 @@ from contracts.transfers import (
     RouteRule,
     TransferStatus,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +212,71 @@ class Staging(Protocol):
         """
         ...
 
+    async def discard(self, ref: BlobRef) -> None:
+        """Remove one file, as of an attempt that failed; one that is gone is no error."""
+        ...
+
     async def remove(self, run: str) -> int:
         """Remove everything of a run; how many files there were."""
+        ...
+
+
+class Notes(Protocol):
+    """What attempts at an action leave for the next one, beside the staged bytes of the run.
+
+    It survives a killed worker, and is removed with them. Texts of a few kilobytes.
+    """
+
+    async def read(self, run: str, name: str) -> bytes | None:
+        """The newest text of that name; None: there is none."""
+        ...
+
+    async def write(self, run: str, name: str, text: bytes) -> None:
+        """Insert or replace a text."""
+        ...
+
+
+class KeptCopies(Protocol):
+    """Copies of what was written, encrypted, to be sent again."""
+
+    async def keep(self, run: str, name: str, until: date, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Stream a file in, kept up to and with a day.
+
+        Raises:
+            Denied: No key is set to encrypt it with.
+        """
+        ...
+
+    def read(self, ref: BlobRef) -> AsyncIterator[bytes]:
+        """Stream bytes out.
+
+        Raises:
+            BlobNotFound: They are not kept any more.
+        """
+        ...
+
+    async def remove_before(self, day: date) -> int:
+        """Remove what was kept up to earlier days; how many files there were."""
+        ...
+
+
+class EventSender(Protocol):
+    """Has events carried out; the same event sent again changes nothing."""
+
+    async def send(self, body: str, queue: str | None) -> str:
+        """Send an event.
+
+        Args:
+            body: JSON in structured mode.
+            queue: It goes to this queue, routed already; None: it is routed.
+
+        Returns:
+            Its transfer id.
+
+        Raises:
+            RuleViolation: There is no such queue, or another event has its source and id.
+            Unavailable: It was not accepted.
+        """
         ...
 
 
@@ -247,39 +314,180 @@ class Signature:
     signed_at: datetime | None = None
 
 
-class OpenPgp(Protocol):
-    """OpenPGP with the keys that are given, in a keyring of its own.
+@dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """What an OpenPGP key says of itself."""
 
-    Errors name neither passphrases nor plaintext. Every method raises `UnreadableDocument` for
-    what is damaged, tampered with or no OpenPGP message, `Denied` for keys that may not be used.
+    fingerprint: str
+    """Of the primary key."""
+    encrypts: bool
+    """It, or a sub-key, can be encrypted to now."""
+    expires: datetime | None = None
+    """When the last part that can be encrypted to expires, or the primary key before it."""
+    revoked: bool = False
+    secret: bool = False
+    """We have its private part."""
+
+
+Sink = Callable[[AsyncGenerator[bytes]], Awaitable[T]]
+"""Takes bytes; there is nothing when they raise before their end, as with `Staging.write`."""
+
+
+class Keyring(Protocol):
+    """Keys for the length of one step.
+
+    Everything is streamed. What is read is neither complete nor authentic before the end, so the
+    sink sees an error instead of the end where it is not. Every method raises `UnreadableDocument`
+    for what is damaged, tampered with or no OpenPGP message, `Denied` for keys that may not be
+    used.
     """
+
+    @property
+    def keys(self) -> Sequence[KeyFacts]:
+        """Those in it."""
+        ...
 
     async def encrypt(
         self,
-        source: Path,
-        target: Path,
-        recipients: Sequence[OpenPgpKey],
-        signer: OpenPgpKey | None,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        recipients: Sequence[str],
+        signer: str | None = None,
         *,
-        armour: bool,
-    ) -> None:
-        """Encrypt a file into another."""
+        armour: bool = False,
+    ) -> T:
+        """Encrypt to keys, by fingerprint; nothing is compressed.
+
+        Raises:
+            Denied: A recipient has expired or was revoked.
+        """
         ...
 
     async def decrypt(
-        self, source: Path, target: Path, own: Sequence[OpenPgpKey], signers: Sequence[OpenPgpKey]
-    ) -> Signature | None:
-        """Decrypt; `target` appears only when the integrity check has passed. None: not signed."""
+        self,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        signers: Sequence[str],
+        *,
+        most: int,
+        signed: bool = True,
+    ) -> tuple[T, Signature | None]:
+        """Decrypt a message that is encrypted to a key of ours; None: none of `signers` signed it.
+
+        Args:
+            source: Binary or armoured.
+            sink: Takes the plain bytes.
+            signers: Fingerprints of those who may have signed it.
+            most: Plain bytes that are allowed.
+            signed: One of them must have.
+
+        Raises:
+            UnreadableDocument: It is not encrypted with integrity protection, is damaged, or
+                unpacks to more than `most` bytes.
+            Denied: It must be signed, and is by none of `signers` with a valid key.
+        """
         ...
 
-    async def sign(self, source: Path, target: Path, signer: OpenPgpKey, *, armour: bool) -> None:
-        """Write a detached signature."""
+    async def sign(
+        self, source: AsyncIterator[bytes], sink: Sink[T], signer: str, *, armour: bool
+    ) -> T:
+        """Make a detached signature."""
         ...
 
-    async def verify(
-        self, source: Path, signature: Path, signers: Sequence[OpenPgpKey]
-    ) -> Signature:
-        """Require a good detached signature of one of the signers."""
+    async def verify(self, source: Path, signature: bytes, signers: Sequence[str]) -> Signature:
+        """Require a good detached signature of one of the signers.
+
+        Raises:
+            Denied: It is of nobody of them.
+        """
+        ...
+
+
+class OpenPgp(Protocol):
+    """Opens keyrings; errors name neither passphrases nor plaintext."""
+
+    def open(self, keys: Sequence[OpenPgpKey]) -> AbstractAsyncContextManager[Keyring]:
+        """A keyring of its own with these keys, removed at the end of the block.
+
+        Raises:
+            Denied: A key is not the one that its fingerprint names.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveInput:
+    """A file for an archive."""
+
+    name: str
+    size: int
+    sha256: str
+    chunks: Callable[[], AsyncIterator[bytes]]
+    changed: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionLimits:
+    """What an archive may ask for."""
+
+    files: int
+    bytes: int
+    ratio: int
+    """Unpacked to packed bytes, of archives that unpack to more than 64 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveMember:
+    """A file of an archive, named as a relative path that leaves no folder."""
+
+    name: str
+    chunks: AsyncGenerator[bytes]
+    """Has to be read to its end before the next member is asked for."""
+    encrypted: bool = False
+
+
+class Archives(Protocol):
+    """Makes archives and takes them apart, one file at a time."""
+
+    def compress(
+        self, format: ArchiveFormat, files: Sequence[ArchiveInput], password: str | None = None
+    ) -> AsyncGenerator[bytes]:
+        """An archive of files; the same bytes for the same files.
+
+        Args:
+            format: GZIP takes one file.
+            files: In the order in which they stand in the archive.
+            password: Of a ZIP archive, whose files are AES-256 then.
+        """
+        ...
+
+    def extract(
+        self,
+        source: Path,
+        name: str,
+        limits: ExtractionLimits,
+        *,
+        format: ArchiveFormat | None = None,
+        password: str | None = None,
+        encoding: str = "utf-8",
+        flatten: bool = False,
+    ) -> AsyncGenerator[ArchiveMember]:
+        """The files of an archive; archives among them stay archives.
+
+        Args:
+            source: The archive.
+            name: What it is called: a gzip file's content is called so, without the suffix.
+            limits: What it may ask for.
+            format: None: by structure.
+            password: Of encrypted files.
+            encoding: Of names that are not marked as UTF-8.
+            flatten: Folders are dropped from names.
+
+        Raises:
+            UnreadableDocument: It is damaged, encrypted without a password, or hostile: it holds
+                links or devices, or unpacks to too much.
+            InvalidDocument: A name in it leaves its folder, or is there twice.
+        """
         ...
 
 

@@ -8,6 +8,7 @@ from contracts.transfers.closing import (
     ReceiptOrder,
     StoredReceipt,
     TransferClosing,
+    receipt_blob,
 )
 from contracts.transfers.events import (
     CHAIN,
@@ -220,6 +221,7 @@ __all__ = [
     "WriteFile",
     "file_job_id",
     "queue_task_queue",
+    "receipt_blob",
     "resend_id",
     "transfer_id_of",
     "transfer_workflow_id",

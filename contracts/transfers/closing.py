@@ -73,3 +73,8 @@ class TransferClosing(Contract):
     kept: KeptCopy | None = None
     sequence: str | None = Field(default=None, max_length=1_024)
     """The key whose turn is over."""
+
+
+def receipt_blob(transfer_id: str) -> str:
+    """Name of the blob that holds the receipt of a transfer."""
+    return f"receipts/{transfer_id[:2]}/{transfer_id}.json"

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from contracts.answers import Person
 from contracts.base import Contract
+from contracts.blobs import BlobRef
 from contracts.transfers.names import Sentence, TransferId
 
 LINES: Final = 10_000
@@ -52,6 +53,8 @@ class Receipt(Contract):
     resent_from: TransferId | None = None
     resent_from_sha256: str | None = Field(default=None, max_length=64)
     """Of the last step of that transfer's receipt."""
-    steps: tuple[ReceiptStep, ...] = Field(default=(), max_length=50)
+    kept: BlobRef | None = None
+    """Files of the kept copy, lines of `StagedFile`; None: none was kept."""
+    steps: tuple[ReceiptStep, ...] = Field(default=(), max_length=100)
     sha256: str = Field(max_length=64)
     """Of the last step."""

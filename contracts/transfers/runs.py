@@ -111,6 +111,7 @@ class ActionOrder(Contract):
     round: int = 0
     """How often a person has had it tried again."""
     action: Action
+    settings_job: SettingsJobName | None = None
     names: dict[str, str] = Field(default_factory=dict[str, str])
     """Of its templates, resolved; as in the plan."""
     files: Manifest = Manifest()

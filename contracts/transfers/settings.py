@@ -135,6 +135,9 @@ class Decrypt(SettingsContract):
     """False has to be written: an unsigned message tells nothing of who made it."""
     suffixes: tuple[str, ...] = Field(default=(".pgp", ".gpg", ".asc"), max_length=10)
     """Taken off the name."""
+    bytes_at_most: int = Field(default=10 * 2**30, ge=1)
+    ratio_at_most: int = Field(default=200, ge=1, le=100_000)
+    """Plain to encrypted bytes, of files that unpack to more than 64 MB."""
 
 
 class Sign(SettingsContract):
@@ -186,8 +189,12 @@ class Extract(SettingsContract):
     password: SecretReference | None = None
     at_most: int = Field(default=1_000, ge=1, le=FILES)
     bytes_at_most: int = Field(default=10 * 2**30, ge=1)
+    ratio_at_most: int = Field(default=200, ge=1, le=100_000)
+    """Unpacked to packed bytes, of archives that unpack to more than 64 MB."""
     flatten: bool = False
     """Folders in the archive are dropped from names."""
+    name_encoding: str = Field(default="utf-8", max_length=40)
+    """Of names that the archive does not mark as UTF-8, as `cp437` or `cp1252`."""
 
 
 class NotScanned(StrEnum):

@@ -68,6 +68,17 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     return container
 
 
+async def test_a_blob_is_read_in_bounded_pieces(blobs: Blobs, tmp_path: Path) -> None:
+    await blobs.upload(make_file(tmp_path, LARGE), "large.bin")
+    pieces = [piece async for piece in blobs.read("large.bin")]
+    assert b"".join(pieces) == LARGE
+    assert max(map(len, pieces)) < len(LARGE) / 2
+    await blobs.upload(make_file(tmp_path, b""), "empty.bin")
+    assert not [piece async for piece in blobs.read("empty.bin")]
+    with pytest.raises(BlobNotFound):
+        await anext(blobs.read("missing.bin"))
+
+
 async def test_a_folder_lists_its_blobs_by_name(blobs: Blobs, tmp_path: Path) -> None:
     source = make_file(tmp_path, SMALL)
     for name in ("scenes/b.tif", "scenes/a/1.tif", "scenes.txt", "scenes2/c.tif"):

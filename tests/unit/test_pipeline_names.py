@@ -34,6 +34,7 @@ OWN: Mapping[str, str] = {
     "adapters/memory/routes.py": "transfers",
     "adapters/ports/document_loads.py": "batches",
     "adapters/ports/features.py": "jobs",
+    "adapters/places": "transfers",
     "adapters/ports/places.py": "transfers",
     "adapters/ports/rasters.py": "jobs",
     "adapters/ports/vectors.py": "jobs",
@@ -45,6 +46,7 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
+    "workers/resources/far_ends.py": "transfers",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
@@ -75,6 +77,7 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/spreadsheets.py", "contracts.imports"): _DEMO,
     ("workers/cli/message_files.py", "contracts.imports"): _MESSAGE_FILES,
     ("workers/cli/output.py", "contracts.imports"): "states of imports have colours",
+    ("workers/resources/far_ends.py", "workers.settings.batches"): "who asks AWS for secrets",
 }
 """File and imported package to the reason for which it may import that."""
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.answers import Answer, Retry
-from contracts.dependencies import WAITING
+from contracts.dependencies import WAITING, Dependency
 from contracts.transfers import (
     FILE_EVENT,
     FILE_JOB,
@@ -18,34 +18,42 @@ from contracts.transfers import (
     TransferStatus,
     TransferView,
 )
-from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind
+from contracts.transfers.ends import KeyWarningsOrder
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
+    from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
     from workers.bridges.totals import BridgeTotals
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
     from workers.settings.transfer_queues import EventHubSettings, StorageQueueSettings
     from workers.settings.transfers import TransferSettings
 
 NAME: Final = "transfers"
+_KEYS: Final = "transfer-keys"
+_KEY_WARNINGS: Final = "PartnerKeyWarnings"
 _TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
 
 
 def _workflows() -> Sequence[type]:
     from workflows.transfers.file_event import FileEvent
     from workflows.transfers.file_job import FileJob
+    from workflows.transfers.key_warnings import PartnerKeyWarnings
 
-    return (FileEvent, FileJob)
+    return (FileEvent, FileJob, PartnerKeyWarnings)
 
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
+    from workers.settings.transfer_files import TransferFileSettings
     from workers.settings.transfer_queues import RouteSettings
-    from workers.settings.transfers import TransferSettings, queues_of
+    from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
 
-    check_settings(environment, TransferSettings, RouteSettings, others=[queues_of])
+    groups = (TransferSettings, RouteSettings, FarEndSettings, TransferFileSettings)
+    check_settings(environment, *groups, others=[queues_of])
     return TransferSettings.read(environment)
 
 
@@ -53,29 +61,95 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
 async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
-    from workers.resources.transfers import Unstaged, route_store, transfer_resources
+    from adapters.database.transfers.partners import SqlPartnerStore
+    from workers.resources.far_ends import end_ports, partner_secrets
+    from workers.resources.transfer_files import file_ports
+    from workers.resources.transfers import route_store, transfer_resources
+    from workers.services.transfers.sending import StartedEvents
     from workers.settings.transfers import queues_of
 
-    common = context.resources
+    common, environment = context.resources, context.environment
+    database, blobs, scratch = common.database, common.blobs, common.scratch
+    secrets = partner_secrets(environment)
+    files = file_ports(environment, blobs, SqlPartnerStore(database), secrets, scratch)
+    queues = queues_of(environment)
     yield transfer_resources(
         settings,
-        queues_of(context.environment),
-        common.database,
-        common.blobs,
+        queues,
+        database,
+        blobs,
         common.rejected,
-        common.scratch,
-        Unstaged(),  # type: ignore[arg-type]
-        route_store(context.environment, common.database),
+        scratch,
+        end_ports(environment, database, blobs, scratch, files.staging, secrets),
+        files,
+        StartedEvents(context.client, queues),
+        route_store(environment, database),
     )
 
 
 def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     """What every worker of transfers runs, of whichever queue."""
+    from activities.transfers.archives import ArchiveSteps
+    from activities.transfers.call_http import HttpCalling
+    from activities.transfers.checksum import Checksums
     from activities.transfers.closing import Closing
+    from activities.transfers.crypto import Crypto
+    from activities.transfers.fire_event import Firing
+    from activities.transfers.key_expiry import KeyExpiry
     from activities.transfers.planning import Planning
+    from activities.transfers.read_file import FileReading
+    from activities.transfers.receipt import Receipts
     from activities.transfers.receiving import Receiving
+    from activities.transfers.scan import Scanning
+    from activities.transfers.source_settling import SourceSettling
+    from activities.transfers.write_file import FileWriting
 
-    return (Receiving(own.receiving), Planning(own.planning), Closing(own.closing))
+    return (
+        Receiving(own.receiving),
+        Planning(own.planning),
+        Closing(own.closing),
+        FileReading(own.ends),
+        FileWriting(own.ends),
+        HttpCalling(own.ends),
+        SourceSettling(own.ends),
+        Crypto(own.files.crypto),
+        ArchiveSteps(own.files.archives),
+        Scanning(own.files.scan),
+        Checksums(own.staging),
+        Firing(own.sender, own.staging),
+        Receipts(own.files.receipts),
+        KeyExpiry(own.ends.partners, own.files.crypto.openpgp),
+    )
+
+
+def _probes(own: "TransfersOpened") -> Mapping[Dependency, "Probe"]:
+    scanner = own.files.scanner
+    return {} if scanner is None else {Dependency.SCANNER: scanner.probe}
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from datetime import timedelta
+
+    from workers.pipelines.schedules import Declared, daily
+
+    return {
+        _KEYS: Declared(
+            pipeline=NAME,
+            workflow=_KEY_WARNINGS,
+            task_queue=TASK_QUEUE,
+            input=KeyWarningsOrder(),
+            at=daily(6),
+            # Each warning counts for days: the next run gives what one that was missed would have.
+            catch_up=timedelta(hours=12),
+        )
+    }
+
+
+def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
+    from activities.transfers.far_ends import partner_probe
+
+    ends = own.ends
+    return {Dependency.PARTNER: partial(partner_probe, ends.places, ends.partners)}
 
 
 def _lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
@@ -204,6 +278,7 @@ TRANSFERS = Pipeline(
                 TransferStatus.SUCCEEDED.lower(),
             ),
         ),
+        scheduled(_KEYS, _KEY_WARNINGS),
     ),
     workflows=_workflows,
     settings=_settings,
@@ -211,10 +286,17 @@ TRANSFERS = Pipeline(
     activities=activities,
     lanes_of_settings=_lanes,
     open_rows=_open_rows,
+    probes=_probes,
+    named_probes=_named_probes,
+    schedules=_schedules,
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
-    commands={NAME: "workers.cli.transfers:app", "routes": "workers.cli.transfers.routes:app"},
+    commands={
+        NAME: "workers.cli.transfers:app",
+        "partners": "workers.cli.transfers.partners:app",
+        "routes": "workers.cli.transfers.routes:app",
+    },
     verbs="workers.services.transfers.verbs:VERBS",
     gateway="workers.gateway.transfers.part:open_part",
     bridges=(

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from activities.transfers.closing import ClosingPorts
+from activities.transfers.far_ends import EndPorts
 from activities.transfers.planning import PlanningPorts
 from activities.transfers.receiving import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
@@ -17,9 +18,10 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import PartnerStore, RouteStore, SettingsSource, Staging
+from adapters.ports.transfers import EventSender, PartnerStore, RouteStore, SettingsSource, Staging
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
+from workers.resources.transfer_files import FilePorts
 from workers.settings.transfer_queues import RouteSettings
 from workers.settings.transfers import BLOB, TransferSettings
 
@@ -35,6 +37,11 @@ class TransfersOpened:
     receiving: ReceivingPorts
     planning: PlanningPorts
     closing: ClosingPorts
+    ends: EndPorts
+    """What actions at far ends are given."""
+    files: FilePorts
+    """What actions on files are given."""
+    sender: EventSender
 
 
 class TransferRows:
@@ -69,7 +76,9 @@ def transfer_resources(
     blobs: Blobs,
     rejected: RejectionRecord,
     scratch: Path,
-    staging: Staging,
+    ends: EndPorts,
+    files: FilePorts,
+    sender: EventSender,
     routes: RouteStore,
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
@@ -81,7 +90,9 @@ def transfer_resources(
         blobs: The container of documents.
         rejected: Keeps messages that are no events.
         scratch: Folder for temporary files.
-        staging: Bytes between actions.
+        ends: What actions at far ends are given.
+        files: What actions on files are given.
+        sender: Has events carried out.
         routes: The rules.
     """
     store, partners, turns = (
@@ -94,10 +105,13 @@ def transfer_resources(
         store=store,
         partners=partners,
         queues=queues,
-        staging=staging,
+        staging=files.staging,
         receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected),
         planning=PlanningPorts(source, partners, queues, turns, store),
-        closing=ClosingPorts(store, staging, turns),
+        closing=ClosingPorts(store, files.staging, turns),
+        ends=ends,
+        files=files,
+        sender=sender,
     )
 
 
@@ -118,11 +132,3 @@ def settings_source(place: str, blobs: Blobs, scratch: Path) -> SettingsSource:
     if place.startswith(BLOB):
         return StoredSettings(blobs, place.removeprefix(BLOB), scratch)
     return RemoteSettings(place) if "://" in place else LocalSettings(Path(place))
-
-
-class Unstaged:
-    """Stands for the staging area until there is one: nothing is staged."""
-
-    async def remove(self, run: str) -> int:
-        """Nothing is there."""
-        return 0

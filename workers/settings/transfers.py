@@ -1,15 +1,16 @@
 """Settings of the `transfers` pipeline."""
 
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, cast
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.errors import RuleViolation
 from domain.transfers.queues import Queue, read_queues
-from workers.settings.base import Setting, Settings
+from workers.settings.base import Setting, Settings, parse_flag, parse_list
 from workers.settings.errors import SettingsError
 
 QUEUES: Final = "DOCFLOW_TRANSFERS_QUEUES"
@@ -66,3 +67,72 @@ def queues_of(environment: Mapping[str, str]) -> Mapping[str, Queue]:
         raise SettingsError(f"{QUEUES}: {named} cannot be read: {said}") from error
     except RuleViolation as error:
         raise SettingsError(f"{QUEUES}: {named or 'the file of docflow'}: {error}") from error
+
+
+def _networks(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    found: list[IPv4Network | IPv6Network] = []
+    for part in cast(tuple[str, ...], parse_list(value)):
+        try:
+            found.append(ip_network(part))
+        except ValueError:
+            raise ValueError(f"must be networks like 10.20.0.0/16, with commas: {part!r}") from None
+    return tuple(found)
+
+
+def _folders(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    found = tuple(Path(part) for part in cast(tuple[str, ...], parse_list(value)))
+    relative = [str(each) for each in found if not each.is_absolute()]
+    if relative:
+        raise ValueError(f"must be absolute paths, with commas: {relative[0]!r}")
+    return found
+
+
+class FarEndSettings(Settings):
+    """Which far ends partners may have, and where their secrets are kept."""
+
+    title: ClassVar[str] = "Partners of transfers"
+    used_by: ClassVar[str] = "workers of transfers, `docflow partners`"
+
+    hosts: Annotated[
+        tuple[str, ...], BeforeValidator(parse_list), Setting(kind="host names, with commas")
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_TRANSFERS_HOSTS",
+        description="the only hosts that are connected to, `*.example.org` for all below one; "
+        "without it every host with a permitted address",
+    )
+    networks: Annotated[
+        tuple[IPv4Network | IPv6Network, ...],
+        BeforeValidator(_networks),
+        Setting(kind="networks, with commas"),
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_TRANSFERS_NETWORKS",
+        description="private networks of partners, as `10.20.0.0/16`; without it only public "
+        "addresses are connected to",
+    )
+    local: Annotated[bool, BeforeValidator(parse_flag)] = Field(
+        False,
+        validation_alias="DOCFLOW_TRANSFERS_LOCAL",
+        description="partners may be on this machine, and without TLS: for development",
+    )
+    folders: Annotated[
+        tuple[Path, ...], BeforeValidator(_folders), Setting(kind="folders, with commas")
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_TRANSFERS_FOLDERS",
+        description="folders below which those of partners are; without it no partner has one",
+    )
+    secret_folders: Annotated[
+        tuple[Path, ...],
+        BeforeValidator(_folders),
+        Setting(kind="folders, with commas", default="/run/secrets,/var/run/secrets"),
+    ] = Field(
+        (Path("/run/secrets"), Path("/var/run/secrets")),
+        validation_alias="DOCFLOW_TRANSFERS_SECRET_FOLDERS",
+        description="folders below which `file:` references name secrets of partners",
+    )

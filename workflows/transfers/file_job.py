@@ -183,6 +183,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             index=index,
             round=self._round,
             action=action,
+            settings_job=plan.job.job,
             names=plan.names[index],
             files=self._files,
             previous=self._previous,

@@ -2,12 +2,12 @@
 
 import typer
 
-from workers.cli.transfers import runs
+from workers.cli.transfers import receipt, runs
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Transfers: list and show them, assign, reroute and resend.",
+    help="Transfers: list and show them, assign, reroute and resend; receipts.",
 )
-for commands in (runs.app,):
+for commands in (runs.app, receipt.app):
     app.add_typer(commands)

@@ -1,0 +1,190 @@
+"""`transfers.compress` and `transfers.extract`: files into archives, and out of them."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.scratch import scratch_folder
+from activities.transfers.staged_paths import staged_path
+from activities.transfers.step_files import StepFiles, line_of
+from adapters.ports import UnreadableDocument
+from adapters.ports.transfers import (
+    ArchiveInput,
+    Archives,
+    ExtractionLimits,
+    Secrets,
+    Staging,
+)
+from contracts.transfers import (
+    ActionOrder,
+    ActionResult,
+    ArchiveFormat,
+    Compress,
+    Extract,
+    ReceiptFile,
+    StagedFile,
+)
+from domain.errors import InvalidDocument, RuleViolation
+from domain.transfers.templates import filled
+
+_SUFFIXES: Final = {
+    ArchiveFormat.ZIP: ".zip",
+    ArchiveFormat.GZIP: ".gz",
+    ArchiveFormat.TAR: ".tar",
+    ArchiveFormat.TAR_GZ: ".tar.gz",
+}
+
+
+@dataclass(frozen=True)
+class ArchivePorts:
+    """What actions with archives are given."""
+
+    archives: Archives
+    secrets: Secrets
+    staging: Staging
+    scratch: Path
+
+
+class ArchiveSteps:
+    """Makes archives and takes them apart.
+
+    Args:
+        ports: Archives, passwords and staged bytes.
+    """
+
+    def __init__(self, ports: ArchivePorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.compress")
+    @translate_failures
+    async def compress(self, order: ActionOrder) -> ActionResult:
+        """Put the files into one archive, or with gzip each into one of its own.
+
+        Raises:
+            RuleViolation: A password is set for a format that has none, or the name of one
+                archive is made of the names of several files.
+        """
+        action = order.action
+        assert isinstance(action, Compress), "the activity is that of the action"
+        if action.password and action.format is not ArchiveFormat.ZIP:
+            raise RuleViolation("only a ZIP archive can have a password")
+        password = await self._password(action.password)
+        async with StepFiles(self._ports.staging, order) as step:
+            files = await step.given()
+            groups = [files] if action.format is not ArchiveFormat.GZIP else [[f] for f in files]
+            after: list[StagedFile] = []
+            lines: list[ReceiptFile] = []
+            for number, group in enumerate(groups):
+                name = _archive_name(order.names["name"], group) + _SUFFIXES[action.format]
+                inputs = [_input(step.staging, file) for file in group]
+                async with aclosing(
+                    self._ports.archives.compress(action.format, inputs, password)
+                ) as chunks:
+                    blob = await step.stage(number, chunks)
+                after.append(_made_of(group, StagedFile(name=name, blob=blob)))
+                lines += [line_of(file, None) for file in group]
+                lines.append(line_of(None, after[-1], f"holds {len(group):,} files"))
+            return await step.result(await step.manifest(after), lines)
+
+    @activity.defn(name="transfers.extract")
+    @translate_failures
+    async def extract(self, order: ActionOrder) -> ActionResult:
+        """Replace every archive by the files in it.
+
+        Raises:
+            UnreadableDocument: One is damaged, hostile, encrypted without its password, or
+                unpacks to more than is allowed.
+            InvalidDocument: A name in one leads elsewhere, or is there twice.
+        """
+        action = order.action
+        assert isinstance(action, Extract), "the activity is that of the action"
+        password = await self._password(action.password)
+        async with StepFiles(self._ports.staging, order) as step:
+            after: list[StagedFile] = []
+            lines: list[ReceiptFile] = []
+            remarks: list[str] = []
+            for archive in await step.given():
+                try:
+                    found, plain = await self._extracted(step, action, archive, password, after)
+                except UnreadableDocument as error:
+                    raise UnreadableDocument(f"{archive.name!r}: {error}") from error
+                except InvalidDocument as error:
+                    raise InvalidDocument(f"{archive.name!r}: {error}") from error
+                after += found
+                lines.append(line_of(archive, None, f"{len(found):,} files"))
+                lines += [line_of(None, file) for file in found]
+                if plain and password is not None:
+                    remarks.append(
+                        f"{archive.name!r}: {plain:,} files were not encrypted, although a "
+                        "password is set"
+                    )
+            return await step.result(await step.manifest(after), lines, remarks=remarks)
+
+    async def _extracted(
+        self,
+        step: StepFiles,
+        action: Extract,
+        archive: StagedFile,
+        password: str | None,
+        before: Sequence[StagedFile],
+    ) -> tuple[Sequence[StagedFile], int]:
+        """The files of one archive, and how many of them were not encrypted."""
+        limits = ExtractionLimits(action.at_most, action.bytes_at_most, action.ratio_at_most)
+        found: list[StagedFile] = []
+        plain = 0
+        with scratch_folder(self._ports.scratch) as folder:
+            members = self._ports.archives.extract(
+                await staged_path(step.staging, archive, folder),
+                archive.name,
+                limits,
+                format=action.format,
+                password=password,
+                encoding=action.name_encoding,
+                flatten=action.flatten,
+            )
+            async with aclosing(members):
+                async for member in members:
+                    blob = await step.stage(len(before) + len(found), member.chunks)
+                    found.append(archive.model_copy(update={"name": member.name, "blob": blob}))
+                    plain += not member.encrypted
+        return found, plain
+
+    async def _password(self, reference: str | None) -> str | None:
+        if reference is None:
+            return None
+        return (await self._ports.secrets.secret(reference)).rstrip("\r\n")
+
+
+def _input(staging: Staging, file: StagedFile) -> ArchiveInput:
+    return ArchiveInput(
+        file.name,
+        file.blob.size,
+        file.blob.sha256 or "",
+        partial(staging.read, file.blob),
+        file.source_changed,
+    )
+
+
+def _archive_name(template: str, files: Sequence[StagedFile]) -> str:
+    if len(files) == 1:
+        return filled(template, files[0].name)
+    names = {filled(template, file.name) for file in files}
+    if len(names) > 1:
+        raise RuleViolation(
+            f"the name {template!r} of the archive is another one for each of the {len(files):,} "
+            "files in it: set Name to one without {name}"
+        )
+    return names.pop()
+
+
+def _made_of(files: Sequence[StagedFile], archive: StagedFile) -> StagedFile:
+    """An archive of one file comes from where that came from."""
+    if len(files) != 1:
+        return archive
+    return files[0].model_copy(update={"name": archive.name, "blob": archive.blob})

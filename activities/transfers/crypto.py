@@ -1,0 +1,268 @@
+"""`transfers.encrypt`, `decrypt`, `sign` and `verify`: OpenPGP with the keys of a partner."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.scratch import scratch_folder
+from activities.transfers.pairs import pairs_of
+from activities.transfers.staged_paths import staged_path
+from activities.transfers.step_files import StepFiles, content_of, line_of
+from adapters.ports import Denied, UnreadableDocument
+from adapters.ports.transfers import Keyring, OpenPgp, PartnerStore, Staging
+from contracts.transfers import (
+    ActionOrder,
+    ActionResult,
+    Decrypt,
+    Encrypt,
+    OpenPgpKey,
+    Partner,
+    ReceiptFile,
+    Sign,
+    StagedFile,
+    Verify,
+)
+from domain.errors import RuleViolation
+
+_FREE_BYTES: Final = 64 << 20
+_SIGNATURE_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class CryptoPorts:
+    """What actions with keys are given."""
+
+    openpgp: OpenPgp
+    partners: PartnerStore
+    staging: Staging
+    scratch: Path
+
+
+class Crypto:
+    """Encrypts, decrypts, signs and verifies; plain bytes are staged once they are verified.
+
+    Args:
+        ports: Keys, partners and staged bytes.
+    """
+
+    def __init__(self, ports: CryptoPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.encrypt")
+    @translate_failures
+    async def encrypt(self, order: ActionOrder) -> ActionResult:
+        """Encrypt every file to keys of a partner.
+
+        Raises:
+            Denied: A key that is named, or all of them, cannot be encrypted to: none that has
+                expired is.
+        """
+        action = order.action
+        assert isinstance(action, Encrypt), "the activity is that of the action"
+        async with StepFiles(self._ports.staging, order) as step:
+            partner = await self._partner(action.partner)
+            signer = _key_of(partner, action.sign_with) if action.sign_with else None
+            theirs = [key for key in partner.keys if not key.own]
+            if action.recipients:
+                theirs = [_key_of(partner, each) for each in action.recipients]
+            async with self._ports.openpgp.open(_distinct(theirs, signer)) as ring:
+                to = _recipients(ring, partner, action.recipients)
+                after: list[StagedFile] = []
+                lines: list[ReceiptFile] = []
+                for number, file in enumerate(await step.given()):
+                    blob = await ring.encrypt(
+                        step.staging.read(file.blob),
+                        partial(step.stage, number),
+                        to,
+                        action.sign_with,
+                        armour=action.armour,
+                    )
+                    after.append(_derived(file, file.name + action.suffix, blob=blob))
+                    lines.append(line_of(file, after[-1], f"encrypted to {', '.join(to)}"))
+            return await step.result(await step.manifest(after), lines)
+
+    @activity.defn(name="transfers.decrypt")
+    @translate_failures
+    async def decrypt(self, order: ActionOrder) -> ActionResult:
+        """Decrypt every file, and require the signature of a partner.
+
+        Raises:
+            UnreadableDocument: One is damaged, changed, not encrypted to us, or too large.
+            Denied: One is not signed by an expected key.
+        """
+        action = order.action
+        assert isinstance(action, Decrypt), "the activity is that of the action"
+        async with StepFiles(self._ports.staging, order) as step:
+            partner = await self._partner(action.partner)
+            own = [key for key in partner.keys if key.own]
+            if not own:
+                raise Denied(f"partner {partner.name} has no key of ours: nothing can be decrypted")
+            theirs = _signers(partner, action.signers, required=action.require_signature)
+            signers = [key.fingerprint for key in theirs]
+            async with self._ports.openpgp.open(_distinct([*own, *theirs])) as ring:
+                after: list[StagedFile] = []
+                lines: list[ReceiptFile] = []
+                for number, file in enumerate(await step.given()):
+                    with _about(file):
+                        blob, signature = await ring.decrypt(
+                            step.staging.read(file.blob),
+                            partial(step.stage, number),
+                            signers,
+                            most=_most(action, file.blob.size),
+                            signed=action.require_signature,
+                        )
+                    by = signature.fingerprint if signature else None
+                    name = _without_suffix(file.name, action.suffixes)
+                    after.append(_derived(file, name, blob=blob, signed_by=by))
+                    verdict = f"signed by {by}" if by else "not signed"
+                    lines.append(line_of(file, after[-1], verdict))
+            unsigned = sum(file.signed_by is None for file in after)
+            remarks = [f"files not signed by {partner.name}: {unsigned:,}"] if unsigned else []
+            return await step.result(await step.manifest(after), lines, remarks=remarks)
+
+    @activity.defn(name="transfers.sign")
+    @translate_failures
+    async def sign(self, order: ActionOrder) -> ActionResult:
+        """Add a detached signature of ours beside every file.
+
+        Raises:
+            Denied: The key cannot sign, as one that has expired.
+        """
+        action = order.action
+        assert isinstance(action, Sign), "the activity is that of the action"
+        async with StepFiles(self._ports.staging, order) as step:
+            partner = await self._partner(action.partner)
+            key = _key_of(partner, action.sign_with)
+            async with self._ports.openpgp.open([key]) as ring:
+                after: list[StagedFile] = []
+                lines: list[ReceiptFile] = []
+                for number, file in enumerate(await step.given()):
+                    blob = await ring.sign(
+                        step.staging.read(file.blob),
+                        partial(step.stage, number),
+                        key.fingerprint,
+                        armour=action.armour,
+                    )
+                    signature = StagedFile(name=file.name + action.suffix, blob=blob)
+                    after += [file, signature]
+                    lines.append(line_of(file, file, f"signed by {key.fingerprint}"))
+                    lines.append(line_of(None, signature))
+            return await step.result(await step.manifest(after), lines)
+
+    @activity.defn(name="transfers.verify")
+    @translate_failures
+    async def verify(self, order: ActionOrder) -> ActionResult:
+        """Require that every file has a detached signature of a partner beside it.
+
+        Raises:
+            InvalidDocument: A file has no signature, or a signature no file.
+            UnreadableDocument: A file was changed after it was signed.
+            Denied: A signature is of no expected key.
+        """
+        action = order.action
+        assert isinstance(action, Verify), "the activity is that of the action"
+        async with StepFiles(self._ports.staging, order) as step:
+            partner = await self._partner(action.partner)
+            theirs = _signers(partner, action.signers, required=True)
+            signers = [key.fingerprint for key in theirs]
+            after: list[StagedFile] = []
+            lines: list[ReceiptFile] = []
+            async with self._ports.openpgp.open(theirs) as ring:
+                for file, signature in pairs_of(await step.given(), action.suffixes, "signature"):
+                    with _about(file):
+                        by = await self._verified(step.staging, ring, file, signature, signers)
+                    after.append(_derived(file, file.name, signed_by=by))
+                    after += [signature] if action.keep_signatures else []
+                    lines.append(line_of(file, file, f"signed by {by}"))
+                    kept = signature if action.keep_signatures else None
+                    lines.append(line_of(signature, kept))
+            return await step.result(await step.manifest(after), lines)
+
+    async def _verified(
+        self,
+        staging: Staging,
+        ring: Keyring,
+        file: StagedFile,
+        signature: StagedFile,
+        signers: Sequence[str],
+    ) -> str:
+        if signature.blob.size > _SIGNATURE_BYTES:
+            raise UnreadableDocument(f"{signature.name!r} is too long for a signature")
+        content = await content_of(staging, signature.blob)
+        with scratch_folder(self._ports.scratch) as folder:
+            path = await staged_path(staging, file, folder)
+            return (await ring.verify(path, content, signers)).fingerprint
+
+    async def _partner(self, name: str) -> Partner:
+        partner = await self._ports.partners.get(name)
+        if partner is None:
+            raise RuleViolation(f"there is no partner {name}")
+        return partner
+
+
+@contextmanager
+def _about(file: StagedFile) -> Generator[None]:
+    """Failures name the file."""
+    try:
+        yield
+    except UnreadableDocument as error:
+        raise UnreadableDocument(f"{file.name!r}: {error}") from error
+    except Denied as error:
+        raise Denied(f"{file.name!r}: {error}") from error
+
+
+def _key_of(partner: Partner, fingerprint: str) -> OpenPgpKey:
+    for key in partner.keys:
+        if key.fingerprint == fingerprint:
+            return key
+    raise Denied(f"partner {partner.name} has no key {fingerprint}")
+
+
+def _distinct(keys: Sequence[OpenPgpKey], more: OpenPgpKey | None = None) -> Sequence[OpenPgpKey]:
+    return list({key.fingerprint: key for key in (*keys, *([more] if more else []))}.values())
+
+
+def _recipients(ring: Keyring, partner: Partner, named: Sequence[str]) -> Sequence[str]:
+    """Those that are named; else every key of the partner that can be encrypted to now."""
+    if named:
+        return named
+    own = {key.fingerprint for key in partner.keys if key.own}
+    usable = [
+        facts.fingerprint
+        for facts in ring.keys
+        if facts.encrypts and not facts.revoked and facts.fingerprint not in own
+    ]
+    if not usable:
+        raise Denied(f"partner {partner.name} has no key that can be encrypted to and is valid")
+    return usable
+
+
+def _signers(partner: Partner, named: Sequence[str], *, required: bool) -> Sequence[OpenPgpKey]:
+    if named:
+        return [_key_of(partner, fingerprint) for fingerprint in named]
+    keys = [key for key in partner.keys if not key.own]
+    if required and not keys:
+        raise Denied(f"partner {partner.name} has no key by which a signature could be known")
+    return keys
+
+
+def _most(action: Decrypt, size: int) -> int:
+    return min(action.bytes_at_most, max(_FREE_BYTES, action.ratio_at_most * size))
+
+
+def _without_suffix(name: str, suffixes: Sequence[str]) -> str:
+    for suffix in suffixes:
+        if name.lower().endswith(suffix.lower()) and len(name) > len(suffix):
+            return name[: -len(suffix)]
+    return name
+
+
+def _derived(file: StagedFile, name: str, **changes: object) -> StagedFile:
+    """The file that was made of another one; where that came from stays known."""
+    return file.model_copy(update={"name": name, **changes})

@@ -1,0 +1,53 @@
+"""`transfers.fire_event`: a job sends an event on."""
+
+from collections.abc import Mapping
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.transfers.step_files import StepFiles, staged_files
+from adapters.ports.transfers import EventSender, Staging
+from contracts.transfers import ActionOrder, ActionResult, FireEvent, ReceiptFile
+from domain.transfers.fired_events import fired_body
+from domain.transfers.templates import filled
+
+
+class Firing:
+    """Sends events.
+
+    Args:
+        sender: Has them carried out.
+        staging: Where the files of the run are listed.
+    """
+
+    def __init__(self, sender: EventSender, staging: Staging) -> None:
+        self._sender, self._staging = sender, staging
+
+    @activity.defn(name="transfers.fire_event")
+    @translate_failures
+    async def fire_event(self, order: ActionOrder) -> ActionResult:
+        """Send one event; one for each file where its templates name the file.
+
+        An action that is done again sends the same events, which are carried out once.
+
+        Raises:
+            RuleViolation: It would go round in a circle, or is too long.
+            Unavailable: It was not accepted.
+        """
+        action = order.action
+        assert isinstance(action, FireEvent), "the activity is that of the action"
+        async with StepFiles(self._staging, order) as step:
+            files = await staged_files(self._staging, order.files)
+            names = [file.name for file in files] or [""]
+            bodies = dict.fromkeys(fired_body(order, _filled(order.names, name)) for name in names)
+            sent = [await self._sender.send(body, action.queue) for body in bodies]
+            where = f"queue {action.queue}" if action.queue else "the routes"
+            lines = [
+                ReceiptFile(name=f"event {transfer}", size=len(body.encode()), place=where)
+                for transfer, body in zip(sent, bodies, strict=True)
+            ]
+            return await step.result(order.files, lines, fired=sent)
+
+
+def _filled(templates: Mapping[str, str], name: str) -> Mapping[str, str]:
+    return {field: filled(text, name) for field, text in templates.items()}

@@ -1,0 +1,246 @@
+"""`transfers.read_file`: files from a partner into the staging area."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.transfers.far_ends import EndPorts, digest_of, opened, progress_of, shown
+from activities.transfers.step_files import StepFiles
+from adapters.ports import NotYet, PortError
+from adapters.ports.places import Entry, FileMissing, PartnerAway, Place, Progress
+from contracts.blobs import BlobRef
+from contracts.transfers import (
+    ActionOrder,
+    ActionResult,
+    Partner,
+    ReadFile,
+    ReceiptFile,
+    StagedFile,
+)
+from contracts.transfers.ends import ReadCursor
+from domain.errors import RuleViolation
+from domain.transfers.paths import has_wildcards, printable, split
+
+_WORTH_KEEPING: Final = 8 << 20
+"""Bytes of a file whose connection broke that are kept for the next attempt."""
+_NOTED_FILES: Final = 200
+
+
+@dataclass
+class _Reading:
+    """What one attempt has read so far."""
+
+    cursor: ReadCursor
+    files: list[StagedFile]
+
+
+class FileReading:
+    """Reads files.
+
+    Args:
+        ports: Partners, staged bytes and notes.
+    """
+
+    def __init__(self, ports: EndPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.read_file")
+    @translate_failures
+    async def read_file(self, order: ActionOrder) -> ActionResult:
+        """Read the files that an action names; another attempt goes on where one broke off.
+
+        Raises:
+            FileMissing: There are fewer than expected.
+            RuleViolation: There are more, or one is empty.
+            FileChanged: One grew or changed while it was read.
+            NotYet: One is still being written, as far as its size and time tell.
+        """
+        action = _action(order)
+        step = StepFiles(self._ports.staging, order)
+        async with (
+            Heartbeater() as beats,
+            opened(self._ports.places, self._ports.partners, action.partner) as (partner, place),
+        ):
+            entries = await _found(place, action, order.names["path"])
+            reading = await self._begun(order, step, entries)
+            self._check_stable(action, entries, reading.cursor.seen)
+            try:
+                for number in range(len(reading.files), len(entries)):
+                    progress = progress_of(beats, number)
+                    await self._read(order, step, place, entries[number], reading, progress)
+            except PortError:
+                await self._note(order, step, reading)
+                raise
+        return await step.result(
+            await step.manifest(reading.files),
+            [_line(partner, file) for file in reading.files],
+            self._ports.now(),
+            remarks=_remarks(entries),
+        )
+
+    async def _begun(
+        self, order: ActionOrder, step: StepFiles, entries: Sequence[Entry]
+    ) -> _Reading:
+        """Where an earlier attempt got to, if it found the same files."""
+        listing = digest_of("\n".join(map(repr, entries)))
+        text = await self._ports.notes.read(order.job.transfer_id, _note_of(order))
+        if text is not None:
+            cursor = ReadCursor.model_validate_json(text)
+            if cursor.listing == listing:
+                return _Reading(cursor, await step.files(cursor.files))
+        reading = _Reading(ReadCursor(listing=listing, seen=self._ports.now()), [])
+        if _action(order).stable_seconds:
+            await self._note(order, step, reading)
+        return reading
+
+    def _check_stable(self, action: ReadFile, entries: Sequence[Entry], seen: datetime) -> None:
+        now, wanted = self._ports.now(), action.stable_seconds
+        for entry in entries:
+            # A partner's clock may be wrong: what we have seen ourselves counts as well.
+            known = [(now - seen).total_seconds()]
+            known += [(now - entry.changed).total_seconds()] if entry.changed else []
+            if max(known) < wanted:
+                missing = wanted - max(known)
+                raise NotYet(
+                    f"{printable(entry.path)} has not been unchanged for {wanted} s yet",
+                    max(missing, 1.0),
+                )
+
+    async def _read(
+        self,
+        order: ActionOrder,
+        step: StepFiles,
+        place: Place,
+        entry: Entry,
+        reading: _Reading,
+        progress: Progress,
+    ) -> None:
+        """Stage one file, from where an earlier attempt got to."""
+        begun, reading.cursor = reading.cursor.partial, _without_partial(reading.cursor)
+        arriving = _Arriving(progress)
+        blob = await step.stage(len(reading.files), arriving.of(self._chunks(place, entry, begun)))
+        if begun is not None:
+            await self._ports.staging.discard(begun)
+        if arriving.broken is not None:
+            reading.cursor = reading.cursor.model_copy(update={"partial": blob})
+            raise arriving.broken
+        reading.files.append(
+            StagedFile(
+                name=split(entry.path)[1],
+                blob=blob,
+                source=entry.path,
+                source_size=entry.size,
+                source_changed=entry.changed,
+                source_tag=entry.tag,
+            )
+        )
+        if len(reading.files) % _NOTED_FILES == 0:
+            await self._note(order, step, reading)
+
+    async def _chunks(
+        self, place: Place, entry: Entry, begun: BlobRef | None
+    ) -> AsyncGenerator[bytes]:
+        offset = 0
+        if begun is not None and begun.size <= entry.size:
+            offset = begun.size
+            async for chunk in self._ports.staging.read(begun):
+                yield chunk
+        async for chunk in place.read(entry, offset):
+            yield chunk
+
+    async def _note(self, order: ActionOrder, step: StepFiles, reading: _Reading) -> None:
+        """Keep what is read for the next attempt."""
+        reading.cursor = reading.cursor.model_copy(
+            update={"done": len(reading.files), "files": await step.manifest(reading.files)}
+        )
+        text = reading.cursor.model_dump_json().encode()
+        await self._ports.notes.write(order.job.transfer_id, _note_of(order), text)
+
+
+@dataclass
+class _Arriving:
+    """Bytes that are read; where the partner goes away in the middle, they end early.
+
+    Attributes:
+        broken: Why they ended early.
+    """
+
+    progress: Progress
+    broken: PartnerAway | None = None
+
+    async def of(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """The same chunks."""
+        size = 0
+        try:
+            async for chunk in chunks:
+                size += len(chunk)
+                self.progress(size)
+                yield chunk
+        except PartnerAway as error:
+            if size < _WORTH_KEEPING:
+                raise
+            self.broken = error
+
+
+async def _found(place: Place, action: ReadFile, path: str) -> Sequence[Entry]:
+    """The files that a path names; what looks like a pattern may be the name of a file."""
+    try:
+        entries: Sequence[Entry] = [await place.stat(path)]
+    except FileMissing:
+        is_pattern = has_wildcards(path)
+        entries = await place.list(path, action.at_most) if is_pattern else []
+    if len(entries) < action.at_least:
+        raise FileMissing(
+            f"{printable(path)} names {len(entries)} files at {action.partner}; "
+            f"at least {action.at_least} are expected"
+        )
+    if len(entries) > action.at_most:
+        raise RuleViolation(
+            f"{printable(path)} names more than {action.at_most} files at {action.partner}; "
+            "nothing was read"
+        )
+    empty = [entry.path for entry in entries if entry.size == 0]
+    if empty and not action.allow_empty:
+        raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
+    _check_names(entries)
+    return entries
+
+
+def _check_names(entries: Sequence[Entry]) -> None:
+    longest = max((len(entry.path) for entry in entries), default=0)
+    if longest > 1_024:
+        raise RuleViolation("a path of more than 1,024 characters cannot be read")
+
+
+def _remarks(entries: Sequence[Entry]) -> Sequence[str]:
+    if not entries:
+        return ["no file was found, and none is required"]
+    empty = sum(entry.size == 0 for entry in entries)
+    return [f"{empty} of {len(entries)} files are empty"] if empty else []
+
+
+def _line(partner: Partner, file: StagedFile) -> ReceiptFile:
+    return ReceiptFile(
+        name=file.name,
+        place=shown(partner, file.source or ""),
+        size=file.blob.size,
+        sha256_after=file.blob.sha256,
+    )
+
+
+def _without_partial(cursor: ReadCursor) -> ReadCursor:
+    return cursor.model_copy(update={"partial": None})
+
+
+def _note_of(order: ActionOrder) -> str:
+    return f"read-{order.index}"
+
+
+def _action(order: ActionOrder) -> ReadFile:
+    assert isinstance(order.action, ReadFile)
+    return order.action

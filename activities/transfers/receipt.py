@@ -1,0 +1,116 @@
+"""`transfers.receipt` and `transfers.keep`: what remains of a transfer when it has ended."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.transfers.step_files import content_of, staged_files
+from adapters.ports import BlobNotFound, Blobs
+from adapters.ports.transfers import KeptCopies, Staging
+from contracts.blobs import BlobRef
+from contracts.transfers import (
+    KeepOrder,
+    KeptCopy,
+    Manifest,
+    Receipt,
+    ReceiptOrder,
+    ReceiptStep,
+    StoredReceipt,
+    receipt_blob,
+)
+from domain.transfers.receipts import assembled, canonical
+
+_BLOCK: Final = 1 << 18
+
+
+@dataclass(frozen=True)
+class ReceiptPorts:
+    """What the end of a transfer is given."""
+
+    blobs: Blobs
+    copies: KeptCopies
+    staging: Staging
+
+
+class Receipts:
+    """Puts receipts together, and keeps copies of what was written.
+
+    Args:
+        ports: Where receipts, copies and staged bytes are.
+    """
+
+    def __init__(self, ports: ReceiptPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.receipt")
+    @translate_failures
+    async def receipt(self, order: ReceiptOrder) -> StoredReceipt:
+        """Store the receipt of a transfer, in a blob that its id names.
+
+        Raises:
+            RuleViolation: Its steps are no chain: one was changed on the way.
+        """
+        job = order.job
+        async with Heartbeater():
+            steps = [
+                ReceiptStep.model_validate_json(await content_of(self._ports.staging, blob))
+                for blob in order.steps
+            ]
+            receipt = assembled(
+                job.transfer_id,
+                job.digest,
+                steps,
+                resent_from=job.resent_from,
+                resent_from_sha256=await self._seal_of(job.resent_from),
+            ).model_copy(update={"kept": order.kept})
+            blob = await self._stored(receipt_blob(job.transfer_id), canonical(receipt))
+        return StoredReceipt(blob=blob, steps=len(steps), sha256=receipt.sha256)
+
+    async def _seal_of(self, transfer_id: str | None) -> str | None:
+        """Hash of the last step of an earlier transfer; None: its receipt is gone."""
+        if transfer_id is None:
+            return None
+        try:
+            content = b"".join([p async for p in self._ports.blobs.read(receipt_blob(transfer_id))])
+        except BlobNotFound:
+            return None
+        return Receipt.model_validate_json(content).sha256
+
+    async def _stored(self, name: str, content: bytes) -> BlobRef:
+        try:
+            return await self._ports.blobs.write(name, _pieces(content))
+        except FileExistsError:
+            # Of an attempt before this one, or of a run that was terminated.
+            await self._ports.blobs.delete(name)
+            return await self._ports.blobs.write(name, _pieces(content))
+
+    @activity.defn(name="transfers.keep")
+    @translate_failures
+    async def keep(self, order: KeepOrder) -> KeptCopy:
+        """Keep an encrypted copy of the files, up to and with a day.
+
+        Raises:
+            Denied: No key is set to encrypt it with.
+        """
+        until = (datetime.now(UTC) + timedelta(days=order.days)).date()
+        run, copies = order.job.transfer_id, self._ports.copies
+        async with Heartbeater():
+            lines: list[bytes] = []
+            for number, file in enumerate(await staged_files(self._ports.staging, order.files)):
+                chunks = self._ports.staging.read(file.blob)
+                blob = await copies.keep(run, f"{number:05}", until, chunks)
+                kept = file.model_copy(update={"blob": blob})
+                lines.append(kept.model_dump_json().encode() + b"\n")
+            listed = await copies.keep(run, "files", until, _pieces(b"".join(lines)))
+        files = Manifest(files=order.files.files, bytes=order.files.bytes, blob=listed)
+        return KeptCopy(files=files, until=until)
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), _BLOCK):
+        yield content[start : start + _BLOCK]

@@ -1,0 +1,98 @@
+"""`transfers.settle_source`: what becomes of sources once a run has ended."""
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.transfers.far_ends import EndPorts, opened, progress_of
+from activities.transfers.step_files import staged_files
+from adapters.ports import Denied
+from adapters.ports.places import (
+    Entry,
+    FileChanged,
+    FileMissing,
+    NameRefused,
+    NameTaken,
+    Place,
+    PlaceError,
+)
+from contracts.transfers import AfterSource, SettleOrder, SettleResult, StagedFile
+from domain.transfers.paths import numbered, printable
+from domain.transfers.templates import filled
+
+_NUMBERS = 100
+
+
+class SourceSettling:
+    """Moves and deletes sources.
+
+    Args:
+        ports: Partners and staged bytes.
+    """
+
+    def __init__(self, ports: EndPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.settle_source")
+    @translate_failures
+    async def settle_source(self, order: SettleOrder) -> SettleResult:
+        """Move or delete each file that was read, if it is still the one that was read.
+
+        What cannot be done is a remark: the files have been handed on, and stay where they are.
+        """
+        files = await staged_files(self._ports.staging, order.files)
+        remarks: list[str] = []
+        async with (
+            Heartbeater() as beats,
+            opened(self._ports.places, self._ports.partners, order.action.partner) as (_, place),
+        ):
+            for number, file in enumerate(files):
+                progress_of(beats, number)(0)
+                remark = await _settled(place, order, file)
+                if remark is not None:
+                    remarks.append(remark)
+        return SettleResult(remarks=_told(remarks))
+
+
+async def _settled(place: Place, order: SettleOrder, file: StagedFile) -> str | None:
+    if file.source is None or file.source_size is None:
+        return None
+    entry = Entry(file.source, file.source_size, file.source_changed, file.source_tag)
+    name = printable(file.source)
+    try:
+        if order.succeeded and order.action.after is AfterSource.DELETE:
+            await place.delete(entry)
+        else:
+            field = "move_to" if order.succeeded else "on_failure_move_to"
+            await _moved(place, entry, filled(order.names[field], file.name), file.name)
+    except FileChanged:
+        return f"the source {name} stays: it is another file than the one that was read"
+    except FileMissing:
+        return f"the source {name} was gone already"
+    except (Denied, PlaceError) as error:
+        return f"the source {name} stays: {error}"
+    return None
+
+
+async def _moved(place: Place, entry: Entry, target: str, name: str) -> None:
+    """Move a file; a number is added to a name that is taken."""
+    for number in range(1, _NUMBERS + 1):
+        path = target if number == 1 else numbered(target, number)
+        try:
+            await place.move(entry, path)
+        except NameTaken:
+            continue
+        except FileMissing:
+            # An attempt before this one may have moved it, here or to a later number.
+            if (await place.stat(path)).size != entry.size:
+                continue
+        return
+    raise NameRefused(f"{printable(name)} and {_NUMBERS} names with a number are taken")
+
+
+def _told(remarks: list[str]) -> tuple[str, ...]:
+    """As many as a result holds; how many others there are is said."""
+    if len(remarks) <= 10:
+        return tuple(remark[:500] for remark in remarks)
+    shown = [remark[:500] for remark in remarks[:9]]
+    return (*shown, f"and {len(remarks) - 9} more sources stay where they are")

@@ -1,0 +1,30 @@
+"""Staged files on the scratch disk, for what cannot work on a stream."""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from activities.scratch import disk_full
+from adapters.ports.transfers import Staging
+from contracts.transfers import StagedFile
+
+
+async def staged_path(staging: Staging, file: StagedFile, folder: Path) -> Path:
+    """Write a staged file to the disk.
+
+    Args:
+        staging: Where it is.
+        file: The file; its own name is not used.
+        folder: A scratch folder of one's own.
+
+    Raises:
+        Unavailable: There is no room for it.
+    """
+    if shutil.disk_usage(folder).free < file.blob.size:
+        raise disk_full(file.blob.size)
+    path = folder / f"staged-{os.urandom(6).hex()}"
+    with path.open("xb") as sink:
+        async for piece in staging.read(file.blob):
+            await asyncio.to_thread(sink.write, piece)
+    return path

@@ -1,0 +1,335 @@
+"""One keyring of GnuPG, and what is done with it."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from copy import copy
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from gnupg import GPG
+
+from adapters.files.openpgp.home import environment, gnupg_home, missing, run
+from adapters.files.openpgp.statuses import Statuses
+from adapters.ports import Denied, UnreadableDocument
+from adapters.ports.transfers import KeyFacts, Keyring, Secrets, Signature, Sink
+from adapters.threads import BlockingStream, PulledBytes
+from contracts.transfers import OpenPgpKey
+
+T = TypeVar("T")
+GpgCalls = Any
+"""`gnupg.GPG`, whose methods have no types."""
+_OPTIONS: Final = (
+    "--no-options",
+    "--no-auto-key-locate",
+    "--no-auto-key-import",
+    "--disable-dirmngr",
+    "--no-auto-check-trustdb",
+    "--no-symkey-cache",
+    "--trust-model",
+    "always",
+)
+_PROMPTS: Final = ("--pinentry-mode", "cancel")
+"""Whatever asks for a passphrase is refused: those of our keys are known to the agent."""
+_PLAIN: Final = ("--compress-algo", "none", "--set-filename", "", "--no-encrypt-to")
+_PIECE: Final = 1 << 18
+_SIGNATURE_BYTES: Final = 1 << 20
+_TOO_LARGE: Final = "exceeded --max-output limit"
+_DEAD: Final = frozenset("eridn")
+"""Validity of keys that cannot be used: expired, revoked, invalid, disabled, not valid."""
+
+# What the library logs of its calls holds the beginning of keys and messages.
+logging.getLogger("gnupg").setLevel(logging.CRITICAL + 1)
+
+
+class GnuPg:
+    """Opens keyrings, as `OpenPgp`.
+
+    Args:
+        secrets: Private keys and passphrases.
+        folder: Where homes are made; None: in memory where possible.
+    """
+
+    def __init__(self, secrets: Secrets, folder: Path | None = None) -> None:
+        self._secrets = secrets
+        self._folder = folder
+
+    @asynccontextmanager
+    async def open(self, keys: Sequence[OpenPgpKey]) -> AsyncGenerator[Keyring]:
+        """A keyring with these keys."""
+        async with gnupg_home(self._folder) as home:
+            gpg = await asyncio.to_thread(_gpg, home)
+            facts = [await self._add(gpg, home, key) for key in keys]
+            yield GnuPgKeyring(gpg, facts)
+
+    async def _add(self, gpg: GpgCalls, home: Path, key: OpenPgpKey) -> KeyFacts:
+        private = await self._secrets.secret(key.private) if key.private else None
+        passphrase = await self._passphrase(key) if private and key.passphrase else None
+        texts = [text for text in (key.public, private) if text]
+        if not texts:
+            raise Denied(f"there is no text of the key {key.fingerprint}")
+        for text in texts:
+            secret = passphrase if text is private else None
+            result = await asyncio.to_thread(gpg.import_keys, text.encode(), passphrase=secret)
+            _require_imported(key, result, secret=text is private)
+        listed = await asyncio.to_thread(gpg.list_keys, private is not None)
+        entry = next((each for each in listed if each["fingerprint"] == key.fingerprint), None)
+        if entry is None:
+            raise Denied(f"the text of the key {key.fingerprint} holds another key")
+        if passphrase is not None:
+            await _preset(home, _keygrips(entry), passphrase)
+        return _facts(entry, secret=private is not None)
+
+    async def _passphrase(self, key: OpenPgpKey) -> str:
+        """As the library writes it: byte by byte."""
+        found = (await self._secrets.secret(key.passphrase or "")).rstrip("\r\n")
+        if not found or any(mark in found for mark in "\r\n\0"):
+            raise Denied(f"{key.passphrase} holds no passphrase: it takes one line")
+        return found.encode().decode("latin-1")
+
+
+class GnuPgKeyring:
+    """Keys in a home of their own, as `Keyring`.
+
+    Args:
+        gpg: Calls GnuPG.
+        keys: What was imported.
+    """
+
+    def __init__(self, gpg: GpgCalls, keys: Sequence[KeyFacts]) -> None:
+        self._gpg = gpg
+        self.keys = keys
+
+    async def encrypt(
+        self,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        recipients: Sequence[str],
+        signer: str | None = None,
+        *,
+        armour: bool = False,
+    ) -> T:
+        """Encrypt to keys."""
+        for fingerprint in recipients:
+            self._require_recipient(fingerprint)
+        if not recipients:
+            raise Denied("there is no key to encrypt to")
+        more = [*_PLAIN, *self._signer(signer)]
+
+        def call(gpg: GpgCalls, given: PulledBytes) -> Any:
+            return gpg.encrypt_file(
+                given, list(recipients), sign=signer is not None, armor=armour, extra_args=more
+            )
+
+        def check(result: Any) -> None:
+            statuses = Statuses(result.stderr)
+            statuses.require_unlocked()
+            if not result.ok or result.returncode or "INV_RECP" in statuses:
+                raise Denied(f"GnuPG does not encrypt to {', '.join(recipients)}")
+            if signer is not None and "SIG_CREATED" not in statuses:
+                raise _cannot_sign(signer)
+
+        return await self._streamed(source, sink, call, check)
+
+    async def decrypt(
+        self,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        signers: Sequence[str],
+        *,
+        most: int,
+        signed: bool = True,
+    ) -> tuple[T, Signature | None]:
+        """Decrypt a message to a key of ours."""
+        signature: list[Signature | None] = []
+
+        def call(gpg: GpgCalls, given: PulledBytes) -> Any:
+            # One more than is allowed, so that our own limit is the one that is met.
+            limit = ["--max-output", str(most + 1), *_PROMPTS]
+            return gpg.decrypt_file(given, extra_args=limit)
+
+        def check(result: Any) -> None:
+            statuses = Statuses(result.stderr)
+            if _TOO_LARGE in result.stderr:
+                raise _too_large(most)
+            statuses.require_unlocked()
+            statuses.require_decrypted()
+            signature.append(statuses.expected_signature(signers, required=signed))
+            # An unknown signer is a failure to GnuPG.
+            if result.returncode and (signed or "ERRSIG" not in statuses):
+                # It calls a message good although it could not write all of it.
+                raise UnreadableDocument("GnuPG did not read it to its end")
+
+        taken = await self._streamed(source, sink, call, check, most=most)
+        return taken, signature[0]
+
+    async def sign(
+        self, source: AsyncIterator[bytes], sink: Sink[T], signer: str, *, armour: bool
+    ) -> T:
+        """Make a detached signature."""
+        more = self._signer(signer)
+
+        def call(gpg: GpgCalls, given: PulledBytes) -> Any:
+            return gpg.sign_file(
+                given, clearsign=False, detach=True, binary=not armour, extra_args=more
+            )
+
+        def check(result: Any) -> None:
+            statuses = Statuses(result.stderr)
+            statuses.require_unlocked()
+            if result.returncode or "SIG_CREATED" not in statuses:
+                raise _cannot_sign(signer)
+
+        return await self._streamed(source, sink, call, check)
+
+    async def verify(self, source: Path, signature: bytes, signers: Sequence[str]) -> Signature:
+        """Require a good detached signature."""
+        if len(signature) > _SIGNATURE_BYTES:
+            raise UnreadableDocument(f"it has {len(signature):,} bytes: it is no signature")
+        result = await asyncio.to_thread(
+            self._gpg.verify_file,
+            BytesIO(signature),
+            str(source),
+            extra_args=list(_PROMPTS),
+        )
+        statuses = Statuses(result.stderr)
+        if not statuses.signatures():
+            raise UnreadableDocument("it is no detached signature of this file, or a damaged one")
+        found = statuses.expected_signature(signers)
+        if found is None or result.returncode:
+            raise UnreadableDocument("it is no detached signature of this file, or a damaged one")
+        return found
+
+    async def _streamed(
+        self,
+        source: AsyncIterator[bytes],
+        sink: Sink[T],
+        call: Callable[[GpgCalls, PulledBytes], Any],
+        check: Callable[[Any], None],
+        most: int | None = None,
+    ) -> T:
+        """Let a sink take what GnuPG makes of a source; it sees an error where `check` raises."""
+        given = PulledBytes(source)
+
+        def work(take: Callable[[bytes], object]) -> Any:
+            gpg = copy(self._gpg)
+            gpg.on_data = take
+            return call(gpg, given)
+
+        async def made() -> AsyncGenerator[bytes]:
+            stream = BlockingStream(work, given.stop)
+            size = 0
+            async with aclosing(stream.run()) as pieces:
+                async for piece in pieces:
+                    size += len(piece)
+                    if most is not None and size > most:
+                        raise _too_large(most)
+                    yield piece
+            if given.failure is not None:
+                raise given.failure
+            check(stream.result)
+
+        async with aclosing(made()) as pieces:
+            return await sink(pieces)
+
+    def _require_recipient(self, fingerprint: str) -> None:
+        facts = self._facts(fingerprint)
+        if facts.revoked:
+            raise Denied(f"the key {fingerprint} was revoked: nothing is encrypted to it")
+        if not facts.encrypts:
+            when = f" on {facts.expires:%Y-%m-%d}" if facts.expires else ""
+            raise Denied(
+                f"nothing is encrypted to the key {fingerprint}: it has expired{when}"
+                if facts.expires and facts.expires <= datetime.now(UTC)
+                else f"the key {fingerprint} is not for encryption"
+            )
+
+    def _signer(self, fingerprint: str | None) -> Sequence[str]:
+        if fingerprint is None:
+            return _PROMPTS
+        if not self._facts(fingerprint).secret:
+            raise Denied(f"the key {fingerprint} cannot sign: its private part is not ours")
+        return (*_PROMPTS, "--local-user", fingerprint)
+
+    def _facts(self, fingerprint: str) -> KeyFacts:
+        for facts in self.keys:
+            if facts.fingerprint == fingerprint:
+                return facts
+        raise Denied(f"there is no key {fingerprint}")
+
+
+def _gpg(home: Path) -> GpgCalls:
+    try:
+        gpg: Any = GPG(
+            gnupghome=str(home), options=list(_OPTIONS), env={**environment(), "HOME": str(home)}
+        )
+    except OSError as error:
+        raise missing() from error
+    gpg.buffer_size = _PIECE
+    return gpg
+
+
+def _require_imported(key: OpenPgpKey, result: Any, *, secret: bool) -> None:
+    """See that a text held the key that it is said to hold, and no other."""
+    found = {each for each in result.fingerprints if each}
+    if found - {key.fingerprint}:
+        raise Denied(
+            f"the text of the key {key.fingerprint} holds another key, {', '.join(sorted(found))}"
+        )
+    if not found or (secret and not result.sec_read):
+        part = "private" if secret else "public"
+        raise Denied(f"the text of the key {key.fingerprint} is no {part} key")
+
+
+async def _preset(home: Path, keygrips: Iterable[str], passphrase: str) -> None:
+    """Let the agent of a home know a passphrase, by its standard input."""
+    digits = passphrase.encode("latin-1").hex().upper()
+    lines = "".join(f"PRESET_PASSPHRASE {grip} -1 {digits}\n" for grip in keygrips)
+    await run("gpg-connect-agent", "--homedir", str(home), given=lines.encode())
+
+
+def _keygrips(entry: Mapping[str, Any]) -> Sequence[str]:
+    parts = (entry, *entry.get("subkey_info", {}).values())
+    return [part["keygrip"] for part in parts if part.get("keygrip")]
+
+
+def _facts(entry: Mapping[str, Any], *, secret: bool) -> KeyFacts:
+    now = datetime.now(UTC)
+    whole = _expiry(entry)
+    parts = [part for part in (entry, *entry.get("subkey_info", {}).values()) if _encrypts(part)]
+    ends = [_expiry(part) for part in parts if part["trust"] != "r"]
+    latest = None if not ends or None in ends else max(end for end in ends if end)
+    expires = min((each for each in (whole, latest) if each), default=None)
+    dead = entry["trust"] in _DEAD
+    usable = any(
+        part["trust"] not in _DEAD and ((end := _expiry(part)) is None or end > now)
+        for part in parts
+    )
+    return KeyFacts(
+        fingerprint=entry["fingerprint"],
+        encrypts=usable and not dead and (whole is None or whole > now),
+        expires=expires,
+        revoked=entry["trust"] == "r",
+        secret=secret,
+    )
+
+
+def _encrypts(part: Mapping[str, Any]) -> bool:
+    """Whether a part of a key is for encryption; capitals are about the key as a whole."""
+    return "e" in part["cap"]
+
+
+def _expiry(part: Mapping[str, Any]) -> datetime | None:
+    when = part.get("expires") or ""
+    return datetime.fromtimestamp(int(when), UTC) if when.isdecimal() else None
+
+
+def _too_large(most: int) -> UnreadableDocument:
+    return UnreadableDocument(f"it unpacks to more than {most:,} bytes")
+
+
+def _cannot_sign(fingerprint: str) -> Denied:
+    return Denied(f"the key {fingerprint} cannot sign: it has expired, or is not for signatures")

@@ -1,0 +1,1 @@
+"""Tables of transfers in memory, for tests."""

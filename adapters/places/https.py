@@ -1,0 +1,333 @@
+"""HTTPS servers: files by GET, PUT and DELETE; calls."""
+
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import quote
+
+import httpx
+
+from adapters.http.addresses import literal
+from adapters.http.answers import retry_after
+from adapters.http.guarded import AddressRefused, GuardedTransport
+from adapters.places.credentials import Credentials
+from adapters.places.egress import CheckedHost, Egress
+from adapters.places.pace import Pace
+from adapters.places.whole import WholeWrites
+from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.ports import Denied, Throttled
+from adapters.ports.places import (
+    Answer,
+    Entry,
+    FileChanged,
+    FileMissing,
+    Namings,
+    PartnerAway,
+    PlaceError,
+    Progress,
+    Written,
+)
+from contracts.transfers import Guarantee, Overwrite, Partner, Rename, ServerProfile
+from domain.transfers.paths import has_wildcards, printable
+
+SILENCE_SECONDS: Final = 60.0
+_BLOCK: Final = 1 << 20
+_ANSWER_BYTES: Final = 2_000
+_CANNOT_READ: Final = (401, 403, 404, 405, 501)
+_UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
+
+
+class HttpsPlace:
+    """Files and calls at one server; redirects are not followed.
+
+    Args:
+        partner: Whose it is.
+        client: Connects to permitted addresses only.
+        credentials: Kept out of what is said of failures.
+        pace: Of its bytes.
+    """
+
+    def __init__(
+        self, partner: Partner, client: httpx.AsyncClient, credentials: Credentials, pace: Pace
+    ) -> None:
+        self._partner, self._client = partner, client
+        self._credentials, self._pace = credentials, pace
+        self._base = _base(partner)
+        self._is_whole = True  # whether the newest answer holds the file from its beginning
+
+    @property
+    def profile(self) -> ServerProfile | None:
+        """What becomes of a PUT is the server's business: it answers when it has the whole file."""
+        return self._partner.profile or ServerProfile(rename=Rename.DIRECT)
+
+    @property
+    def server_hash(self) -> str | None:
+        """None is agreed on."""
+        return None
+
+    async def probe(self, folder: str = "") -> ServerProfile:
+        """See that it answers; nothing is written, for nobody knows what a PUT sets off."""
+        await self.call("HEAD", "/" if not folder else f"/{folder}", {})
+        return ServerProfile(rename=Rename.DIRECT, probed_at=datetime.now(UTC))
+
+    async def stat(self, path: str) -> Entry:
+        """One file."""
+        answer = await self._sent("HEAD", self._url(checked(path)), path)
+        self._check(answer, path)
+        return _entry(path, answer.headers)
+
+    async def entry(self, path: str) -> Entry | None:
+        """A file; None: there is none, or the server does not say."""
+        answer = await self._sent("HEAD", self._url(path), path)
+        if answer.status_code in _CANNOT_READ:
+            return None
+        self._check(answer, path)
+        return _entry(path, answer.headers)
+
+    async def list(self, pattern: str, most: int) -> Sequence[Entry]:
+        """The one file of that name: HTTP has no lists."""
+        if has_wildcards(checked_pattern(pattern)):
+            raise Denied(f"{printable(pattern)}: files of an HTTPS server cannot be listed")
+        found = await self.entry(checked(pattern))
+        return [] if found is None else [found]
+
+    async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
+        """The bytes of a file; from an offset only where the server has the same version still."""
+        headers: dict[str, str] = {}
+        if entry.tag and not entry.tag.startswith("W/"):
+            headers["If-Match"] = entry.tag
+        if offset:
+            headers["Range"] = f"bytes={offset}-"
+        size = 0
+        async for block in self._blocks(checked(entry.path), headers):
+            begin, size = size, size + len(block)
+            if begin >= offset or not self._is_whole:
+                yield block
+            elif size > offset:
+                yield block[offset - begin :]
+        if size + (0 if self._is_whole else offset) != entry.size:
+            raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
+        if _differs(entry, await self.stat(entry.path)):
+            raise FileChanged(f"{printable(entry.path)} is another file now")
+
+    async def content(self, path: str) -> AsyncGenerator[bytes]:
+        """The bytes of a file."""
+        async for block in self._blocks(path, {}):
+            yield block
+
+    async def _blocks(self, path: str, headers: Mapping[str, str]) -> AsyncGenerator[bytes]:
+        sent = {**self._headers(), **headers, "Accept-Encoding": "identity"}
+        with self._translated(path):
+            async with self._client.stream("GET", self._url(path), headers=sent) as answer:
+                if answer.status_code in (412, 416):
+                    raise FileChanged(f"{printable(path)} is another file now")
+                self._check(answer, path)
+                self._is_whole = answer.status_code != 206
+                async for block in answer.aiter_raw(_BLOCK):
+                    await self._pace(len(block))
+                    yield block
+
+    async def write(
+        self,
+        chunks: AsyncIterator[bytes],
+        path: str,
+        *,
+        size: int,
+        sha256: str,
+        overwrite: Overwrite,
+        verify: Guarantee,
+        owner: str,
+        mode: int | None = None,
+        changed: datetime | None = None,
+        progress: Progress | None = None,
+        namings: Namings | None = None,
+    ) -> Written:
+        """Put a file."""
+        order = WriteOrder(
+            checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
+        )
+        return await _HttpsWrites(self).write(self._pace.of(chunks), order)
+
+    async def put(
+        self, path: str, blocks: AsyncIterator[bytes], size: int, *, replaces: bool
+    ) -> None:
+        """Send a file, whose length is said before."""
+        headers = {**self._headers(), "Content-Length": str(size)}
+        if not replaces:
+            headers["If-None-Match"] = "*"
+        with self._translated(path):
+            answer = await self._client.put(self._url(path), content=blocks, headers=headers)
+        if answer.status_code == 412:
+            raise taken(path)
+        self._check(answer, path)
+
+    async def is_readable(self, path: str) -> bool:
+        """Whether the server lets a file be read that was put."""
+        answer = await self._sent("HEAD", self._url(path), path)
+        return answer.status_code not in _CANNOT_READ
+
+    async def move(self, entry: Entry, path: str) -> None:
+        """HTTP has no moves."""
+        raise Denied("files of an HTTPS server cannot be moved")
+
+    async def delete(self, entry: Entry) -> bool:
+        """Delete a file, if it is still that one."""
+        now = await self.entry(checked(entry.path))
+        if now is None:
+            return False
+        if _differs(entry, now):
+            raise FileChanged(f"{printable(entry.path)} is another file now")
+        return await self.remove(entry.path)
+
+    async def remove(self, path: str) -> bool:
+        """Delete a file."""
+        answer = await self._sent("DELETE", self._url(path), path)
+        if answer.status_code in (404, 410):
+            return False
+        self._check(answer, path)
+        return True
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes] | None = None,
+        size: int = 0,
+    ) -> Answer:
+        """Send one request; whatever the server answers is no failure."""
+        length = {"Content-Length": str(size)} if body is not None else {}
+        sent = {**headers, **self._headers(), **length}
+        url = self._base + quote(path if path.startswith("/") else f"/{path}", safe="/?&=%+,:;@~")
+        with self._translated(path):
+            async with self._client.stream(method, url, headers=sent, content=body) as answer:
+                text = b""
+                async for piece in answer.aiter_bytes():
+                    text += piece
+                    if len(text) >= _ANSWER_BYTES:
+                        break
+        shown = self._credentials.hide(text[:_ANSWER_BYTES].decode("utf-8", "replace"))
+        if answer.status_code == 429:
+            raise self._throttled(answer)
+        return Answer(answer.status_code, shown)
+
+    async def _sent(self, method: str, url: str, path: str) -> httpx.Response:
+        with self._translated(path):
+            return await self._client.request(method, url, headers=self._headers())
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"User-Agent": "docflow"}
+        if self._credentials.token:
+            headers["Authorization"] = f"Bearer {self._credentials.token}"
+        elif self._partner.user and self._credentials.password:
+            basic = httpx.BasicAuth(self._partner.user, self._credentials.password)
+            request = httpx.Request("GET", self._base)
+            headers["Authorization"] = next(basic.auth_flow(request)).headers["Authorization"]
+        return headers
+
+    def _url(self, path: str) -> str:
+        root = (self._partner.root or "").strip("/")
+        return f"{self._base}/{quote(f'{root}/{path}' if root else path)}"
+
+    def _check(self, answer: httpx.Response, path: str) -> None:
+        status, name = answer.status_code, self._partner.name
+        if 200 <= status < 300:
+            return
+        if status in (404, 410):
+            raise FileMissing(f"there is no file {printable(path)} at {name}")
+        if status in (429, 503):
+            raise self._throttled(answer)
+        if status in (401, 403, 405, 407, 451):
+            raise Denied(f"{name} refuses {printable(path)}: it answered {status}")
+        if 300 <= status < 400:
+            raise Denied(f"{name} answered {status}, a redirect, which is not followed")
+        if status >= 500:
+            raise PartnerAway(name, f"{name} answered {status}")
+        raise PlaceError(f"{name}, {printable(path)}: it answered {status}")
+
+    def _throttled(self, answer: httpx.Response) -> Throttled:
+        asked = retry_after(answer.headers.get("Retry-After"))
+        return Throttled(f"{self._partner.name} answered {answer.status_code}", asked)
+
+    @contextmanager
+    def _translated(self, path: str) -> Generator[None]:
+        name = self._partner.name
+        try:
+            yield
+        except AddressRefused as refusal:
+            raise Denied(str(refusal)) from None
+        except httpx.InvalidURL:
+            raise Denied(f"{printable(path)} at {name} is no URL") from None
+        except (httpx.HTTPError, OSError) as error:
+            raise PartnerAway(name, f"{name} cannot be reached: {_reason(error)}") from None
+
+
+class _HttpsWrites(WholeWrites):
+    """Where nothing can be read back, the answer of the server is all there is."""
+
+    def __init__(self, place: HttpsPlace) -> None:
+        super().__init__(place)
+        self._place = place
+
+    async def _verified(self, order: WriteOrder, path: str) -> Written:
+        if not await self._place.is_readable(path):
+            return Written(Entry(path, order.size), _UNVERIFIED)
+        return await super()._verified(order, path)
+
+
+@asynccontextmanager
+async def https(
+    partner: Partner,
+    credentials: Credentials,
+    egress: Egress,
+    pace: Pace,
+    silence: float = SILENCE_SECONDS,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncGenerator[HttpsPlace]:
+    """A server, for the length of the block.
+
+    Raises:
+        Denied: It is to be reached without TLS, and is not this machine.
+    """
+    base = _base(partner)
+    host = literal(httpx.URL(base).host)
+    if base.startswith("http:") and not (egress.local and host is not None and host.is_loopback):
+        raise Denied(f"{partner.name} is to be reached without TLS: https is needed")
+    transport = CheckedHost(egress, GuardedTransport(egress.permitted, egress.resolve, tls))
+    timeout = httpx.Timeout(silence, connect=15.0)
+    # No proxy: it would make the connection, to whatever address it likes.
+    async with httpx.AsyncClient(transport=transport, timeout=timeout, trust_env=False) as client:
+        yield HttpsPlace(partner, client, credentials, pace)
+
+
+def _base(partner: Partner) -> str:
+    host = partner.host or ""
+    url = (host if "://" in host else f"https://{host}").rstrip("/")
+    return f"{url}:{partner.port}" if partner.port else url
+
+
+def _entry(path: str, headers: httpx.Headers) -> Entry:
+    size, changed = headers.get("Content-Length", ""), headers.get("Last-Modified")
+    try:
+        moment = parsedate_to_datetime(changed) if changed else None
+    except ValueError:
+        moment = None
+    if not size.isdecimal():
+        raise PlaceError(f"{printable(path)}: the server does not say how long it is")
+    return Entry(path, int(size), moment, (headers.get("ETag") or "")[:256] or None)
+
+
+def _differs(entry: Entry, now: Entry) -> bool:
+    return (entry.size, entry.tag, entry.changed) != (now.size, now.tag, now.changed)
+
+
+def _reason(error: Exception) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not accepted: {cause.verify_message}"
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__

@@ -1,0 +1,173 @@
+"""Connects to Azure Blob and to S3, by connections that are checked where they are made."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from obstore.exceptions import BaseError
+
+from adapters.azure.storage_account import StorageAccount
+from adapters.http.addresses import is_public
+from adapters.http.guarded import AddressRefused
+from adapters.places.credentials import Credentials
+from adapters.places.egress import Egress
+from adapters.places.objects import ObjectPlace
+from adapters.places.pace import Pace
+from adapters.places.tunnel import Tunnel
+from adapters.ports import Denied
+from adapters.ports.places import PartnerAway
+from contracts.transfers import Partner
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig, ClientConfig, RetryConfig
+
+SILENCE_SECONDS: Final = 30.0
+_RETRIES: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
+"""The run itself tries again."""
+_REGION: Final = "us-east-1"
+
+
+@asynccontextmanager
+async def azure_blob(
+    partner: Partner,
+    credentials: Credentials,
+    egress: Egress,
+    pace: Pace,
+    silence: float = SILENCE_SECONDS,
+) -> AsyncGenerator[ObjectPlace]:
+    """A container of a storage account, for the length of the block."""
+    from obstore.store import AzureStore
+
+    account = _account(partner, credentials)
+    async with _guarded(partner, account.endpoint, egress, silence) as (endpoint, client, tunnel):
+        try:
+            store = AzureStore(
+                partner.container or "",
+                config=_azure_config(replace(account, endpoint=endpoint)),
+                client_options=client,
+                retry_config=_RETRIES,
+            )
+        except (BaseError, ValueError):
+            # Its text may hold a part of the secret.
+            raise Denied(
+                f"{partner.token} of {partner.name} is neither a SAS nor a connection string, or "
+                "its container has no valid name"
+            ) from None
+        yield ObjectPlace(partner, store, credentials, pace, None, lambda: tunnel.refused)
+
+
+@asynccontextmanager
+async def s3(
+    partner: Partner,
+    credentials: Credentials,
+    egress: Egress,
+    pace: Pace,
+    silence: float = SILENCE_SECONDS,
+) -> AsyncGenerator[ObjectPlace]:
+    """A bucket, for the length of the block."""
+    from obstore.store import S3Store
+
+    region = _region_of(partner.host or "")
+    url = _url(partner.host or f"s3.{region}.amazonaws.com")
+    async with _guarded(partner, url, egress, silence) as (endpoint, client, tunnel):
+        store = S3Store(
+            partner.container or "",
+            endpoint=endpoint,
+            region=region,
+            virtual_hosted_style_request=False,
+            checksum_algorithm="sha256",
+            # Nothing of this machine's own credentials is ever used.
+            credential_provider=lambda: {
+                "access_key_id": partner.user or "",
+                "secret_access_key": credentials.token or "",
+                "token": None,
+                "expires_at": None,
+            },
+            client_options=client,
+            retry_config=_RETRIES,
+        )
+        checked = "SHA-256 checked by the server"
+        yield ObjectPlace(partner, store, credentials, pace, checked, lambda: tunnel.refused)
+
+
+@asynccontextmanager
+async def _guarded(
+    partner: Partner, url: str, egress: Egress, silence: float
+) -> "AsyncGenerator[tuple[str, ClientConfig, Tunnel]]":
+    client: ClientConfig = {
+        "connect_timeout": timedelta(seconds=10),
+        "read_timeout": timedelta(seconds=silence),
+        # Counts until the last byte of a body: a large object over a slow line.
+        "timeout": timedelta(hours=6),
+    }
+    tunnel = Tunnel(egress)
+    if url.startswith("http://"):
+        yield await _plain(partner, url, egress), {**client, "allow_http": True}, tunnel
+        return
+    async with tunnel.serve():
+        yield url, {**client, "proxy_url": tunnel.url}, tunnel
+
+
+async def _plain(partner: Partner, url: str, egress: Egress) -> str:
+    """A URL without TLS, of an address that was checked, which is never a public one."""
+    parts = urlsplit(url)
+    try:
+        address, *_ = await egress.addresses(parts.hostname or "", parts.port or 80)
+    except AddressRefused as refusal:
+        raise Denied(str(refusal)) from None
+    except OSError as error:
+        raise PartnerAway(
+            partner.name, f"{partner.name} cannot be reached: {error.strerror or error}"
+        ) from None
+    if is_public(address):
+        raise Denied(f"{partner.name} has a public address: https is needed")
+    literal = f"[{address}]" if address.version == 6 else str(address)
+    where = f"{literal}:{parts.port}" if parts.port else literal
+    return urlunsplit((parts.scheme, where, parts.path, "", ""))
+
+
+def _account(partner: Partner, credentials: Credentials) -> StorageAccount:
+    """The storage account: by a connection string, or by its URL and a SAS.
+
+    Raises:
+        Denied: The connection string is malformed.
+    """
+    token = credentials.token or ""
+    if ";" in token:
+        try:
+            return StorageAccount.from_connection_string(token)
+        except ValueError as error:
+            raise Denied(f"{partner.token} of {partner.name}: {error}") from None
+    endpoint = _url(partner.host or "").rstrip("/")
+    parts = urlsplit(endpoint)
+    name = parts.path.strip("/") or (parts.hostname or "").partition(".")[0]
+    return StorageAccount(name, endpoint, None, token.lstrip("?"))
+
+
+def _azure_config(account: StorageAccount) -> "AzureConfig":
+    # The kind is named, or variables of the environment might choose another.
+    if account.key is not None:
+        return {
+            "endpoint": account.endpoint,
+            "account_name": account.name,
+            "account_key": account.key,
+            "credential_type": "access_key",
+        }
+    return {
+        "endpoint": account.endpoint,
+        "account_name": account.name,
+        "sas_key": account.sas or "",
+        "credential_type": "sas_token",
+    }
+
+
+def _url(host: str) -> str:
+    return host if "://" in host else f"https://{host}"
+
+
+def _region_of(host: str) -> str:
+    parts = host.removeprefix("https://").split(".")
+    return parts[1] if len(parts) > 3 and parts[-2:] == ["amazonaws", "com"] else _REGION

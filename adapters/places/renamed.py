@@ -1,0 +1,196 @@
+"""Far ends with folders: written under a temporary name, verified, and renamed."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from adapters.places.writing import (
+    Arriving,
+    Found,
+    Target,
+    WriteOrder,
+    picked_up,
+    sha256_of,
+    taken,
+    target_of,
+)
+from adapters.ports import PortError
+from adapters.ports.places import Entry, NameTaken, PlaceError, Written
+from contracts.transfers import Guarantee, Overwrite, Rename
+from domain.transfers.paths import NUMBERS, numbered, printable, temporary
+
+
+class Folders(Protocol):
+    """What a far end with folders does; errors are those of `Place`."""
+
+    async def entry(self, path: str) -> Entry | None:
+        """A file; None: there is none."""
+        ...
+
+    async def make_folders(self, path: str) -> None:
+        """Make what is missing of the folders that a path stands in."""
+        ...
+
+    async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> None:
+        """Write all bytes and flush them; what was there is replaced."""
+        ...
+
+    def content(self, path: str) -> AsyncIterator[bytes]:
+        """The bytes of a file, as they are now."""
+        ...
+
+    async def rename(self, path: str, target: str, *, replaces: bool) -> None:
+        """Give a file its name.
+
+        Raises:
+            NameTaken: There is one of that name, and `replaces` is false.
+        """
+        ...
+
+    async def remove(self, path: str) -> bool:
+        """Remove a file; False: it was gone."""
+        ...
+
+    async def set_mode(self, path: str, mode: int) -> str | None:
+        """Ask for rights; a remark where they are refused."""
+        ...
+
+    async def set_time(self, path: str, changed: datetime) -> str | None:
+        """Set the time; a remark where that is refused."""
+        ...
+
+
+class RenamedWrites(Found):
+    """Writes files to a far end with folders.
+
+    Args:
+        folders: The far end.
+        rename: How a file appears whole there.
+    """
+
+    def __init__(self, folders: Folders, rename: Rename) -> None:
+        self._folders, self._rename = folders, rename
+
+    @property
+    def writes_in_place(self) -> bool:
+        """Where nothing can be renamed."""
+        return self._rename is Rename.DIRECT
+
+    async def entry(self, path: str) -> Entry | None:
+        """A file; None: there is none."""
+        return await self._folders.entry(path)
+
+    async def digest(self, entry: Entry) -> str:
+        """Its hash, read back."""
+        return await sha256_of(self._folders.content(entry.path))
+
+    async def is_unnamed(self, order: WriteOrder) -> bool:
+        """It still has its temporary name; where there is none, it is written again."""
+        if self._rename is Rename.DIRECT:
+            return True
+        return await self._folders.entry(temporary(order.path, order.owner)) is not None
+
+    async def write(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+        """Write one file."""
+        target = await target_of(self, order)
+        if isinstance(target, Written):
+            await self._folders.remove(temporary(order.path, order.owner))
+            return target
+        await self._folders.make_folders(order.path)
+        if self._rename is Rename.DIRECT:
+            return await self._direct(chunks, order, target)
+        held = temporary(order.path, order.owner)
+        try:
+            guarantee = await self._written(chunks, order, held)
+            remarks = await self._attributes(order, held)
+        except PortError:
+            await self._forget(held)
+            raise
+        written = await self._named(order, target, held, guarantee)
+        return replace(written, remarks=remarks)
+
+    async def _forget(self, held: str) -> None:
+        try:
+            await self._folders.remove(held)
+        except PortError:
+            # The failure that is being raised says more than this one; the next try finds the file.
+            return
+
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder, held: str) -> str:
+        arriving = Arriving(order)
+        await self._folders.write_file(held, arriving.of(chunks))
+        arriving.check()
+        return await self._verified(order, held)
+
+    async def _verified(self, order: WriteOrder, path: str) -> str:
+        """Compare what stands at the far end; what was compared, in words."""
+        if order.verify is Guarantee.SIZE:
+            entry = await self._folders.entry(path)
+            size = None if entry is None else entry.size
+            if size != order.size:
+                raise _differs(order, f"has {size} bytes instead of {order.size:,}")
+            return "size"
+        if await sha256_of(self._folders.content(path), order.progress) != order.sha256:
+            raise _differs(order, "read back, has other bytes")
+        return "read back"
+
+    async def _attributes(self, order: WriteOrder, path: str) -> tuple[str, ...]:
+        remarks: list[str | None] = []
+        if order.mode is not None:
+            remarks.append(await self._folders.set_mode(path, order.mode))
+        if order.changed is not None:
+            remarks.append(await self._folders.set_time(path, order.changed))
+        return tuple(remark for remark in remarks if remark is not None)
+
+    async def _named(self, order: WriteOrder, target: Target, held: str, guarantee: str) -> Written:
+        path = await self._renamed(order, target, held)
+        entry = await self._folders.entry(path)
+        if entry is None:
+            return picked_up(path, order.size)
+        how = "atomic rename" if self._rename is Rename.ATOMIC_REPLACE else "rename"
+        if target.replaces is not None and self._rename is Rename.NON_ATOMIC:
+            how = "rename after the earlier file was removed"
+        return Written(entry, f"{guarantee}, {how}")
+
+    async def _renamed(self, order: WriteOrder, target: Target, held: str) -> str:
+        """Give the file its name; which one it got."""
+        path, replaces = target.path, target.replaces is not None
+        for number in range(2, NUMBERS + 2):
+            await order.note(path)
+            try:
+                if replaces and self._rename is Rename.NON_ATOMIC:
+                    await self._folders.remove(path)
+                await self._folders.rename(held, path, replaces=replaces)
+            except NameTaken:
+                # Another writer was faster.
+                await order.not_named()
+                if order.overwrite is Overwrite.NUMBER:
+                    path = numbered(order.path, number)
+                elif order.overwrite is Overwrite.REPLACE and not replaces:
+                    replaces = True
+                else:
+                    await self._forget(held)
+                    raise
+            else:
+                return path
+        raise taken(path)
+
+    async def _direct(
+        self, chunks: AsyncIterator[bytes], order: WriteOrder, target: Target
+    ) -> Written:
+        """Write under the name itself: the partner may see the file before it is whole."""
+        await order.note(target.path)
+        arriving = Arriving(order)
+        await self._folders.write_file(target.path, arriving.of(chunks))
+        entry = await self._folders.entry(target.path)
+        if entry is None:
+            return picked_up(target.path, order.size)
+        if await sha256_of(self._folders.content(target.path)) != order.sha256:
+            raise _differs(order, "read back, has other bytes")
+        remarks = await self._attributes(order, target.path)
+        return Written(entry, "read back, written under its own name", remarks=remarks)
+
+
+def _differs(order: WriteOrder, how: str) -> PortError:
+    return PlaceError(f"{printable(order.path)} {how}: it is not given its name")

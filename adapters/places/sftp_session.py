@@ -1,0 +1,202 @@
+"""Connections to SFTP servers whose host keys are pinned."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import asyncssh
+
+from adapters.http.guarded import AddressRefused
+from adapters.places.credentials import Credentials
+from adapters.places.egress import Egress
+from adapters.ports import Denied, PortError
+from adapters.ports.places import FileMissing, NameRefused, PartnerAway, PlaceError, UnknownHostKey
+from contracts.transfers import HostKey, Partner
+from domain.transfers.partner_rules import fingerprint
+from domain.transfers.paths import printable
+
+LOGIN_SECONDS: Final = 20.0
+ANSWER_SECONDS: Final = 60.0
+"""A request that has no answer for so long means that the partner is away."""
+KEEPALIVE_SECONDS: Final = 10.0
+KEEPALIVES: Final = 3
+"""A connection that answers none of so many is dead, whatever TCP believes."""
+_RSA: Final = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
+_ALGORITHMS: Final = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+)
+
+# It logs every file that is opened.
+logging.getLogger("asyncssh").setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long an SFTP server may keep silent; seconds."""
+
+    login: float = LOGIN_SECONDS
+    answer: float = ANSWER_SECONDS
+    keepalive: float = KEEPALIVE_SECONDS
+
+
+class _Client(asyncssh.SSHClient):
+    """Remembers a key that is not pinned; nothing is accepted here."""
+
+    def __init__(self) -> None:
+        self.shown: asyncssh.SSHKey | None = None
+
+    def validate_host_public_key(
+        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+    ) -> bool:
+        self.shown = key
+        return False
+
+
+@asynccontextmanager
+async def connected(
+    partner: Partner,
+    credentials: Credentials,
+    pinned: Sequence[HostKey],
+    egress: Egress,
+    timeouts: Timeouts,
+) -> AsyncGenerator[asyncssh.SFTPClient]:
+    """An SFTP session, for the length of the block.
+
+    Raises:
+        PartnerAway: The server cannot be reached.
+        UnknownHostKey: It shows a key that is not pinned; nothing was sent to it.
+        Denied: It refuses us, or may not be connected to.
+    """
+    client = _Client()
+    connection = await _connection(partner, credentials, pinned, egress, timeouts, client)
+    try:
+        with translated(partner, credentials):
+            async with asyncio.timeout(timeouts.login):
+                sftp = await connection.start_sftp_client()
+        yield sftp
+        sftp.exit()
+    finally:
+        connection.abort()
+        await connection.wait_closed()
+
+
+async def _connection(
+    partner: Partner,
+    credentials: Credentials,
+    pinned: Sequence[HostKey],
+    egress: Egress,
+    timeouts: Timeouts,
+    client: _Client,
+) -> asyncssh.SSHClientConnection:
+    host, port = partner.host or "", partner.port or 22
+    known = [asyncssh.import_public_key(each.key) for each in pinned]
+    with translated(partner, credentials):
+        keys = _client_keys(partner, credentials)
+        sock = await egress.connect(host, port)
+        try:
+            return await asyncssh.connect(
+                host,
+                port,
+                sock=sock,
+                config=None,
+                username=partner.user or "",
+                password=credentials.password,
+                client_keys=keys,
+                agent_path=None,
+                gss_host=None,
+                known_hosts=(known, [], []),
+                server_host_key_algs=_algorithms(known),
+                client_factory=lambda: client,
+                compression_algs=None,
+                login_timeout=timeouts.login,
+                keepalive_interval=timeouts.keepalive,
+                keepalive_count_max=KEEPALIVES,
+            )
+        except asyncssh.HostKeyNotVerifiable:
+            if client.shown is None:
+                raise
+            raise _unknown(partner, client.shown, pinned) from None
+        finally:
+            # Where the connection was made, it is asyncio's by now.
+            if client.shown is not None:
+                sock.close()
+
+
+def _client_keys(partner: Partner, credentials: Credentials) -> list[asyncssh.SSHKey]:
+    if credentials.private_key is None:
+        return []
+    try:
+        return [asyncssh.import_private_key(credentials.private_key, credentials.passphrase)]
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError):
+        raise Denied(
+            f"the private key {partner.private_key} of {partner.name} is no key that can be read "
+            "with its passphrase (one with a passphrase has to be in the format PKCS#8: "
+            "`ssh-keygen -p -m PKCS8`)"
+        ) from None
+
+
+def _algorithms(known: Sequence[asyncssh.SSHKey]) -> list[str]:
+    """Those of pinned keys first; a server that has another key shows it, and is refused by it."""
+    pinned: list[str] = []
+    for key in known:
+        name = key.get_algorithm()
+        pinned += _RSA if name == "ssh-rsa" else (name,)
+    return list(dict.fromkeys((*pinned, *_ALGORITHMS)))
+
+
+def _unknown(partner: Partner, key: asyncssh.SSHKey, pinned: Sequence[HostKey]) -> UnknownHostKey:
+    shown, known = key.get_fingerprint(), [fingerprint(each) for each in pinned]
+    line = key.export_public_key("openssh").decode().strip()
+    is_pinned = f"; pinned {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
+    return UnknownHostKey(
+        f"{partner.name} shows the host key {shown}{is_pinned if known else '; none is pinned'}",
+        shown,
+        known,
+        " ".join(line.split()[:2]),
+    )
+
+
+@contextmanager
+def translated(partner: Partner, credentials: Credentials, path: str = "") -> Generator[None]:
+    """Errors of asyncssh inside the block as errors of the ports, without secrets."""
+    try:
+        yield
+    except AddressRefused as refusal:
+        raise Denied(str(refusal)) from None
+    except TimeoutError:
+        raise PartnerAway(partner.name, f"{partner.name} does not answer in time") from None
+    except asyncssh.SFTPError as error:
+        raise _failure(partner, error, credentials.hide(error.reason), path) from None
+    except asyncssh.PermissionDenied as error:
+        raise Denied(
+            f"{partner.name} refuses {partner.user}: {credentials.hide(error.reason)}"
+        ) from None
+    except (asyncssh.Error, OSError) as error:
+        reason = credentials.hide(str(error))[:300]
+        raise PartnerAway(partner.name, f"{partner.name} cannot be reached: {reason}") from None
+    except ValueError as error:
+        # A file of a connection that was lost.
+        raise PartnerAway(partner.name, f"{partner.name}: {credentials.hide(str(error))}") from None
+
+
+def _failure(partner: Partner, error: asyncssh.SFTPError, reason: str, path: str) -> PortError:
+    text = f"{partner.name}, {printable(path)}: {reason[:300]}"
+    match error:
+        case asyncssh.SFTPConnectionLost() | asyncssh.SFTPNoConnection():
+            return PartnerAway(partner.name, f"the connection to {partner.name} was lost")
+        case asyncssh.SFTPNoSuchFile() | asyncssh.SFTPNoSuchPath():
+            return FileMissing(f"there is no file {printable(path)} at {partner.name}")
+        case asyncssh.SFTPPermissionDenied() | asyncssh.SFTPWriteProtect():
+            return Denied(text)
+        case asyncssh.SFTPInvalidFilename():
+            return NameRefused(text)
+        case _:
+            return PlaceError(text)

@@ -1,0 +1,1 @@
+"""Secrets that others keep, found by reference."""

@@ -1,0 +1,106 @@
+"""Paths at far ends: which are safe, which names a pattern means, how a number is added."""
+
+import hashlib
+import re
+from fnmatch import translate
+from typing import Final
+
+SEGMENT_BYTES: Final = 255
+"""Of one name, in UTF-8; file systems hold no longer ones."""
+PATH_BYTES: Final = 1_024
+TEMPORARY_PREFIX: Final = ".docflow-"
+"""Begins the names of files that are being written, and of those of a probe."""
+NUMBERS: Final = 1_000
+"""Numbers that are tried for a name that is taken."""
+
+_WILDCARD: Final = re.compile(r"[*?\[]")
+
+
+def path_problem(path: str) -> str | None:
+    """Why a path cannot be used at any far end; None: it can.
+
+    Segments are joined by `/`. A path never begins with one, and no segment is empty, `.` or `..`.
+    """
+    shown = printable(path)
+    if not path:
+        return "the path is empty"
+    if path.startswith("/"):
+        return f"{shown} is an absolute path; paths begin at the partner's root"
+    if any(_is_control(character) for character in path):
+        return f"{shown} holds a control character"
+    if "\\" in path:
+        return f"{shown} holds a backslash; folders are separated by `/`"
+    segments = path.split("/")
+    if ".." in segments:
+        return f"{shown} would leave its folder by `..`"
+    if any(segment in ("", ".") for segment in segments):
+        return f"{shown} has an empty segment or `.`"
+    try:
+        longest = max(len(segment.encode()) for segment in segments)
+        length = len(path.encode())
+    except UnicodeEncodeError:
+        return f"{shown} is not valid Unicode"
+    if longest > SEGMENT_BYTES:
+        return f"{shown} has a name of {longest} bytes; {SEGMENT_BYTES} are possible"
+    if length > PATH_BYTES:
+        return f"{shown} has {length} bytes; {PATH_BYTES} are possible"
+    return None
+
+
+def printable(path: str) -> str:
+    """A path for a sentence: quoted, shortened, without what a terminal would obey."""
+    return ascii(path if len(path) <= 120 else f"{path[:100]}...")
+
+
+def has_wildcards(path: str) -> bool:
+    """Whether a path is a pattern."""
+    return _WILDCARD.search(path) is not None
+
+
+def split(path: str) -> tuple[str, str]:
+    """Folder and last segment; the folder of the root is empty."""
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def join(folder: str, name: str) -> str:
+    """The path of a name in a folder."""
+    return f"{folder}/{name}" if folder else name
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Why a pattern cannot be used; None: it can. Wildcards stand in the last segment only."""
+    folder, _ = split(pattern)
+    if has_wildcards(folder):
+        return f"{printable(pattern)} has a wildcard in a folder; only the last segment may"
+    return path_problem(pattern)
+
+
+def matcher(name: str) -> re.Pattern[str]:
+    """What the last segment of a pattern matches; upper and lower case differ.
+
+    Names that begin with a dot are matched by patterns that begin with one only, so that no
+    pattern takes a file that is being written.
+    """
+    hidden = "" if name.startswith(".") else r"(?!\.)"
+    return re.compile(f"{hidden}{translate(name)}", re.DOTALL)
+
+
+def numbered(path: str, number: int) -> str:
+    """The path with a number before its suffix: `folder/report-2.csv`."""
+    folder, name = split(path)
+    stem, dot, suffix = name.partition(".") if not name.startswith(".") else (name, "", "")
+    ending = f"-{number}{dot}{suffix}"
+    room = SEGMENT_BYTES - len(ending.encode())
+    return join(folder, stem.encode()[: max(room, 1)].decode(errors="ignore") + ending)
+
+
+def temporary(path: str, owner: str) -> str:
+    """Where a file is written before it gets its name: beside it, the same for the same owner."""
+    folder, _ = split(path)
+    digest = hashlib.sha256(f"{owner}\0{path}".encode()).hexdigest()
+    return join(folder, f"{TEMPORARY_PREFIX}{digest[:24]}.part")
+
+
+def _is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character <= "\x9f" or character in "\u2028\u2029"

@@ -1,0 +1,169 @@
+"""Receipts: each step holds the hash of the step before it, so that a change shows where it is.
+
+The hash of a step is the SHA-256 of its canonical JSON (RFC 8785) without the field `sha256`.
+Whoever verifies reads the JSON and not the contract: fields of a newer release count as well.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from contracts.base import Contract
+from contracts.transfers import Receipt, ReceiptStep
+from domain.errors import RuleViolation
+
+SEAL: Final = "sha256"
+_HASH_DIGITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a verification found."""
+
+    problem: str | None = None
+    """None: the receipt is as it was written."""
+    index: int | None = None
+    """Place of the step at fault in the receipt, from 0; None: it is none of them."""
+
+    @property
+    def whole(self) -> bool:
+        """Nothing was changed."""
+        return self.problem is None
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON: keys in order, no white space, UTF-8.
+
+    Args:
+        value: A contract, or what JSON can say. Numbers are whole ones.
+    """
+    plain = value.model_dump(mode="json") if isinstance(value, Contract) else value
+    return json.dumps(
+        plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def seal_of(step: Mapping[str, Any]) -> str:
+    """Hash of a step, whether or not it holds one already."""
+    return hashlib.sha256(
+        canonical({name: value for name, value in step.items() if name != SEAL})
+    ).hexdigest()
+
+
+def sealed(step: ReceiptStep) -> ReceiptStep:
+    """The step with its hash."""
+    return step.model_copy(update={SEAL: seal_of(step.model_dump(mode="json"))})
+
+
+def assembled(
+    transfer_id: str,
+    event: str,
+    steps: Sequence[ReceiptStep],
+    *,
+    resent_from: str | None = None,
+    resent_from_sha256: str | None = None,
+) -> Receipt:
+    """The receipt of a transfer.
+
+    Args:
+        transfer_id: Whose it is.
+        event: SHA-256 of the canonical event, which the first step follows.
+        steps: In the order in which they were done.
+        resent_from: The transfer whose kept copy was sent.
+        resent_from_sha256: Hash of the last step of that one's receipt.
+
+    Raises:
+        RuleViolation: The steps are no chain.
+    """
+    receipt = Receipt(
+        transfer_id=transfer_id,
+        event=event,
+        resent_from=resent_from,
+        resent_from_sha256=resent_from_sha256,
+        steps=tuple(steps),
+        sha256=steps[-1].sha256 if steps else event,
+    )
+    finding = verify(receipt.model_dump(mode="json"))
+    if not finding.whole:
+        raise RuleViolation(f"the receipt cannot be put together: {finding.problem}")
+    return receipt
+
+
+def verify(receipt: object, *, expected: str | None = None) -> Finding:
+    """See whether a receipt is as it was written, and else which step is not.
+
+    Args:
+        receipt: Its JSON.
+        expected: Hash of the last step as another source states it, as the row of the transfer
+            does: whoever changes a step and all hashes behind it cannot change that one.
+    """
+    whole = _receipt_of(receipt)
+    if whole is None:
+        return Finding("this is no receipt: a field is missing or of another type")
+    steps: list[dict[str, Any]] = whole["steps"]
+    previous: str = whole["event"]
+    before = "the event"
+    for index, step in enumerate(steps):
+        name = _named(index, step)
+        if step["transfer_id"] != whole["transfer_id"]:
+            return Finding(f"{name} is of another transfer, {step['transfer_id']}", index)
+        if not _has_its_seal(step):
+            return Finding(f"{name} was changed: its content does not have its hash", index)
+        if step["previous"] != previous:
+            return Finding(
+                f"{name} does not follow {before}: a step between them was removed, added, "
+                "moved or changed together with its hash",
+                index,
+            )
+        previous, before = step[SEAL], name
+    if whole[SEAL] != previous:
+        return Finding(f"the end is missing: the last step ({before}) is not the one it names")
+    if expected is not None and expected != previous:
+        return Finding(
+            f"the receipt holds together and is not the one of this transfer: it ends with hash "
+            f"{previous}, and {expected} was recorded"
+        )
+    return Finding()
+
+
+def _has_its_seal(step: Mapping[str, Any]) -> bool:
+    try:
+        return seal_of(step) == step[SEAL]
+    except ValueError:
+        # It holds what no canonical JSON can say: half a character, a number that is none.
+        return False
+
+
+def _named(index: int, step: Mapping[str, Any]) -> str:
+    return f"step {index + 1} ({step['action']})"
+
+
+def _receipt_of(value: object) -> Mapping[str, Any] | None:
+    """The value, if it has every field that a verification reads."""
+    receipt = _object_of(value)
+    if receipt is None:
+        return None
+    steps = receipt.get("steps")
+    if not isinstance(steps, list) or not all(map(_is_step, cast(list[object], steps))):
+        return None
+    return receipt if _has_hashes(receipt, "transfer_id", "event", SEAL) else None
+
+
+def _is_step(value: object) -> bool:
+    step = _object_of(value)
+    return (
+        step is not None
+        and isinstance(step.get("action"), str)
+        and _has_hashes(step, "transfer_id", "previous", SEAL)
+    )
+
+
+def _object_of(value: object) -> Mapping[str, Any] | None:
+    return cast(Mapping[str, Any], value) if isinstance(value, dict) else None
+
+
+def _has_hashes(value: Mapping[str, Any], *names: str) -> bool:
+    found = [value.get(name) for name in names]
+    return all(isinstance(each, str) and len(each) == _HASH_DIGITS for each in found)

@@ -1,0 +1,160 @@
+"""Far ends of every protocol, each over a server of its own."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from adapters.aws.session import AwsSettings
+from adapters.azure.blobs import AzureBlobs
+from adapters.places.opening import PartnerPlaces
+from adapters.ports.places import Place
+from contracts.transfers import Partner, PlaceKind
+from stack.azurite import azurite
+from tests.support.aws import moto
+from tests.support.transfers.http_files import http_files
+from tests.support.transfers.places import open_places
+from tests.support.transfers.sftp_server import (
+    PASSWORD,
+    Whole,
+    WithoutAttributes,
+    WithoutPosixRename,
+    WithoutRename,
+    sftp_site,
+)
+
+SFTP: dict[str, type[Whole] | None] = {
+    "sftp": Whole,
+    "sftp-non-atomic": WithoutPosixRename,
+    "sftp-direct": WithoutRename,
+    "sftp-no-attributes": WithoutAttributes,
+}
+KINDS = [
+    "folder",
+    *SFTP,
+    pytest.param("openssh", marks=pytest.mark.openssh),
+    "azure",
+    "s3",
+    "https",
+]
+
+
+@dataclass(frozen=True)
+class FarEnd:
+    """One far end of a test."""
+
+    kind: str
+    partner: Partner
+    places: PartnerPlaces
+    folder: Path | None = None
+    """Where its files are, of kinds that serve a folder."""
+
+    def open(self, **fields: Any) -> AbstractAsyncContextManager[Place]:
+        """Connect; with other fields in the record where they are given."""
+        return self.places.open(self.partner.model_copy(update=fields))
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether files have folders, links and rights."""
+        return self.folder is not None
+
+
+@pytest.fixture(scope="module")
+def azure_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Connection string of an emulator with the container `far`."""
+    with asyncio.Runner() as runner:
+        running = azurite(tmp_path_factory.mktemp("azurite"))
+        account = runner.run(running.__aenter__())
+        runner.run(AzureBlobs(account, "far").create_container())
+        yield account
+        runner.run(running.__aexit__(None, None, None))
+
+
+@pytest.fixture(scope="module")
+def aws_account() -> Iterator[AwsSettings]:
+    """moto, with the bucket `far`."""
+    with moto() as settings:
+        httpx.put(f"{settings.endpoint_url}/far").raise_for_status()
+        yield settings
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of far end, and the account that it is in."""
+
+    name: str
+    account: Any = None
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Each of the kinds."""
+    accounts = {"azure": "azure_account", "s3": "aws_account"}
+    fixture = accounts.get(request.param)
+    return Kind(request.param, fixture and request.getfixturevalue(fixture))
+
+
+@pytest_asyncio.fixture
+async def far(kind: Kind, tmp_path: Path) -> AsyncGenerator[FarEnd]:
+    """A far end of each kind, with nothing in it."""
+    async with far_end(kind, tmp_path) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def far_end(kind: Kind, tmp_path: Path) -> AsyncIterator[FarEnd]:
+    """A far end of a kind."""
+    name = kind.name
+    if name == "folder":
+        folder = tmp_path / "share"
+        folder.mkdir()
+        partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(folder))
+        yield FarEnd(name, partner, open_places(folders=[tmp_path]), folder)
+    elif name in SFTP or name == "openssh":
+        async with sftp_site(tmp_path / "served", SFTP.get(name)) as site:
+            places = open_places({"SFTP_PASSWORD": PASSWORD})
+            yield FarEnd(name, site.partner(), places, site.folder)
+    elif name == "azure":
+        yield azure_end(kind.account)
+    elif name == "s3":
+        yield s3_end(kind.account)
+    else:
+        async with http_files() as server:
+            partner = Partner(
+                name="acme", kind=PlaceKind.HTTPS, host="http://127.0.0.1", port=server.port
+            )
+            yield FarEnd(name, partner, open_places())
+
+
+def azure_end(account: str) -> FarEnd:
+    """A folder of its own in the container."""
+    partner = Partner(
+        name="acme",
+        kind=PlaceKind.AZURE_BLOB,
+        host="http://127.0.0.1",
+        container="far",
+        root=f"test/{uuid.uuid4().hex}",
+        token="env:ACCOUNT",
+    )
+    return FarEnd("azure", partner, open_places({"ACCOUNT": account}))
+
+
+def s3_end(account: AwsSettings) -> FarEnd:
+    """A folder of its own in the bucket."""
+    partner = Partner(
+        name="acme",
+        kind=PlaceKind.S3,
+        host=account.endpoint_url,
+        container="far",
+        root=f"test/{uuid.uuid4().hex}",
+        user="test",
+        token="env:SECRET",
+    )
+    return FarEnd("s3", partner, open_places({"SECRET": "planted-secret-access-key"}))

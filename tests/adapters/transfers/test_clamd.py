@@ -1,0 +1,205 @@
+"""Three verdicts of the real clamd, and what it would pass over in silence."""
+
+import asyncio
+import io
+import random
+import zipfile
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from adapters.ports import Unavailable
+from adapters.scanning import Clamd, ClamdAddress
+from adapters.scanning.samples import eicar, encrypted_archive, nested_archive
+from adapters.scanning.zip_sizes import ZipSizes
+from contracts.dependencies import Dependency
+from stack.children import free_port
+from stack.clamd import EICAR_NAME, PLANTED, PLANTED_NAME, clamd
+from tests.support.transfers.archives import FILES, gzip_of, zip_of
+from tests.support.transfers.openpgp import pieces_of
+
+MB = 1 << 20
+MAX = 32 * MB
+LIMITS = {"MaxFileSize": "40M", "MaxScanSize": "100M", "StreamMaxLength": "50M"}
+needs_clamd = pytest.mark.clamd
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with asyncio.Runner() as runner:
+        running = clamd(tmp_path_factory.mktemp("clamd"), **LIMITS)
+        yield runner.run(running.__aenter__())
+        runner.run(running.__aexit__(None, None, None))
+
+
+def scanner(address: str, max_bytes: int = MAX) -> Clamd:
+    return Clamd(ClamdAddress.parsed(address), max_bytes)
+
+
+@needs_clamd
+async def test_files_are_clean_infected_or_not_scanned(address: str) -> None:
+    clam = scanner(address)
+    noise = random.Random(6).randbytes(MB)
+    for content in (b"", b"x", b"stop;lat\n" * 9, noise, zip_of(FILES), gzip_of(noise)):
+        verdict = await clam.scan(pieces_of(content), len(content))
+        assert (verdict.clean, verdict.infected, verdict.reason) == (True, None, None)
+    planted = noise + PLANTED
+    for content in (planted, zip_of({"a": planted}), gzip_of(planted)):
+        verdict = await clam.scan(pieces_of(content), len(content))
+        assert (verdict.clean, verdict.infected) == (False, PLANTED_NAME)
+    verdict = await clam.scan(pieces_of(eicar()), len(eicar()))
+    assert verdict.infected == EICAR_NAME
+    encrypted = await clam.scan(pieces_of(encrypted_archive()), 100)
+    assert (encrypted.clean, encrypted.infected) == (False, None)
+    assert "encrypted" in (encrypted.reason or "")
+    nested = await clam.scan(pieces_of(nested_archive()), 100)
+    assert (nested.clean, nested.infected) == (False, None)
+    assert "MaxRecursion" in (nested.reason or "")
+
+
+@needs_clamd
+async def test_a_signature_in_the_last_megabyte_of_a_large_file_is_found(address: str) -> None:
+    content = bytes(30 * MB - 500_000) + PLANTED + bytes(400_000)
+    verdict = await scanner(address).scan(pieces_of(content, MB), len(content))
+    assert verdict.infected == PLANTED_NAME
+
+
+@needs_clamd
+async def test_what_limits_would_skip_is_not_scanned(address: str) -> None:
+    clam = scanner(address)
+    asked = AsyncMockChunks()
+    large = await clam.scan(asked.chunks(), MAX + 1)
+    assert (large.clean, large.infected) == (False, None)
+    assert "33,554,432 are scanned at most" in (large.reason or "")
+    assert not asked.read, "it was read although it is too large"
+    # clamd itself answers OK to this one, and has looked at the first 40 MB of it.
+    hidden = zip_of({"a": bytes(45 * MB) + PLANTED})
+    verdict = await clam.scan(pieces_of(hidden), len(hidden))
+    assert (verdict.clean, verdict.infected) == (False, None)
+    assert "archive with a file of 47,185" in (verdict.reason or "")
+    for content in (gzip_of(bytes(45 * MB) + PLANTED),):
+        verdict = await clam.scan(pieces_of(content), len(content))
+        assert (verdict.clean, verdict.infected) == (False, None)
+        assert "MaxFileSize" in (verdict.reason or "")
+    longer = await clam.scan(pieces_of(bytes(51 * MB), MB), 1)
+    assert "StreamMaxLength" in (longer.reason or "")
+
+
+class AsyncMockChunks:
+    """Says whether anybody read it."""
+
+    def __init__(self) -> None:
+        self.read = False
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        self.read = True
+        yield b"x"
+
+
+@needs_clamd
+@pytest.mark.parametrize(
+    ("settings", "max_bytes", "reason"),
+    [
+        ({"AlertExceedsMax": "no"}, MAX, "set AlertExceedsMax yes"),
+        ({"AlertEncrypted": "no"}, MAX, "set AlertEncrypted yes"),
+        ({}, 41 * MB, "raise its StreamMaxLength, MaxFileSize and MaxScanSize"),
+    ],
+)
+async def test_a_scanner_that_would_pass_over_files_vouches_for_none(
+    tmp_path: Path, settings: dict[str, str], max_bytes: int, reason: str
+) -> None:
+    async with clamd(tmp_path / "clamd", **LIMITS, **settings) as found:
+        verdict = await scanner(found, max_bytes).scan(pieces_of(b"x"), 1)
+        assert (verdict.clean, verdict.infected) == (False, None)
+        assert reason in (verdict.reason or "")
+
+
+@needs_clamd
+async def test_a_scanner_that_is_gone_is_an_outage(tmp_path: Path) -> None:
+    async with clamd(tmp_path / "clamd", **LIMITS) as found:
+        clam = scanner(found)
+        await clam.probe()
+        assert (await clam.scan(pieces_of(b"x"), 1)).clean
+    for attempt in (clam.probe(), clam.scan(pieces_of(b"x"), 1)):
+        with pytest.raises(Unavailable, match="CLAMD_ADDRESS") as down:
+            await attempt
+        assert down.value.dependency is Dependency.SCANNER
+
+
+@asynccontextmanager
+async def answering(version: bytes, stream: bytes | None) -> AsyncGenerator[str]:
+    """A server that answers every VERSION and INSTREAM the same."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        command = await reader.readuntil(b"\0")
+        if command == b"zVERSION\0":
+            writer.write(version)
+        elif stream is not None:
+            writer.write(stream)
+        writer.close()
+
+    port = free_port()
+    async with await asyncio.start_server(serve, "127.0.0.1", port):
+        yield f"tcp:127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize(
+    ("version", "stream", "problem"),
+    [
+        (b"220 mail.example ESMTP\r\n\0", None, "it is no clamd"),
+        (b"ClamAV 1.4.6", None, "without an answer"),
+        (b"", None, "without an answer"),
+        (b"ClamAV 1.4.6\0", None, "without an answer"),
+        (b"ClamAV 1.4.6\0", b"stream: Can't allocate memory ERROR\0", None),
+    ],
+)
+async def test_what_is_no_answer_is_an_outage_or_vouches_for_nothing(
+    version: bytes, stream: bytes | None, problem: str | None
+) -> None:
+    async with answering(version, stream) as found:
+        if problem is None:
+            verdict = await scanner(found).scan(pieces_of(b"x" * MB), MB)
+            assert (verdict.clean, verdict.infected) == (False, None)
+            return
+        with pytest.raises(Unavailable, match=problem):
+            await scanner(found).scan(pieces_of(b"x" * MB), MB)
+
+
+async def test_the_age_of_signatures_is_that_of_the_daily_database() -> None:
+    version = b"ClamAV 1.4.6/27812/Sun Nov 15 08:26:11 2026\0"
+    async with answering(version, b"stream: OK\0") as found:
+        verdict = await scanner(found).scan(pieces_of(b"x"), 1)
+    assert verdict.signatures == datetime(2026, 11, 15, 8, 26, 11, tzinfo=UTC)
+    assert not verdict.clean
+    assert "does not find the EICAR test file" in (verdict.reason or "")
+
+
+@pytest.mark.parametrize("text", ["", "unix:relative", "tcp:host", "tcp:host:0", "http://x:1"])
+def test_an_address_is_a_socket_or_host_and_port(text: str) -> None:
+    with pytest.raises(ValueError, match=r"unix:/PATH or tcp:HOST:PORT"):
+        ClamdAddress.parsed(text)
+    assert ClamdAddress.parsed("unix:/run/clamd").path == "/run/clamd"
+    assert ClamdAddress.parsed("tcp:::1:3310") == ClamdAddress(host="::1", port=3310)
+
+
+def test_the_largest_file_of_an_archive_is_seen_as_it_passes_by() -> None:
+    def largest(content: bytes, piece: int = 1_000) -> int | None:
+        sizes = ZipSizes()
+        for start in range(0, len(content), piece):
+            sizes.take(content[start : start + piece])
+        return sizes.largest()
+
+    whole = zip_of(FILES)
+    assert largest(whole) == max(map(len, FILES.values()))
+    assert largest(whole, 1) == largest(whole, len(whole))
+    assert largest(b"PK" + bytes(100)) is None
+    assert largest(whole[:-1]) is None
+    assert largest(b"no archive") == 0
+    assert largest(b"") == 0
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive, archive.open("a", "w", force_zip64=True) as part:
+        part.write(b"x")
+    assert largest(sink.getvalue()) in (1, 0xFFFFFFFF)

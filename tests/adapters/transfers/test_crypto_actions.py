@@ -1,0 +1,177 @@
+"""Actions with the keys of a partner, by the real GnuPG."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.transfers.crypto import Crypto, CryptoPorts
+from adapters.files.openpgp import GnuPg
+from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
+from contracts.transfers import (
+    Action,
+    ActionResult,
+    Decrypt,
+    Encrypt,
+    Manifest,
+    Partner,
+    PlaceKind,
+    Sign,
+    Verify,
+)
+from tests.support.imports.activities import environment
+from tests.support.transfers.actions import FarEnds
+from tests.support.transfers.openpgp import Forge, Party
+from tests.support.transfers.secrets import PlantedSecrets
+
+TEXT = b"stop;lat;lon\n" * 500
+FILES = {"a.csv": TEXT, "out/b.csv": b"1"}
+
+
+@pytest.fixture(scope="module")
+def forge() -> Iterator[Forge]:
+    home = Path(tempfile.mkdtemp(prefix="forge-", dir="/dev/shm"))
+    made = Forge(home)
+    yield made
+    made.close()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def parties(forge: Forge) -> Mapping[str, Party]:
+    return {
+        "us": forge.party("us", "our passphrase"),
+        "acme": forge.party("acme", "their passphrase"),
+        "old": forge.party("acme of old", expired=True),
+        "other": forge.party("other"),
+    }
+
+
+class Sides:
+    """We, and the partner in its own place: what one encrypts, the other decrypts."""
+
+    def __init__(self, folder: Path, parties: Mapping[str, Party]) -> None:
+        secrets = PlantedSecrets()
+        us, acme, old = (parties[name] for name in ("us", "acme", "old"))
+        ours = (us.own(secrets), old.partner(), acme.partner())
+        theirs = (acme.own(secrets), us.partner())
+        only_old = (us.own(secrets), old.partner())
+        self.ends = FarEnds.at(
+            folder,
+            *(
+                Partner(name=name, kind=PlaceKind.FOLDER, container=str(folder), keys=keys)
+                for name, keys in (("acme", ours), ("us", theirs), ("old", only_old))
+            ),
+        )
+        ends = self.ends
+        self.crypto = Crypto(
+            CryptoPorts(GnuPg(secrets), ends.partners, ends.ports.staging, ends.scratch / "scratch")
+        )
+
+    async def staged(self, files: Mapping[str, bytes]) -> Manifest:
+        return await self.ends.staged(self.ends.order(Decrypt(partner="acme"), {}), **files)
+
+    async def run(self, action: Action, manifest: Manifest) -> ActionResult:
+        order = self.ends.order(action, {}, manifest)
+        activity: Any = getattr(self.crypto, action.action.lower())
+        result: ActionResult = await environment().run(activity, order)
+        return result
+
+    async def refused(self, action: Action, manifest: Manifest, message: str) -> str | None:
+        before = {ref.name for ref in await self.ends.blobs.list("staging/", 1_000)}
+        with pytest.raises(ApplicationError, match=message) as failed:
+            await self.run(action, manifest)
+        after = {ref.name for ref in await self.ends.blobs.list("staging/", 1_000)}
+        assert after == before, "what was staged is removed"
+        return failed.value.type
+
+
+@pytest.fixture
+def sides(tmp_path: Path, parties: Mapping[str, Party]) -> Sides:
+    return Sides(tmp_path, parties)
+
+
+async def test_files_are_encrypted_signed_decrypted_and_known_by_their_signer(
+    sides: Sides, parties: Mapping[str, Party]
+) -> None:
+    us, acme = parties["us"].fingerprint, parties["acme"].fingerprint
+    sealed = await sides.run(Encrypt(partner="acme", sign_with=us), await sides.staged(FILES))
+    messages = await sides.ends.contents(sealed.files)
+    assert list(messages) == ["a.csv.pgp", "out/b.csv.pgp"]
+    assert TEXT[:40] not in messages["a.csv.pgp"]
+    opened = await sides.run(Decrypt(partner="us"), sealed.files)
+    assert await sides.ends.contents(opened.files) == FILES
+    assert opened.remarks == ()
+    assert opened.step is not None
+    step = b"".join([piece async for piece in sides.ends.ports.staging.read(opened.step)]).decode()
+    assert f"signed by {us}" in step
+    unsigned = await sides.run(
+        Encrypt(partner="acme", recipients=(acme,)), await sides.staged(FILES)
+    )
+    assert (
+        await sides.refused(Decrypt(partner="us"), unsigned.files, "'a.csv.pgp': it is not signed")
+        == PERMANENT
+    )
+    allowed = await sides.run(Decrypt(partner="us", require_signature=False), unsigned.files)
+    assert allowed.remarks == ("files not signed by us: 2",)
+
+
+async def test_an_expired_key_of_a_partner_is_passed_over_or_refused_by_name(
+    sides: Sides, parties: Mapping[str, Party]
+) -> None:
+    manifest = await sides.staged(FILES)
+    old = parties["old"].fingerprint
+    named = Encrypt(partner="acme", recipients=(old,))
+    assert await sides.refused(named, manifest, f"{old}: it has expired on 2020") == PERMANENT
+    everything = Encrypt(partner="old")
+    assert await sides.refused(everything, manifest, "no key that can be encrypted to") == PERMANENT
+    stranger = Encrypt(partner="acme", recipients=(parties["other"].fingerprint,))
+    assert await sides.refused(stranger, manifest, "partner acme has no key") == PERMANENT
+    assert await sides.refused(Encrypt(partner="nobody"), manifest, "no partner nobody")
+
+
+async def test_what_cannot_be_decrypted_leaves_no_plaintext(sides: Sides) -> None:
+    sealed = await sides.run(Encrypt(partner="acme"), await sides.staged(FILES))
+    message = (await sides.ends.contents(sealed.files))["a.csv.pgp"]
+    action = Decrypt(partner="us", require_signature=False)
+    for content, reason in (
+        (message[:-20] + bytes(20), "'a.csv.pgp': it was changed or cut off"),
+        (message[:-20], "'a.csv.pgp'"),
+        (TEXT, "'a.csv.pgp': it is no OpenPGP message"),
+    ):
+        manifest = await sides.staged({"b.csv.pgp": message, "a.csv.pgp": content})
+        assert await sides.refused(action, manifest, reason) == UNREADABLE_DOCUMENT
+    small = action.model_copy(update={"bytes_at_most": 100})
+    assert await sides.refused(small, sealed.files, "more than 100 bytes") == UNREADABLE_DOCUMENT
+    both = await sides.staged({"a.csv": b"1", "a.csv.pgp": message})
+    assert await sides.refused(action, both, "'a.csv': it is no OpenPGP message")
+    twice = await sides.staged({"a.csv.gpg": message, "a.csv.pgp": message})
+    reason = "two files would be called 'a.csv'"
+    assert await sides.refused(action, twice, reason) == INVALID_DOCUMENT
+
+
+async def test_files_are_signed_and_verified_beside_their_signatures(
+    sides: Sides, parties: Mapping[str, Party]
+) -> None:
+    us, acme = parties["us"].fingerprint, parties["acme"].fingerprint
+    signed = await sides.run(Sign(partner="acme", sign_with=us), await sides.staged(FILES))
+    files = await sides.ends.contents(signed.files)
+    assert list(files) == ["a.csv", "a.csv.asc", "out/b.csv", "out/b.csv.asc"]
+    verified = await sides.run(Verify(partner="us"), signed.files)
+    assert await sides.ends.contents(verified.files) == FILES
+    kept = await sides.run(Verify(partner="us", keep_signatures=True), signed.files)
+    assert await sides.ends.contents(kept.files) == files
+    changed = await sides.staged({**files, "a.csv": TEXT + b"x"})
+    reason = "'a.csv': its signature is bad"
+    assert await sides.refused(Verify(partner="us"), changed, reason) == UNREADABLE_DOCUMENT
+    missing = await sides.staged({"a.csv": TEXT})
+    reason = "'a.csv' has no signature beside it"
+    assert await sides.refused(Verify(partner="us"), missing, reason) == INVALID_DOCUMENT
+    wrong = await sides.run(Sign(partner="us", sign_with=acme), await sides.staged(FILES))
+    assert await sides.refused(Verify(partner="us"), wrong.files, acme) == PERMANENT
+    not_ours = Sign(partner="acme", sign_with=acme)
+    assert await sides.refused(not_ours, missing, "private part is not ours") == PERMANENT

@@ -1,0 +1,346 @@
+"""Who is connected to, and how often: host keys, egress, sessions, windows, links, bandwidth."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+import asyncssh
+import pytest
+import pytest_asyncio
+
+from adapters.memory.transfers.partners import MemoryPartners
+from adapters.places.egress import Egress
+from adapters.ports import Denied, NotYet
+from adapters.ports.places import FileChanged, NameRefused, PartnerAway, UnknownHostKey
+from contracts.transfers import HostKey, Limits, Partner, PlaceKind, Window
+from tests.support.certificates import certificate_for
+from tests.support.transfers.http_files import http_files
+from tests.support.transfers.places import joined, open_places, write
+from tests.support.transfers.sftp_server import PASSWORD, SftpSite, pinned, sftp_site
+
+SECRETS = {"SFTP_PASSWORD": PASSWORD}
+
+
+@pytest_asyncio.fixture
+async def site(tmp_path: Path) -> AsyncIterator[SftpSite]:
+    async with sftp_site(tmp_path / "served") as served:
+        yield served
+
+
+async def test_an_unknown_host_key_is_shown_and_nothing_is_sent(site: SftpSite) -> None:
+    other = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
+    partner = site.partner(host_keys=(pinned(other),))
+    with pytest.raises(UnknownHostKey) as raised:
+        async with open_places(SECRETS).open(partner):
+            pass
+    assert raised.value.shown == site.host_key.get_fingerprint()
+    assert list(raised.value.known) == [other.get_fingerprint()]
+    assert raised.value.key == pinned(site.host_key).key
+    assert site.logins == []
+    assert raised.value.shown in str(raised.value) and raised.value.known[0] in str(raised.value)
+
+
+async def test_without_a_pinned_key_no_server_is_trusted(site: SftpSite) -> None:
+    with pytest.raises(UnknownHostKey, match="none is pinned"):
+        async with open_places(SECRETS).open(site.partner(host_keys=())):
+            pass
+
+
+async def test_pinned_keys_count_on_their_days_only(site: SftpSite) -> None:
+    old = asyncssh.generate_private_key("ssh-rsa", key_size=2048)
+    today = datetime.now(UTC).date()
+    new = pinned(site.host_key).model_copy(update={"valid_from": today})
+    partner = site.partner(host_keys=(pinned(old), new))
+    async with open_places(SECRETS).open(partner) as place:
+        await write(place, "file.csv", b"x")
+    for dates in ({"valid_from": today + timedelta(1)}, {"valid_until": date(2020, 1, 1)}):
+        with pytest.raises(UnknownHostKey):
+            async with open_places(SECRETS).open(
+                site.partner(host_keys=(new.model_copy(update={"valid_from": None, **dates}),))
+            ):
+                pass
+
+
+async def test_a_key_or_a_password_lets_us_in(site: SftpSite) -> None:
+    key = site.client_key.export_private_key("pkcs8-pem", "planted-phrase").decode()
+    secrets = {"KEY": key, "PHRASE": "planted-phrase"}
+    by_key = {"password": None, "private_key": "env:KEY", "passphrase": "env:PHRASE"}
+    async with open_places(secrets).open(site.partner(**by_key)) as place:
+        assert await place.list("*", 5) == []
+    async with open_places(SECRETS).open(site.partner()) as place:
+        assert await place.list("*", 5) == []
+    assert {"key", "password"} <= set(site.logins)
+
+
+@pytest.mark.parametrize(
+    "secrets",
+    [
+        {"SFTP_PASSWORD": "planted-wrong-password"},
+        {},
+        {"SFTP_PASSWORD": ""},
+    ],
+)
+async def test_a_server_that_refuses_us_does_so_for_good(
+    site: SftpSite, secrets: dict[str, str]
+) -> None:
+    with pytest.raises(Denied) as raised:
+        async with open_places(secrets).open(site.partner()):
+            pass
+    assert "planted" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+async def test_a_key_with_another_passphrase_is_named_by_its_reference(site: SftpSite) -> None:
+    key = site.client_key.export_private_key("pkcs8-pem", "planted-phrase").decode()
+    fields = {"password": None, "private_key": "env:KEY", "passphrase": "env:PHRASE"}
+    with pytest.raises(Denied, match="env:KEY") as raised:
+        async with open_places({"KEY": key, "PHRASE": "other"}).open(site.partner(**fields)):
+            pass
+    assert "planted" not in str(raised.value)
+
+
+async def test_a_root_is_never_left_by_a_link(site: SftpSite) -> None:
+    (site.folder / "secret.csv").write_bytes(b"theirs")
+    (site.folder / "home" / "in").mkdir(parents=True)
+    (site.folder / "home" / "in" / "fine.csv").write_bytes(b"ours")
+    (site.folder / "home" / "in" / "file.csv").symlink_to("../../secret.csv")
+    (site.folder / "home" / "in" / "link.csv").symlink_to("fine.csv")
+    (site.folder / "home" / "up").symlink_to("..")
+    async with open_places(SECRETS).open(site.partner(root="home")) as place:
+        assert [each.path for each in await place.list("in/*", 9)] == ["in/fine.csv", "in/link.csv"]
+        for path in ("in/file.csv", "up/secret.csv"):
+            with pytest.raises(NameRefused, match="leads out"):
+                await place.stat(path)
+        with pytest.raises(NameRefused):
+            await write(place, "up/new.csv", b"x")
+    assert not (site.folder / "new.csv").exists()
+
+
+async def test_a_folder_is_never_left_by_a_link(tmp_path: Path) -> None:
+    share = tmp_path / "share"
+    share.mkdir()
+    (tmp_path / "secret.csv").write_bytes(b"theirs")
+    (share / "file.csv").symlink_to("../secret.csv")
+    (share / "up").symlink_to("..")
+    partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(share))
+    async with open_places(folders=[tmp_path]).open(partner) as place:
+        assert await place.list("*", 9) == []
+        for path in ("file.csv", "up/secret.csv"):
+            with pytest.raises(NameRefused, match="leads out"):
+                await place.stat(path)
+        with pytest.raises(NameRefused):
+            await write(place, "up/new.csv", b"x")
+    with pytest.raises(Denied, match="DOCFLOW_TRANSFERS_FOLDERS"):
+        async with open_places(folders=[share / "below"]).open(partner):
+            pass
+
+
+@pytest.mark.parametrize("change", [b"longer than before", b"other"])
+async def test_a_source_that_changes_while_it_is_read_is_refused(
+    site: SftpSite, change: bytes
+) -> None:
+    path = site.folder / "file.bin"
+    path.write_bytes(bytes(3 << 20))
+    async with open_places(SECRETS).open(site.partner()) as place:
+        entry = await place.stat("file.bin")
+        chunks = place.read(entry)
+        await anext(chunks)
+        with path.open("ab" if change != b"other" else "r+b") as file:
+            file.write(change)
+        os.utime(path, (1, 1))
+        with pytest.raises(FileChanged):
+            await joined(chunks)
+
+
+@pytest.mark.parametrize(
+    ("kind", "host"),
+    [
+        (PlaceKind.SFTP, "10.0.0.7"),
+        (PlaceKind.SFTP, "127.0.0.1"),
+        (PlaceKind.SFTP, "::ffff:169.254.169.254"),
+        (PlaceKind.HTTPS, "169.254.169.254"),
+        (PlaceKind.HTTPS, "[::1]"),
+        (PlaceKind.S3, "https://192.168.1.1"),
+        (PlaceKind.S3, "http://192.168.1.1:9000"),
+        (PlaceKind.AZURE_BLOB, "https://168.63.129.16"),
+        (PlaceKind.S3, "https://rebound.example.org"),
+        (PlaceKind.SFTP, "rebound.example.org"),
+    ],
+)
+async def test_nothing_is_sent_to_addresses_that_are_not_permitted(
+    kind: PlaceKind, host: str
+) -> None:
+    async def resolve(host: str, port: int) -> list[IPv4Address]:
+        return [IPv4Address("10.1.2.3")]
+
+    partner = Partner(
+        name="acme",
+        kind=kind,
+        host=host,
+        container="far",
+        user="u",
+        password="env:SECRET",
+        token="env:SECRET",
+    )
+    places = open_places({"SECRET": "planted-secret"}, egress=Egress(resolve=resolve))
+    with pytest.raises(Denied) as raised:
+        async with places.open(partner) as place:
+            await place.stat("file.csv")
+    assert "planted" not in str(raised.value)
+
+
+async def test_only_hosts_of_the_list_are_connected_to(site: SftpSite) -> None:
+    for hosts, permitted in ((("sftp.example.org",), False), (("127.0.0.1",), True)):
+        places = open_places(SECRETS, egress=Egress(hosts, local=True))
+        if permitted:
+            async with places.open(site.partner()):
+                continue
+        with pytest.raises(Denied, match="DOCFLOW_TRANSFERS_HOSTS"):
+            async with places.open(site.partner()):
+                pass
+
+
+async def test_a_network_of_the_settings_is_permitted(site: SftpSite) -> None:
+    egress = Egress(networks=(IPv4Network("127.0.0.0/30"),))
+    async with open_places(SECRETS, egress=egress).open(site.partner()) as place:
+        assert await place.list("*", 2) == []
+
+
+async def test_https_checks_the_certificate() -> None:
+    certificate = certificate_for("127.0.0.1")
+    async with http_files(certificate.server) as server:
+        partner = Partner(
+            name="acme", kind=PlaceKind.HTTPS, host="127.0.0.1", port=server.port, token="env:T"
+        )
+        secrets = {"T": "planted-token"}
+        async with open_places(secrets, tls=certificate.client).open(partner) as place:
+            await write(place, "file.csv", b"x")
+        assert server.files == {"file.csv": b"x"}
+        assert server.requests[0][1]["authorization"] == "Bearer planted-token"
+        with pytest.raises(PartnerAway, match="certificate"):
+            async with open_places(secrets).open(partner) as place:
+                await place.stat("file.csv")
+
+
+async def test_a_server_without_tls_is_not_spoken_to() -> None:
+    partner = Partner(name="acme", kind=PlaceKind.HTTPS, host="http://example.org")
+    with pytest.raises(Denied, match="https is needed"):
+        async with open_places().open(partner):
+            pass
+
+
+async def test_a_file_that_cannot_be_read_back_says_so() -> None:
+    async with http_files() as server:
+        server.readable = False
+        partner = Partner(
+            name="acme", kind=PlaceKind.HTTPS, host="http://127.0.0.1", port=server.port
+        )
+        async with open_places().open(partner) as place:
+            written = await write(place, "file.csv", b"x")
+    assert "nothing be read back" in written.guarantee
+
+
+async def test_sessions_are_counted_over_all_that_use_a_partner(site: SftpSite) -> None:
+    store = MemoryPartners()
+    partner = site.partner(limits=Limits(sessions=2, connections_per_second=100))
+    open_now = most = 0
+
+    async def use() -> None:
+        nonlocal open_now, most
+        # Each as a worker of its own.
+        async with open_places(SECRETS, store=store, patience=60.0).open(partner) as place:
+            open_now += 1
+            most = max(most, open_now)
+            await place.list("*", 1)
+            open_now -= 1
+
+    await asyncio.gather(*(use() for _ in range(6)))
+    assert most == store.most_sessions["acme"] == 2
+
+
+async def test_a_run_that_finds_no_session_comes_back_later(site: SftpSite) -> None:
+    store = MemoryPartners()
+    partner = site.partner(limits=Limits(sessions=1, connections_per_second=100))
+    places = open_places(SECRETS, store=store, patience=0.0)
+    async with places.open(partner):
+        with pytest.raises(NotYet, match="sessions of acme are in use") as raised:
+            async with places.open(partner):
+                pass
+    assert 5 <= raised.value.retry_after <= 15
+    async with places.open(partner):
+        pass
+
+
+async def test_new_connections_are_spread(site: SftpSite) -> None:
+    partner = site.partner(limits=Limits(sessions=9, connections_per_second=0.01))
+    places = open_places(SECRETS, patience=0.0)
+    async with places.open(partner):
+        pass
+    with pytest.raises(NotYet, match="new connections of acme"):
+        async with places.open(partner):
+            pass
+
+
+async def test_bytes_pass_no_faster_than_a_partner_bears(tmp_path: Path) -> None:
+    limits = Limits(sessions=2, bytes_per_second=2 << 20)
+    partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path), limits=limits)
+    begun = time.monotonic()
+    async with open_places(folders=[tmp_path]).open(partner) as place:
+        written = await write(place, "file.bin", bytes(1 << 20))
+        await joined(place.read(written.entry))
+    # One of two sessions: 1 MB a second, of which a quarter of a second may burst.
+    assert time.monotonic() - begun >= 1.5
+
+
+async def test_outside_of_its_windows_a_partner_is_left_alone(tmp_path: Path) -> None:
+    window = Window(weekdays=(0, 1, 2, 3, 4), opens="22:00", closes="04:00")
+    partner = Partner(
+        name="acme",
+        kind=PlaceKind.FOLDER,
+        container=str(tmp_path),
+        windows=(window,),
+        zone="Europe/Berlin",
+    )
+    noon = datetime(2026, 3, 2, 20, 30, tzinfo=UTC)  # a Monday, half past nine in Berlin
+    with pytest.raises(NotYet, match="2026-03-02 21:00 UTC") as raised:
+        async with open_places(folders=[tmp_path], now=lambda: noon).open(partner):
+            pass
+    assert raised.value.retry_after == 1_800
+    later = noon + timedelta(hours=5)
+    async with open_places(folders=[tmp_path], now=lambda: later).open(partner):
+        pass
+
+
+async def test_a_partner_that_is_stopped_or_disabled_is_waited_for(tmp_path: Path) -> None:
+    partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
+    cases = (
+        ({"stopped": "it has another key"}, "another key"),
+        ({"enabled": False}, "partners enable acme"),
+    )
+    for fields, said in cases:
+        with pytest.raises(PartnerAway, match=said):
+            async with open_places(folders=[tmp_path]).open(partner.model_copy(update=fields)):
+                pass
+
+
+async def test_a_host_key_is_as_in_known_hosts(site: SftpSite) -> None:
+    partner = site.partner(host_keys=(HostKey(key="ssh-ed25519 no-base64!"),))
+    with pytest.raises(Denied, match="known_hosts"):
+        async with open_places(SECRETS).open(partner):
+            pass
+
+
+async def test_a_server_in_trouble_is_waited_for() -> None:
+    async with http_files() as server:
+        partner = Partner(
+            name="acme", kind=PlaceKind.HTTPS, host="http://127.0.0.1", port=server.port
+        )
+        async with open_places().open(partner) as place:
+            for status, error in (("500 Broken", PartnerAway), ("302 Found", Denied)):
+                server.status = status
+                with pytest.raises(error):
+                    await place.stat("file.csv")

@@ -1,0 +1,151 @@
+"""`docflow partners` over a database and an SFTP server."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+import pytest_asyncio
+from typer.testing import Result
+
+from tests.support.cli import run_docflow_in_thread
+from tests.support.transfers.sftp_server import PASSWORD, USER, SftpSite, sftp_site
+from workers.cli.context import CliContext
+
+Docflow = Callable[..., Any]
+
+
+@pytest_asyncio.fixture
+async def site(tmp_path: Path) -> AsyncIterator[SftpSite]:
+    async with sftp_site(tmp_path / "served") as served:
+        yield served
+
+
+@pytest.fixture
+def environment(sqlite_database_url: str) -> dict[str, str]:
+    return {
+        "DATABASE_URL": sqlite_database_url,
+        "DOCFLOW_TRANSFERS_LOCAL": "true",
+        "ACME_PASSWORD": PASSWORD,
+        "USER": "ida",
+    }
+
+
+@pytest.fixture
+def docflow(environment: dict[str, str]) -> Docflow:
+    async def call(*arguments: str, code: int = 0) -> Result:
+        done = await run_docflow_in_thread("partners", *arguments, context=CliContext(environment))
+        assert done.exit_code == code, done.output
+        assert "planted" not in done.output
+        return done
+
+    return call
+
+
+def options(site: SftpSite) -> tuple[str, ...]:
+    where = ("--kind", "sftp", "--host", "127.0.0.1", "--port", str(site.port))
+    return (*where, "--user", USER, "--password", "env:ACME_PASSWORD")
+
+
+async def test_a_partner_is_added_tested_and_its_key_accepted(
+    docflow: Docflow, site: SftpSite
+) -> None:
+    (site.folder / "inbox").mkdir()
+    (site.folder / "inbox" / "theirs.csv").write_bytes(b"x")
+    await docflow("add", "acme", *options(site))
+    shown = site.host_key.get_fingerprint()
+    untested = await docflow("test", "acme", code=1)
+    assert shown in untested.output and "no host key is pinned" in untested.output
+    assert site.logins == []
+    await docflow("keys", "accept", "acme", "--fingerprint", "SHA256:other", code=1)
+    asked = await docflow("keys", "accept", "acme", code=2)
+    assert f"--fingerprint {shown}" in asked.output
+    await docflow("keys", "accept", "acme", "--fingerprint", shown)
+    tested = await docflow("test", "acme", "--folder", "inbox")
+    assert "inbox holds 1 files" in tested.output
+    assert "replaces another in one step" in tested.output
+    assert "acme works" in tested.output
+    assert [path.name for path in (site.folder / "inbox").iterdir()] == ["theirs.csv"]
+    record = json.loads((await docflow("show", "acme", "--json")).output)
+    assert record["profile"]["rename"] == "atomic-replace"
+    assert (record["by"], record["password"]) == ("ida", "env:ACME_PASSWORD")
+    assert shown in (await docflow("keys", "list", "acme")).output
+    await docflow("keys", "remove", "acme", shown)
+    assert json.loads((await docflow("keys", "list", "acme", "--json")).output)["host_keys"] == []
+
+
+async def test_a_key_that_has_changed_is_accepted_beside_the_old_one(
+    docflow: Docflow, site: SftpSite, tmp_path: Path
+) -> None:
+    await docflow("add", "acme", *options(site))
+    await docflow("keys", "accept", "acme", "--fingerprint", site.host_key.get_fingerprint())
+    other = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
+    async with sftp_site(tmp_path / "moved", host_key=other) as moved:
+        await docflow("add", "acme", *options(moved), "--replace")
+        tested = await docflow("test", "acme", code=1)
+        for key in (site.host_key, other):
+            assert key.get_fingerprint() in tested.output
+        await docflow(
+            "keys", "accept", "acme", "--fingerprint", other.get_fingerprint(), "--retire"
+        )
+        assert "one of 2 pinned host keys" in (await docflow("test", "acme")).output
+
+
+async def test_partners_are_listed_disabled_enabled_and_removed(
+    docflow: Docflow, site: SftpSite
+) -> None:
+    assert "no partners" in (await docflow("list")).output
+    await docflow("add", "acme", *options(site))
+    assert "already" in (await docflow("add", "acme", *options(site), code=1)).output
+    await docflow("disable", "acme")
+    assert "disabled" in (await docflow("list")).output
+    await docflow("enable", "acme")
+    assert "enabled" in (await docflow("list")).output
+    await docflow("remove", "acme")
+    await docflow("remove", "acme", code=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--kind", "sftp"), "needs `host`"),
+        (("--kind", "folder"), "needs `container`"),
+        (("--kind", "ftps", "--host", "h"), "kind"),
+        (("--kind", "https", "--host", "u:p@h"), "neither user, password"),
+        (("--kind", "https", "--host", "h", "--token", "planted-secret"), "never the secret"),
+        (("--kind", "s3", "--container", "b", "--root", "../out"), "would leave its folder"),
+    ],
+)
+async def test_a_record_that_is_wrong_is_refused_and_no_value_repeated(
+    docflow: Docflow, given: tuple[str, ...], said: str
+) -> None:
+    assert said in (await docflow("add", "acme", *given, code=2)).output
+
+
+async def test_a_record_comes_from_a_file(docflow: Docflow, tmp_path: Path) -> None:
+    file = tmp_path / "acme.json"
+    record = {
+        "kind": "folder",
+        "container": str(tmp_path),
+        "limits": {"sessions": 2},
+        "windows": [{"weekdays": [0, 1], "opens": "22:00", "closes": "04:00"}],
+        "zone": "Europe/Berlin",
+    }
+    file.write_text(json.dumps(record))
+    await docflow("add", "acme", "--file", str(file))
+    assert "Mon Tue 22:00-04:00 (Europe/Berlin)" in (await docflow("show", "acme")).output
+    file.write_text(json.dumps({**record, "colour": "blue"}))
+    wrong = await docflow("add", "acme", "--file", str(file), "--replace", code=2)
+    assert "no field 'colour'" in wrong.output
+
+
+async def test_an_openpgp_key_is_added(docflow: Docflow, tmp_path: Path) -> None:
+    await docflow("add", "acme", "--kind", "folder", "--container", str(tmp_path))
+    fingerprint = "AB" * 20
+    await docflow("keys", "add", "acme", "--fingerprint", fingerprint, "--private", "env:OURS")
+    await docflow("keys", "add", "acme", "--fingerprint", fingerprint, "--private", "env:NEW")
+    keys = json.loads((await docflow("keys", "list", "acme", "--json")).output)["keys"]
+    assert [(key["private"], key["own"]) for key in keys] == [("env:NEW", True)]
+    await docflow("keys", "add", "acme", "--fingerprint", fingerprint, code=2)

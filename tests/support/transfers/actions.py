@@ -1,0 +1,96 @@
+"""Actions at far ends, for tests: orders, staged files, a partner."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from activities.transfers.far_ends import EndPorts
+from activities.transfers.step_files import StepFiles, staged_files
+from adapters.memory.blobs import MemoryBlobs
+from adapters.memory.transfers.partners import MemoryPartners
+from adapters.places.opening import PartnerPlaces
+from adapters.staging.notes import BlobNotes
+from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
+from contracts.transfers import (
+    Action,
+    ActionOrder,
+    FileJobOrder,
+    FileNotice,
+    Manifest,
+    Partner,
+    StagedFile,
+)
+from tests.support.transfers.places import open_places, pieces
+from tests.support.transfers.secrets import PlantedSecrets
+
+TRANSFER = hashlib.sha256(b"a transfer").hexdigest()
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+@dataclass
+class FarEnds:
+    """Partners, and the staging area of a run."""
+
+    scratch: Path
+    partners: MemoryPartners
+    places: PartnerPlaces
+    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
+    now: datetime = NOON
+
+    @classmethod
+    def at(
+        cls, scratch: Path, *partners: Partner, secrets: Mapping[str, str] | None = None
+    ) -> "FarEnds":
+        """With these partners."""
+        store = MemoryPartners(*partners)
+        return cls(scratch, store, open_places(secrets, [scratch], store=store))
+
+    @property
+    def ports(self) -> EndPorts:
+        """What activities are given."""
+        staging = BlobStaging(SealedBlobs(self.blobs, StagingKeys(PlantedSecrets(), None)))
+        notes = BlobNotes(self.blobs, self.scratch / "scratch")
+        return EndPorts(self.places, self.partners, staging, notes, lambda: self.now)
+
+    def order(
+        self, action: Action, names: dict[str, str], files: Manifest | None = None, **fields: Any
+    ) -> ActionOrder:
+        """An action of the run."""
+        event = FileNotice(
+            id="1", source="s", type="t", subject="u", account_id="A", time=NOON, data={}
+        )
+        job = FileJobOrder(
+            transfer_id=TRANSFER,
+            queue="jobs",
+            event=event,
+            digest="d" * 64,
+            arrived=NOON,
+            way_in="jobs",
+        )
+        return ActionOrder(
+            job=job,
+            index=0,
+            action=action,
+            names=names,
+            files=files or Manifest(),
+            previous="e" * 64,
+            **fields,
+        )
+
+    async def staged(self, order: ActionOrder, **contents: bytes) -> Manifest:
+        """Files in the staging area, by name."""
+        step, files = StepFiles(self.ports.staging, order), list[StagedFile]()
+        for number, (name, content) in enumerate(contents.items()):
+            blob = await step.stage(number, pieces(content))
+            files.append(StagedFile(name=name, blob=blob, source_changed=NOON))
+        return await step.manifest(files)
+
+    async def contents(self, manifest: Manifest) -> dict[str, bytes]:
+        """What a manifest lists."""
+        staging, found = self.ports.staging, dict[str, bytes]()
+        for file in await staged_files(staging, manifest):
+            found[file.name] = b"".join([piece async for piece in staging.read(file.blob)])
+        return found

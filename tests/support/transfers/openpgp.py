@@ -1,0 +1,121 @@
+"""OpenPGP keys and messages for tests, made by GnuPG itself."""
+
+import subprocess
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import gnupg
+
+from contracts.transfers import OpenPgpKey
+from tests.support.transfers.secrets import PlantedSecrets
+
+AGENT = "allow-loopback-pinentry\nallow-preset-passphrase\ns2k-count 65536\n"
+_CALL = (
+    *("--batch", "--yes", "--no-options", "--quiet"),
+    *("--trust-model", "always", "--pinentry-mode", "loopback"),
+)
+BEFORE = "20200101T000000!"
+"""When old keys were made."""
+
+
+@dataclass(frozen=True)
+class Party:
+    """Someone with a key."""
+
+    fingerprint: str
+    public: str
+    private: str
+    passphrase: str | None
+
+    def partner(self) -> OpenPgpKey:
+        """The key as that of a partner."""
+        return OpenPgpKey(fingerprint=self.fingerprint, public=self.public)
+
+    def own(self, secrets: PlantedSecrets) -> OpenPgpKey:
+        """The key as one of ours."""
+        name = f"env:KEY_{self.fingerprint[:8]}"
+        secrets.values[name] = self.private
+        if self.passphrase is not None:
+            secrets.values[f"{name}_PASSPHRASE"] = self.passphrase
+        return OpenPgpKey(
+            fingerprint=self.fingerprint,
+            public=self.public,
+            private=name,
+            passphrase=f"{name}_PASSPHRASE" if self.passphrase is not None else None,
+            own=True,
+        )
+
+
+class Forge:
+    """GnuPG with the keys of all parties: makes what others would send.
+
+    Args:
+        home: Folder of its own, with a short path.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        (home / "gpg-agent.conf").write_text(AGENT)
+        self.gpg = gnupg.GPG(gnupghome=str(home), options=["--no-options"], encoding="utf-8")
+
+    def party(
+        self,
+        name: str,
+        passphrase: str | None = None,
+        *,
+        expired: bool = False,
+        old: bool = False,
+        rsa: bool = False,
+    ) -> Party:
+        """A key with a sub-key for encryption; an old one is of 2020, and has expired or not."""
+        kind = (
+            "Key-Type: RSA\nKey-Length: 2048\nSubkey-Type: RSA\nSubkey-Length: 2048\n"
+            if rsa
+            else "Key-Type: EDDSA\nKey-Curve: ed25519\nSubkey-Type: ECDH\nSubkey-Curve: cv25519\n"
+        )
+        lock = f"Passphrase: {passphrase}\n" if passphrase else "%no-protection\n"
+        end = "Expire-Date: 1y\n" if expired else ""
+        moment = ["--faked-system-time", BEFORE] if expired or old else []
+        orders = f"{kind}Name-Real: {name}\n{end}{lock}%commit\n".encode()
+        printed = self.call(*moment, "--status-fd", "1", "--generate-key", given=orders).decode()
+        (made,) = [line.split()[3] for line in printed.splitlines() if " KEY_CREATED " in line]
+        return self.exported(made, passphrase)
+
+    def exported(self, fingerprint: str, passphrase: str | None) -> Party:
+        """A key as it is now."""
+        private = self.gpg.export_keys(
+            fingerprint, secret=True, passphrase=passphrase, expect_passphrase=bool(passphrase)
+        )
+        return Party(fingerprint, self.gpg.export_keys(fingerprint), private, passphrase)
+
+    def call(self, *arguments: str, given: bytes = b"") -> bytes:
+        """Run GnuPG with anything."""
+        done = subprocess.run(
+            ["gpg", "--homedir", str(self.home), *_CALL, *arguments],
+            input=given,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    def close(self) -> None:
+        """End its agent."""
+        subprocess.run(["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"], check=True)
+
+
+async def pieces_of(content: bytes, size: int = 1 << 16) -> AsyncGenerator[bytes]:
+    """Bytes that arrive one after the other."""
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
+
+
+async def collected(chunks: AsyncGenerator[bytes]) -> bytes:
+    """A sink that keeps what it takes."""
+    return b"".join([chunk async for chunk in chunks])
+
+
+def fingerprints(parties: Sequence[Party]) -> list[str]:
+    """Of some parties."""
+    return [party.fingerprint for party in parties]

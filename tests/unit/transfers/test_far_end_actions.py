@@ -1,0 +1,409 @@
+"""Actions at far ends: what is read, written, called, and becomes of sources."""
+
+import json
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.transfers.call_http import HttpCalling
+from activities.transfers.far_ends import partner_probe
+from activities.transfers.read_file import FileReading
+from activities.transfers.source_settling import SourceSettling
+from activities.transfers.write_file import FileWriting
+from adapters.places.folder import FolderPlace
+from adapters.ports.places import Entry, PartnerAway
+from contracts.errors import NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE
+from contracts.transfers import (
+    ActionResult,
+    AfterSource,
+    CallHttp,
+    Manifest,
+    Overwrite,
+    Partner,
+    PlaceKind,
+    ReadFile,
+    ReceiptStep,
+    Rename,
+    SettleOrder,
+    WriteFile,
+)
+from domain.transfers.receipts import verify
+from tests.support.imports.activities import environment
+from tests.support.transfers.actions import NOON, TRANSFER, FarEnds
+from tests.support.transfers.http_files import http_files
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Path:
+    folder = tmp_path / "share"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def ends(tmp_path: Path, share: Path) -> FarEnds:
+    return FarEnds.at(tmp_path, Partner(name="acme", kind=PlaceKind.FOLDER, container=str(share)))
+
+
+def reading(path: str, **fields: Any) -> ReadFile:
+    return ReadFile(partner="acme", path=path, **fields)
+
+
+async def read(ends: FarEnds, action: ReadFile) -> ActionResult:
+    order = ends.order(action, {"path": action.path})
+    return await environment().run(FileReading(ends.ports).read_file, order)
+
+
+async def refused(ends: FarEnds, action: ReadFile) -> ApplicationError:
+    with pytest.raises(ApplicationError) as raised:
+        await read(ends, action)
+    return raised.value
+
+
+def old(path: Path, content: bytes, age: float = 3_600) -> None:
+    """A file that was last changed so many seconds before noon."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (NOON.timestamp() - age,) * 2)
+
+
+async def test_files_of_a_pattern_are_staged_with_what_is_known_of_them(
+    ends: FarEnds, share: Path
+) -> None:
+    old(share / "in" / "a.csv", b"first")
+    old(share / "in" / "b.csv", b"second")
+    result = await read(ends, reading("in/*.csv", at_most=5))
+    assert await ends.contents(result.files) == {"a.csv": b"first", "b.csv": b"second"}
+    assert (result.files.files, result.files.bytes) == (2, 11)
+    assert result.step is not None
+    text = b"".join([each async for each in ends.ports.staging.read(result.step)])
+    step = ReceiptStep.model_validate_json(text)
+    assert [line.place for line in step.files] == ["folder:acme/in/a.csv", "folder:acme/in/b.csv"]
+    assert verify(
+        {
+            "transfer_id": TRANSFER,
+            "event": "e" * 64,
+            "steps": [json.loads(text)],
+            "sha256": result.step_sha256,
+        }
+    ).whole
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (reading("in/*.xml"), "names 0 files"),
+        (reading("in/none.csv"), "names 0 files"),
+        (reading("in/*.csv", at_most=1), "more than 1 files"),
+        (reading("in/empty.csv"), "is empty"),
+        (reading("../out.csv"), "would leave its folder"),
+    ],
+)
+async def test_files_that_are_not_as_expected_are_refused_and_nothing_is_read(
+    ends: FarEnds, share: Path, action: ReadFile, said: str
+) -> None:
+    for name, content in (("a.csv", b"x"), ("b.csv", b"y"), ("empty.csv", b"")):
+        old(share / "in" / name, content)
+    assert said in str(await refused(ends, action))
+
+
+async def test_no_file_and_empty_files_are_remarks_where_they_are_allowed(
+    ends: FarEnds, share: Path
+) -> None:
+    none = await read(ends, reading("in/*.csv", at_least=0))
+    assert none.files.files == 0 and "no file" in none.remarks[0]
+    old(share / "in" / "a.csv", b"")
+    empty = await read(ends, reading("in/*.csv", allow_empty=True))
+    assert empty.files.files == 1 and "1 of 1 files are empty" in empty.remarks[0]
+
+
+async def test_a_name_that_looks_like_a_pattern_is_a_name_first(ends: FarEnds, share: Path) -> None:
+    old(share / "report[1].csv", b"mine")
+    old(share / "report1.csv", b"other")
+    result = await read(ends, reading("report[1].csv"))
+    assert await ends.contents(result.files) == {"report[1].csv": b"mine"}
+
+
+async def test_a_file_that_is_still_written_is_waited_for(ends: FarEnds, share: Path) -> None:
+    old(share / "a.csv", b"half", age=10)
+    error = await refused(ends, reading("a.csv", stable_seconds=60))
+    assert error.type == NOT_YET
+    assert error.next_retry_delay is not None and error.next_retry_delay.total_seconds() == 50
+    old(share / "a.csv", b"whole", age=60)
+    assert (await read(ends, reading("a.csv", stable_seconds=60))).files.files == 1
+
+
+async def test_a_clock_that_is_wrong_does_not_hold_a_file_up_for_ever(
+    ends: FarEnds, share: Path
+) -> None:
+    old(share / "a.csv", b"x", age=-7_200)
+    assert (await refused(ends, reading("a.csv", stable_seconds=60))).type == NOT_YET
+    later = replace(ends, now=NOON.replace(minute=1))
+    assert (await read(later, reading("a.csv", stable_seconds=60))).files.files == 1
+
+
+class Breaking:
+    """Breaks every read of a folder after some bytes, until it is healed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+        self.offsets: list[int] = []
+        self.after: int | None = after
+        whole = FolderPlace.read
+
+        async def read(place: FolderPlace, entry: Entry, offset: int = 0) -> AsyncIterator[bytes]:
+            self.offsets.append(offset)
+            size = 0
+            async for chunk in whole(place, entry, offset):
+                size += len(chunk)
+                if self.after is not None and size > self.after:
+                    raise PartnerAway("acme", "the connection was lost")
+                yield chunk
+
+        monkeypatch.setattr(FolderPlace, "read", read)
+
+
+async def test_a_large_file_is_read_on_where_the_connection_broke(
+    ends: FarEnds, share: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = os.urandom(20 << 20)
+    old(share / "a.bin", b"small")
+    old(share / "b.bin", content)
+    breaking = Breaking(monkeypatch, 9 << 20)
+    action = reading("*.bin", at_most=2)
+    error = await refused(ends, action)
+    assert error.type == UNAVAILABLE
+    breaking.after = None
+    result = await read(ends, action)
+    assert await ends.contents(result.files) == {"a.bin": b"small", "b.bin": content}
+    # The small file was not read again, and the large one from where it broke off.
+    assert breaking.offsets == [0, 0, 9 << 20]
+
+
+async def test_a_file_that_changed_meanwhile_is_read_from_its_beginning(
+    ends: FarEnds, share: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old(share / "b.bin", os.urandom(20 << 20))
+    breaking = Breaking(monkeypatch, 9 << 20)
+    await refused(ends, reading("b.bin"))
+    content = os.urandom(20 << 20)
+    old(share / "b.bin", content, age=1_800)
+    breaking.after = None
+    result = await read(ends, reading("b.bin"))
+    assert await ends.contents(result.files) == {"b.bin": content}
+    assert breaking.offsets == [0, 0]
+
+
+async def write(ends: FarEnds, action: WriteFile, files: Manifest) -> ActionResult:
+    order = ends.order(action, {"path": action.path}, files)
+    return await environment().run(FileWriting(ends.ports).write_file, order)
+
+
+async def test_every_file_is_written_under_its_name(ends: FarEnds, share: Path) -> None:
+    action = WriteFile(partner="acme", path="out/{stem}-done{suffix}", mode="0600", keep_time=True)
+    order = ends.order(action, {"path": action.path})
+    files = await ends.staged(order, **{"a.csv": b"one", "b.csv": b"two"})
+    result = await write(ends, action, files)
+    assert (share / "out" / "a-done.csv").read_bytes() == b"one"
+    assert (share / "out" / "b-done.csv").stat().st_mode & 0o777 == 0o600
+    assert (share / "out" / "b-done.csv").stat().st_mtime == NOON.timestamp()
+    assert result.guarantee == "read back, atomic rename"
+    assert result.files == files
+
+
+async def test_done_again_nothing_is_written_twice(ends: FarEnds, share: Path) -> None:
+    action = WriteFile(partner="acme", path="{name}", overwrite=Overwrite.NUMBER)
+    files = await ends.staged(ends.order(action, {"path": "{name}"}), **{"a.csv": b"one"})
+    await write(ends, action, files)
+    again = await write(ends, action, files)
+    assert again.guarantee is not None and again.guarantee.startswith("read back")
+    (share / "a.csv").unlink()
+    # The partner has picked it up; a worker that was killed does not know.
+    gone = await write(ends, action, files)
+    assert gone.guarantee is not None and gone.guarantee.startswith("picked up")
+    assert list(share.iterdir()) == []
+
+
+async def test_the_same_name_with_other_content_is_refused_and_says_how_far_it_came(
+    ends: FarEnds, share: Path
+) -> None:
+    old(share / "b.csv", b"theirs")
+    action = WriteFile(partner="acme", path="{name}")
+    files = await ends.staged(
+        ends.order(action, {"path": "{name}"}), **{"a.csv": b"one", "b.csv": b"two"}
+    )
+    with pytest.raises(ApplicationError, match=r"1 of 2 files are written.*another file") as raised:
+        await write(ends, action, files)
+    assert raised.value.type == TRANSIENT
+    assert (share / "a.csv").read_bytes() == b"one"
+    (share / "b.csv").unlink()
+    await write(ends, action, files)
+    assert (share / "b.csv").read_bytes() == b"two"
+
+
+async def test_two_files_of_one_name_are_refused_before_any_is_written(
+    ends: FarEnds, share: Path
+) -> None:
+    action = WriteFile(partner="acme", path="out.csv")
+    files = await ends.staged(
+        ends.order(action, {"path": "out.csv"}), **{"a.csv": b"one", "b.csv": b"two"}
+    )
+    with pytest.raises(ApplicationError, match="2 files would be written") as raised:
+        await write(ends, action, files)
+    assert raised.value.type == PERMANENT
+    assert list(share.iterdir()) == []
+
+
+async def test_a_partner_without_a_record_is_named(ends: FarEnds) -> None:
+    order = ends.order(ReadFile(partner="nobody", path="a"), {"path": "a"})
+    with pytest.raises(ApplicationError, match="no partner nobody"):
+        await environment().run(FileReading(ends.ports).read_file, order)
+
+
+async def settle(
+    ends: FarEnds, action: ReadFile, names: dict[str, str], files: Manifest, succeeded: bool = True
+) -> tuple[str, ...]:
+    order = SettleOrder(
+        job=ends.order(action, names).job,
+        index=0,
+        action=action,
+        names=names,
+        files=files,
+        succeeded=succeeded,
+    )
+    result = await environment().run(SourceSettling(ends.ports).settle_source, order)
+    return result.remarks
+
+
+async def test_sources_are_deleted_and_moved_at_the_end(ends: FarEnds, share: Path) -> None:
+    old(share / "in" / "a.csv", b"one")
+    old(share / "done" / "a.csv", b"of yesterday")
+    move = reading("in/a.csv", after=AfterSource.MOVE, move_to="done/{name}")
+    files = (await read(ends, move)).files
+    for _ in range(2):
+        assert await settle(ends, move, {"move_to": "done/{name}"}, files) == ()
+        assert (share / "done" / "a-2.csv").read_bytes() == b"one"
+        assert list((share / "in").iterdir()) == []
+    old(share / "in" / "b.csv", b"two")
+    delete = reading("in/b.csv", after=AfterSource.DELETE)
+    files = (await read(ends, delete)).files
+    for _ in range(2):
+        assert await settle(ends, delete, {}, files) == ()
+        assert list((share / "in").iterdir()) == []
+
+
+async def test_a_source_of_a_failed_run_is_moved_where_the_settings_say(
+    ends: FarEnds, share: Path
+) -> None:
+    old(share / "in" / "a.csv", b"one")
+    action = reading("in/a.csv", after=AfterSource.DELETE, on_failure_move_to="failed/{name}")
+    files = (await read(ends, action)).files
+    names = {"on_failure_move_to": "failed/{name}"}
+    assert await settle(ends, action, names, files, succeeded=False) == ()
+    assert (share / "failed" / "a.csv").read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("after", [AfterSource.MOVE, AfterSource.DELETE])
+async def test_a_source_that_has_changed_since_stays_and_a_remark_says_so(
+    ends: FarEnds, share: Path, after: AfterSource
+) -> None:
+    old(share / "in" / "a.csv", b"one")
+    action = reading("in/a.csv", after=after, move_to="done/{name}")
+    files = (await read(ends, action)).files
+    old(share / "in" / "a.csv", b"a new one", age=60)
+    remarks = await settle(ends, action, {"move_to": "done/{name}"}, files)
+    assert len(remarks) == 1 and "another file than the one that was read" in remarks[0]
+    assert (share / "in" / "a.csv").read_bytes() == b"a new one"
+
+
+async def test_a_call_tells_of_the_transfer_with_one_key_for_every_attempt(
+    tmp_path: Path,
+) -> None:
+    async with http_files() as server:
+        partner = Partner(
+            name="acme",
+            kind=PlaceKind.HTTPS,
+            host="http://127.0.0.1",
+            port=server.port,
+            token="env:TOKEN",
+        )
+        ends = FarEnds.at(tmp_path, partner, secrets={"TOKEN": "planted-token"})
+        action = CallHttp(partner="acme", path="/hook?x=1", headers={"X-Account": "{accountId}"})
+        order = ends.order(action, {"path": "/hook?x=1", "headers.X-Account": "A"})
+        files = await ends.staged(order, **{"a.csv": b"one"})
+        order = order.model_copy(update={"files": files})
+        for _ in range(2):
+            result = await environment().run(HttpCalling(ends.ports).call_http, order)
+        (line, headers, body), second = server.requests
+        assert line == "POST /hook?x=1 HTTP/1.1"
+        assert headers["idempotency-key"] == second[1]["idempotency-key"] == f"{TRANSFER}-0"
+        assert (headers["x-account"], headers["authorization"]) == ("A", "Bearer planted-token")
+        told = json.loads(body)
+        assert told["files"][0]["name"] == "a.csv" and told["event"]["accountId"] == "A"
+        assert "planted" not in result.model_dump_json()
+        assert result.files == files
+        for status, kind in (("422 No", TRANSIENT), ("503 Later", UNAVAILABLE)):
+            server.status = status
+            with pytest.raises(ApplicationError, match=status[:3]) as raised:
+                await environment().run(HttpCalling(ends.ports).call_http, order)
+            assert raised.value.type == kind
+        server.status = None
+        sent = order.model_copy(update={"action": action.model_copy(update={"body": "file"})})
+        await environment().run(HttpCalling(ends.ports).call_http, sent)
+        assert server.requests[-1][2] == b"one"
+        hostile = order.model_copy(update={"names": {**order.names, "headers.X-A": "a\r\nb: c"}})
+        with pytest.raises(ApplicationError, match="X-A"):
+            await environment().run(HttpCalling(ends.ports).call_http, hostile)
+
+
+async def test_a_call_needs_a_server(ends: FarEnds) -> None:
+    order = ends.order(CallHttp(partner="acme", body="none"), {"path": "/"})
+    with pytest.raises(ApplicationError, match="no HTTPS server"):
+        await environment().run(HttpCalling(ends.ports).call_http, order)
+
+
+async def test_what_was_probed_is_kept_with_the_record(tmp_path: Path) -> None:
+    folder = tmp_path / "served"
+    from tests.support.transfers.sftp_server import PASSWORD, WithoutPosixRename, sftp_site
+
+    async with sftp_site(folder, WithoutPosixRename) as site:
+        ends = FarEnds.at(tmp_path, site.partner(), secrets={"SFTP_PASSWORD": PASSWORD})
+        action = WriteFile(partner="acme", path="{name}")
+        files = await ends.staged(ends.order(action, {"path": "{name}"}), **{"a.csv": b"one"})
+        await write(ends, action, files)
+    kept = await ends.partners.get("acme")
+    assert kept is not None and kept.profile is not None
+    assert kept.profile.rename is Rename.NON_ATOMIC
+
+
+async def test_an_unknown_host_key_stops_the_partner_once_and_every_run_waits(
+    tmp_path: Path,
+) -> None:
+    import asyncssh
+
+    from tests.support.transfers.sftp_server import PASSWORD, pinned, sftp_site
+
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    async with sftp_site(tmp_path / "served") as site:
+        (tmp_path / "served" / "a.csv").write_bytes(b"x")
+        partner = site.partner(host_keys=(pinned(other),))
+        ends = FarEnds.at(tmp_path, partner, secrets={"SFTP_PASSWORD": PASSWORD})
+        for _ in range(3):
+            error = await refused(ends, reading("a.csv"))
+            assert error.type == UNAVAILABLE
+            assert site.host_key.get_fingerprint() in str(error)
+            assert other.get_fingerprint() in str(error)
+            assert "docflow partners keys accept acme" in str(error)
+        with pytest.raises(PartnerAway, match="is stopped"):
+            await partner_probe(ends.ports.places, ends.partners, "acme")
+        stopped = await ends.partners.get("acme")
+        # Written once: the others found it so.
+        assert stopped is not None and stopped.revision == 2
+        cured = stopped.model_copy(update={"host_keys": (pinned(site.host_key),), "stopped": None})
+        await ends.partners.put(cured)
+        await partner_probe(ends.ports.places, ends.partners, "acme")
+        assert (await read(ends, reading("a.csv"))).files.files == 1

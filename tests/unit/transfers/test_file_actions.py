@@ -1,0 +1,440 @@
+"""What actions do with the staged files of a run, and what they say of it."""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.transfers.archives import ArchivePorts, ArchiveSteps
+from activities.transfers.checksum import Checksums
+from activities.transfers.fire_event import Firing
+from activities.transfers.receipt import ReceiptPorts, Receipts
+from activities.transfers.scan import Scanning, ScanPorts
+from adapters.files.archives import ArchiveFiles
+from adapters.memory.blobs import MemoryBlobs
+from adapters.ports.transfers import ScanVerdict
+from adapters.staging.store import BlobCopies, SealedBlobs, StagingKeys
+from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
+from contracts.transfers import (
+    ActionResult,
+    ArchiveFormat,
+    Checksum,
+    Compress,
+    Extract,
+    FireEvent,
+    KeepOrder,
+    Manifest,
+    NotScanned,
+    ReceiptOrder,
+    ReceiptStep,
+    Scan,
+    receipt_blob,
+)
+from domain.transfers.events import head_of, read_event
+from domain.transfers.receipts import verify
+from tests.support.imports.activities import environment
+from tests.support.transfers.actions import TRANSFER, FarEnds
+from tests.support.transfers.archives import gzip_of, tar_of, zip_of
+from tests.support.transfers.secrets import PlantedSecrets
+
+CSV = b"stop;lat;lon\n" * 500
+PASSWORD = "correct hörse"
+
+
+@pytest.fixture
+def ends(tmp_path: Path) -> FarEnds:
+    return FarEnds.at(tmp_path)
+
+
+async def step_of(ends: FarEnds, result: ActionResult) -> ReceiptStep:
+    assert result.step is not None
+    content = b"".join([piece async for piece in ends.ports.staging.read(result.step)])
+    step = ReceiptStep.model_validate_json(content)
+    assert step.sha256 == result.step_sha256
+    return step
+
+
+async def failure(activity: Any, order: Any) -> ApplicationError:
+    with pytest.raises(ApplicationError) as failed:
+        await environment().run(activity, order)
+    return failed.value
+
+
+class Archived:
+    """Archives of a run."""
+
+    def __init__(self, ends: FarEnds) -> None:
+        self.ends = ends
+        secrets = PlantedSecrets()
+        secrets.values["env:ZIP"] = PASSWORD + "\n"
+        self.steps = ArchiveSteps(
+            ArchivePorts(ArchiveFiles(), secrets, ends.ports.staging, ends.scratch / "scratch")
+        )
+
+    async def compress(
+        self, files: Mapping[str, bytes], action: Compress, name: str = "{name}"
+    ) -> ActionResult:
+        order = self.ends.order(action, {"name": name})
+        order = order.model_copy(update={"files": await self.ends.staged(order, **files)})
+        return await environment().run(self.steps.compress, order)
+
+    async def extract(self, manifest: Manifest, **settings: Any) -> ActionResult:
+        order = self.ends.order(Extract(**settings), {}, manifest)
+        return await environment().run(self.steps.extract, order)
+
+
+@pytest.mark.parametrize(
+    ("format", "suffix"),
+    [(ArchiveFormat.ZIP, ".zip"), (ArchiveFormat.TAR, ".tar"), (ArchiveFormat.TAR_GZ, ".tar.gz")],
+)
+async def test_files_go_into_one_archive_and_out_again(
+    ends: FarEnds, format: ArchiveFormat, suffix: str
+) -> None:
+    archived = Archived(ends)
+    files = {"a.csv": CSV, "out/b.csv": b"1"}
+    packed = await archived.compress(files, Compress(format=format), "all")
+    assert list(await ends.contents(packed.files)) == [f"all{suffix}"]
+    step = await step_of(ends, packed)
+    assert [line.sha256_before for line in step.files[:2]] == [
+        hashlib.sha256(content).hexdigest() for content in files.values()
+    ]
+    unpacked = await archived.extract(packed.files)
+    assert await ends.contents(unpacked.files) == files
+    assert unpacked.remarks == ()
+
+
+async def test_each_file_gets_a_gzip_file_of_its_own(ends: FarEnds) -> None:
+    archived = Archived(ends)
+    packed = await archived.compress(
+        {"a.csv": CSV, "b.csv": b"1"}, Compress(format=ArchiveFormat.GZIP)
+    )
+    assert list(await ends.contents(packed.files)) == ["a.csv.gz", "b.csv.gz"]
+    unpacked = await archived.extract(packed.files)
+    assert await ends.contents(unpacked.files) == {"a.csv": CSV, "b.csv": b"1"}
+
+
+async def test_a_password_encrypts_and_one_that_was_not_needed_is_told(ends: FarEnds) -> None:
+    archived = Archived(ends)
+    secret = Compress(format=ArchiveFormat.ZIP, password="env:ZIP")
+    packed = await archived.compress({"a.csv": CSV}, secret)
+    assert CSV[:20] not in next(iter((await ends.contents(packed.files)).values()))
+    unpacked = await archived.extract(packed.files, password="env:ZIP")
+    assert await ends.contents(unpacked.files) == {"a.csv": CSV}
+    order = ends.order(Extract(), {}, packed.files)
+    without = await failure(archived.steps.extract, order)
+    assert without.type == UNREADABLE_DOCUMENT
+    assert "'a.csv.zip': it is encrypted, and no password is set" in without.message
+    plain = await archived.compress({"a.csv": CSV}, Compress(format=ArchiveFormat.ZIP))
+    told = await archived.extract(plain.files, password="env:ZIP")
+    assert told.remarks == ("'a.csv.zip': 1 files were not encrypted, although a password is set",)
+    assert PASSWORD not in str(without) + repr(told)
+
+
+async def test_settings_that_make_no_archive_are_refused(ends: FarEnds) -> None:
+    archived = Archived(ends)
+    for action, message in (
+        (Compress(format=ArchiveFormat.TAR, password="env:ZIP"), "only a ZIP archive"),
+        (Compress(format=ArchiveFormat.ZIP), "another one for each of the 2 files"),
+    ):
+        with pytest.raises(ApplicationError, match=message) as failed:
+            await archived.compress({"a.csv": CSV, "b.csv": b"1"}, action)
+        assert failed.value.type == PERMANENT
+    order = ends.order(Extract(), {})
+    assert (
+        "a ReadFile has to stand before it"
+        in (await failure(archived.steps.extract, order)).message
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "type", "message"),
+    [
+        (zip_of({"../a": b""}), INVALID_DOCUMENT, "'in': the name '../a' leads out of its folder"),
+        (gzip_of(bytes(80 << 20)), UNREADABLE_DOCUMENT, "RatioAtMost"),
+        (tar_of({"a": b"1"})[:700], UNREADABLE_DOCUMENT, "damaged tar archive, or cut off"),
+        (b"plain", UNREADABLE_DOCUMENT, "no archive"),
+    ],
+)
+async def test_a_hostile_archive_fails_the_action_and_leaves_nothing_behind(
+    ends: FarEnds, content: bytes, type: str, message: str
+) -> None:
+    archived = Archived(ends)
+    order = ends.order(Extract(), {})
+    manifest = await ends.staged(order, **{"good": zip_of({"x": b"1"}), "in": content})
+    before = {ref.name for ref in await ends.blobs.list("staging/", 1_000)}
+    failed = await failure(archived.steps.extract, order.model_copy(update={"files": manifest}))
+    assert failed.type == type
+    assert message in failed.message
+    assert {ref.name for ref in await ends.blobs.list("staging/", 1_000)} == before
+    assert not list((ends.scratch / "scratch").iterdir())
+
+
+async def test_two_archives_with_one_name_in_both_are_refused(ends: FarEnds) -> None:
+    order = ends.order(Extract(), {})
+    both = {"1.zip": zip_of({"a": b"1"}), "2.zip": zip_of({"a": b"2"})}
+    order = order.model_copy(update={"files": await ends.staged(order, **both)})
+    failed = await failure(Archived(ends).steps.extract, order)
+    assert (failed.type, failed.message) == (INVALID_DOCUMENT, "two files would be called 'a'")
+
+
+@dataclass
+class ScriptedScanner:
+    """Finds what it is told to find, by content."""
+
+    verdicts: Mapping[bytes, ScanVerdict]
+    signatures: datetime | None = field(default_factory=lambda: datetime.now(UTC))
+
+    async def scan(self, chunks: AsyncIterator[bytes], size: int) -> ScanVerdict:
+        content = b"".join([chunk async for chunk in chunks])
+        assert len(content) == size
+        return self.verdicts.get(content, ScanVerdict(clean=True, signatures=self.signatures))
+
+
+EVIL = ScanVerdict(clean=False, infected="Win.Test")
+LARGE = ScanVerdict(clean=False, reason="it is too large")
+
+
+async def scanned(
+    ends: FarEnds,
+    scanner: ScriptedScanner,
+    files: Mapping[str, bytes],
+    *,
+    undated: bool = False,
+    **settings: Any,
+) -> tuple[ActionResult, MemoryBlobs]:
+    quarantine = MemoryBlobs()
+    order = ends.order(Scan(**settings), {})
+    order = order.model_copy(update={"files": await ends.staged(order, **files)})
+    scanning = Scanning(ScanPorts(scanner, quarantine, ends.ports.staging, undated))
+    # Done twice, as after a crash: nothing changes.
+    await environment().run(scanning.scan, order)
+    return await environment().run(scanning.scan, order), quarantine
+
+
+async def test_clean_files_go_on_and_their_receipt_says_by_which_signatures(ends: FarEnds) -> None:
+    result, quarantine = await scanned(ends, ScriptedScanner({}), {"a.csv": CSV})
+    assert (result.infected, result.remarks) == (None, ())
+    assert await ends.contents(result.files) == {"a.csv": CSV}
+    (line,) = (await step_of(ends, result)).files
+    assert line.verdict == f"clean, signatures of {datetime.now(UTC):%Y-%m-%d}"
+    assert not await quarantine.list("", 10)
+
+
+async def test_an_infected_file_goes_to_quarantine_and_fails_the_run(ends: FarEnds) -> None:
+    scanner = ScriptedScanner({b"evil": EVIL, b"worse": EVIL})
+    files = {"a.csv": CSV, "b.exe": b"evil", "c.exe": b"worse"}
+    result, quarantine = await scanned(ends, scanner, files)
+    assert result.infected == "'b.exe': infected with Win.Test (and 1 more)"
+    names = [ref.name for ref in await quarantine.list("quarantine/", 10)]
+    stem = f"quarantine/{TRANSFER}/00"
+    assert names == [f"{stem}-{n:05}.{end}" for n in (1, 2) for end in ("bin", "json")]
+    kept = b"".join([piece async for piece in quarantine.read(names[0])])
+    facts = json.loads(b"".join([piece async for piece in quarantine.read(names[1])]))
+    assert (kept, facts["name"], facts["scanned"]) == (b"evil", "b.exe", "infected with Win.Test")
+    verdicts = [line.verdict for line in (await step_of(ends, result)).files]
+    assert verdicts[1:] == ["infected with Win.Test"] * 2
+
+
+@pytest.mark.parametrize(
+    ("scanner", "undated", "reason"),
+    [
+        (ScriptedScanner({CSV: LARGE}), False, "it is too large"),
+        (ScriptedScanner({}, None), False, "the age of the signatures is not known"),
+        (ScriptedScanner({}, datetime.now(UTC) - timedelta(days=8)), True, "more than 7 days old"),
+    ],
+)
+async def test_what_was_not_scanned_is_as_good_as_infected_unless_the_route_says_otherwise(
+    ends: FarEnds, scanner: ScriptedScanner, undated: bool, reason: str
+) -> None:
+    result, quarantine = await scanned(ends, scanner, {"a.csv": CSV}, undated=undated)
+    assert result.infected is not None
+    assert "not scanned" in result.infected
+    assert reason in result.infected
+    assert len(await quarantine.list("quarantine/", 10)) == 2
+    allowed, quarantine = await scanned(
+        ends, scanner, {"a.csv": CSV}, undated=undated, not_scanned=NotScanned.ALLOW
+    )
+    assert allowed.infected is None
+    assert reason in allowed.remarks[0]
+    assert not await quarantine.list("quarantine/", 10)
+
+
+async def test_infected_is_infected_whatever_the_route_says(ends: FarEnds) -> None:
+    scanner = ScriptedScanner({b"evil": EVIL})
+    result, _ = await scanned(ends, scanner, {"a": b"evil"}, not_scanned=NotScanned.ALLOW)
+    assert result.infected is not None
+    undated, _ = await scanned(ends, ScriptedScanner({}, None), {"a": CSV}, undated=True)
+    assert undated.infected is None
+
+
+SHA = hashlib.sha256(CSV).hexdigest()
+MD5 = hashlib.md5(CSV, usedforsecurity=False).hexdigest()
+
+
+async def summed(
+    ends: FarEnds, action: Checksum, files: Mapping[str, bytes], expected: str | None = None
+) -> ActionResult:
+    order = ends.order(action, {} if expected is None else {"expected": expected})
+    order = order.model_copy(update={"files": await ends.staged(order, **files)})
+    return await environment().run(Checksums(ends.ports.staging).checksum, order)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHA,
+        f"{SHA.upper()}\n",
+        f"{SHA}  a.csv\n",
+        f"{SHA} *a.csv\r\n",
+        f"SHA256 (a.csv) = {SHA}\n",
+        f"{'0' * 64}  other.csv\n{SHA}  ./a.csv\n",
+    ],
+)
+async def test_a_file_is_compared_with_the_checksum_beside_it(ends: FarEnds, text: str) -> None:
+    result = await summed(ends, Checksum(), {"a.csv": CSV, "a.csv.sha256": text.encode()})
+    assert await ends.contents(result.files) == {"a.csv": CSV}
+    verdicts = [line.verdict for line in (await step_of(ends, result)).files]
+    assert verdicts == [f"sha256 {SHA} as expected", None]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.csv": CSV, "a.csv.sha256": b"0" * 64}, "'a.csv' was changed"),
+        ({"a.csv": CSV}, "'a.csv' has no checksum beside it"),
+        ({"a.csv": CSV, "a.csv.sha256": SHA.encode(), "b.sha256": b"x"}, "belongs to no file"),
+        ({"a.csv": CSV, "a.csv.sha256": b"nonsense"}, "holds no sha256 of 'a.csv'"),
+        ({"a.csv": CSV, "a.csv.sha256": MD5.encode()}, "holds no sha256 of 'a.csv'"),
+        ({"a.csv": CSV, "a.csv.sha256": f"{SHA} b\n{SHA} c".encode()}, "holds no sha256"),
+        ({"a.csv": CSV, "a.csv.sha256": bytes(70_000)}, "too long for a checksum"),
+    ],
+)
+async def test_a_checksum_that_is_not_that_of_its_file_is_refused(
+    ends: FarEnds, files: Mapping[str, bytes], message: str
+) -> None:
+    with pytest.raises(ApplicationError, match=message) as failed:
+        await summed(ends, Checksum(), files)
+    assert failed.value.type == INVALID_DOCUMENT
+
+
+async def test_an_event_may_bring_the_checksum(ends: FarEnds) -> None:
+    md5 = Checksum(algorithm="md5", expected="{data.md5}")
+    result = await summed(ends, md5, {"a.csv": CSV}, MD5.upper())
+    assert (await step_of(ends, result)).files[0].verdict == f"md5 {MD5} as expected"
+    for expected, message in ((SHA, "is no md5"), ("0" * 32, "was changed")):
+        with pytest.raises(ApplicationError, match=message):
+            await summed(ends, md5, {"a.csv": CSV}, expected)
+    with pytest.raises(ApplicationError, match="there are 2 files"):
+        await summed(ends, md5, {"a.csv": CSV, "b.csv": CSV}, MD5)
+
+
+async def test_a_checksum_is_written_beside_each_file(ends: FarEnds) -> None:
+    written = await summed(ends, Checksum(write=True), {"out/a.csv": CSV})
+    assert (await ends.contents(written.files))["out/a.csv.sha256"] == f"{SHA}  a.csv\n".encode()
+    order = ends.order(Checksum(), {}, written.files)
+    compared = await environment().run(Checksums(ends.ports.staging).checksum, order)
+    assert list(await ends.contents(compared.files)) == ["out/a.csv"]
+
+
+@dataclass
+class RememberedEvents:
+    """Keeps what is sent."""
+
+    sent: list[tuple[str, str | None]] = field(default_factory=list)
+
+    async def send(self, body: str, queue: str | None) -> str:
+        self.sent.append((body, queue))
+        return head_of(body).transfer_id
+
+
+async def fired(
+    ends: FarEnds, names: dict[str, str], files: Sequence[str] = (), depth: int = 0
+) -> tuple[ActionResult, list[tuple[str, str | None]]]:
+    sender = RememberedEvents()
+    action = FireEvent(queue="jobstmsroute", source="s", subject="u")
+    order = ends.order(action, names, settings_job="route")
+    job = order.job.model_copy(
+        update={"event": order.job.event.model_copy(update={"depth": depth})}
+    )
+    order = order.model_copy(update={"job": job})
+    if files:
+        staged = await ends.staged(order, **dict.fromkeys(files, b"1"))
+        order = order.model_copy(update={"files": staged})
+    firing = Firing(sender, ends.ports.staging)
+    await environment().run(firing.fire_event, order)
+    result = await environment().run(firing.fire_event, order)
+    half = len(sender.sent) // 2
+    assert sender.sent[:half] == sender.sent[half:], "done again, it sends the same"
+    return result, sender.sent[:half]
+
+
+NAMES = {"source": "docflow", "type": "Succeeded", "subject": "routed", "account_id": "A1"}
+
+
+async def test_an_event_is_sent_once_with_its_chain(ends: FarEnds) -> None:
+    result, sent = await fired(ends, {**NAMES, "data.order": "7"}, ["a.csv", "b.csv"], depth=3)
+    ((body, queue),) = sent
+    event = read_event(body, datetime.now(UTC))
+    assert queue == "jobstmsroute"
+    assert (event.source, event.type, event.subject) == ("docflow", "Succeeded", "routed")
+    assert (event.account_id, event.data["order"], event.depth) == ("A1", "7", 4)
+    assert [visit.split("/")[:2] for visit in event.visited] == [["jobs", "route"]]
+    assert event.id.startswith(f"{TRANSFER}-0-")
+    assert result.fired == (head_of(body).transfer_id,)
+    assert list(await ends.contents(result.files)) == ["a.csv", "b.csv"]
+
+
+async def test_an_event_that_names_the_file_is_sent_for_each(ends: FarEnds) -> None:
+    _, sent = await fired(ends, {**NAMES, "data.fileName": "{name}"}, ["a.csv", "b.csv"])
+    events = [read_event(body, datetime.now(UTC)) for body, _ in sent]
+    assert [event.data["fileName"] for event in events] == ["a.csv", "b.csv"]
+    assert len({event.id for event in events}) == 2
+
+
+async def test_a_chain_that_is_too_long_ends(ends: FarEnds) -> None:
+    with pytest.raises(ApplicationError, match="32 are the most"):
+        await fired(ends, NAMES, depth=32)
+
+
+async def test_a_receipt_is_put_together_and_a_copy_is_kept(ends: FarEnds) -> None:
+    secrets = PlantedSecrets()
+    secrets.values["env:KEY"] = "ab" * 32
+    copies = BlobCopies(SealedBlobs(ends.blobs, StagingKeys(secrets, "env:KEY")))
+    receipts = Receipts(ReceiptPorts(ends.blobs, copies, ends.ports.staging))
+    first = await summed(ends, Checksum(write=True), {"a.csv": CSV})
+    order = ends.order(Checksum(), {}, first.files)
+    order = order.model_copy(update={"index": 1, "previous": first.step_sha256})
+    second = await environment().run(Checksums(ends.ports.staging).checksum, order)
+    kept = await environment().run(
+        receipts.keep, KeepOrder(job=order.job, files=second.files, days=3)
+    )
+    assert kept.until == (datetime.now(UTC) + timedelta(days=3)).date()
+    assert first.step is not None
+    assert second.step is not None
+    job = order.job.model_copy(update={"digest": "e" * 64})
+    asked = ReceiptOrder(job=job, steps=(first.step, second.step), kept=kept.files.blob)
+    stored = await environment().run(receipts.receipt, asked)
+    again = await environment().run(receipts.receipt, asked)
+    assert (stored.sha256, stored.steps, again.blob.name) == (
+        second.step_sha256,
+        2,
+        stored.blob.name,
+    )
+    assert stored.blob.name == receipt_blob(TRANSFER)
+    text = b"".join([piece async for piece in ends.blobs.read(stored.blob.name)])
+    assert verify(json.loads(text), expected=second.step_sha256).whole
+    resent = job.model_copy(update={"transfer_id": TRANSFER, "resent_from": TRANSFER})
+    linked = await environment().run(
+        receipts.receipt, ReceiptOrder(job=resent, steps=(first.step,))
+    )
+    text = b"".join([piece async for piece in ends.blobs.read(linked.blob.name)])
+    assert json.loads(text)["resent_from_sha256"] == second.step_sha256
+    swapped = ReceiptOrder(job=job, steps=(second.step, first.step))
+    failed = await failure(receipts.receipt, swapped)
+    assert "cannot be put together" in failed.message

@@ -1,0 +1,49 @@
+"""People are told once of each key that expires."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from activities.notices import NoticeSending
+from activities.transfers.key_expiry import KeyExpiry
+from contracts.notices import NoticeKind, NoticeReceipt
+from contracts.transfers.ends import KeyWarning, KeyWarnings, KeyWarningsOrder
+from tests.support.scripted import scripted
+from tests.support.waiting import eventually
+from workflows.notice_delivery import NoticeDelivery
+from workflows.transfers.key_warnings import PartnerKeyWarnings
+
+WARNING = KeyWarning(
+    partner="acme",
+    key="host key SHA256:abc",
+    ends=datetime(2026, 3, 9, tzinfo=UTC),
+    step=7,
+    sentence="host key SHA256:abc of acme expires on 2026-03-09",
+)
+
+
+async def test_a_key_is_told_of_once_for_each_step(server: Any, run_worker: Any) -> None:
+    steps = [(WARNING,), (WARNING,), (WARNING.model_copy(update={"step": 0}),)]
+    script = scripted(
+        KeyExpiry,
+        NoticeSending,
+        results={
+            "expiring_keys": lambda *_: KeyWarnings(warnings=steps[0]),
+            "send": NoticeReceipt(),
+        },
+    )
+    workflows = [PartnerKeyWarnings, NoticeDelivery]
+    async with run_worker("keys", workflows, script.activities()):
+        for day in range(3):
+            await server.client.execute_workflow(
+                PartnerKeyWarnings.run, KeyWarningsOrder(), id=f"day-{day}", task_queue="keys"
+            )
+            sent = 1 if day < 2 else 2
+
+            async def told(sent: int = sent) -> bool:
+                return len(script.notices) == sent
+
+            await eventually(told)
+            steps.pop(0)
+    first, second = script.notices
+    assert (first.kind, first.reason) == (NoticeKind.NEEDS_YOU, WARNING.sentence)
+    assert first.id != second.id

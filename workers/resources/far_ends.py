@@ -1,0 +1,89 @@
+"""What reaches partners of transfers: far ends, and the secrets that their records refer to."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from activities.transfers.far_ends import EndPorts
+from adapters.aws.session import AwsSettings
+from adapters.database import Database
+from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.places.egress import Egress
+from adapters.places.opening import PartnerPlaces
+from adapters.places.sessions import Sessions
+from adapters.ports import Blobs
+from adapters.ports.transfers import PartnerStore, Staging
+from adapters.secrets.references import ReferencedSecrets
+from adapters.staging.notes import BlobNotes
+from workers.settings.batches import read_aws
+from workers.settings.check import declared_groups
+from workers.settings.errors import SettingsError
+from workers.settings.transfer_files import TransferFileSettings
+from workers.settings.transfers import FarEndSettings
+
+_OWN = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TEMPORAL_API_KEY")
+
+
+def partner_secrets(environment: Mapping[str, str]) -> ReferencedSecrets:
+    """Secrets by reference; docflow's own are none of a partner's.
+
+    Raises:
+        SettingsError: A setting is wrong.
+    """
+    declared = (each for group in declared_groups() for each in group.declared())
+    own = {name for each in declared if each.setting.secret for name in each.names}
+    own |= {
+        each.partition(":")[2] for each in TransferFileSettings.read(environment).key_references
+    }
+    return ReferencedSecrets(
+        environment,
+        own.union(_OWN),
+        FarEndSettings.read(environment).secret_folders,
+        secret_manager(environment),
+    )
+
+
+def partner_places(
+    environment: Mapping[str, str], partners: PartnerStore, secrets: ReferencedSecrets
+) -> PartnerPlaces:
+    """Far ends, as the settings permit them.
+
+    Raises:
+        SettingsError: A setting is wrong.
+    """
+    settings = FarEndSettings.read(environment)
+    egress = Egress(settings.hosts, settings.networks, settings.local, settings.folders)
+    return PartnerPlaces(secrets, Sessions(partners), egress)
+
+
+def end_ports(
+    environment: Mapping[str, str],
+    database: Database,
+    blobs: Blobs,
+    scratch: Path,
+    staging: Staging,
+    secrets: ReferencedSecrets,
+) -> EndPorts:
+    """What actions at far ends are given.
+
+    Args:
+        environment: Settings.
+        database: Where records and sessions of partners are kept.
+        blobs: The container of documents; notes of attempts lie there.
+        scratch: Folder for temporary files.
+        staging: Bytes between actions.
+        secrets: Finds those of partners.
+
+    Raises:
+        SettingsError: A setting is wrong.
+    """
+    partners = SqlPartnerStore(database)
+    places = partner_places(environment, partners, secrets)
+    return EndPorts(places, partners, staging, BlobNotes(blobs, scratch))
+
+
+def secret_manager(environment: Mapping[str, str]) -> AwsSettings | None:
+    """Where Secrets Manager is; None: no region is set, so there is none."""
+    try:
+        return read_aws(environment)
+    except SettingsError:
+        return None

@@ -1,0 +1,286 @@
+"""What people do with partners: add, change, test them, and accept their keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from adapters.ports import NotYet, PortError
+from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
+from adapters.ports.transfers import PartnerStore
+from contracts.transfers import HOSTS, HostKey, Partner, PlaceKind, Rename
+from domain.errors import RuleViolation
+from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
+from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
+from workers.services.identity import Identity
+
+_OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
+"""Fields that docflow sets."""
+_LISTED: Final = 100
+_RENAMES: Final = {
+    Rename.ATOMIC_REPLACE: "a file replaces another in one step: nobody sees half of it",
+    Rename.NON_ATOMIC: "a rename onto an existing name is refused: what is there is removed first",
+    Rename.DIRECT: "it renames nothing: files are written under their own names and read back",
+}
+
+
+@dataclass(frozen=True)
+class PartnerReport:
+    """What a test of a partner saw."""
+
+    works: bool
+    sentences: Sequence[str]
+    shown: str | None = None
+    """Fingerprint of a host key that is not pinned."""
+
+
+class PartnerService:
+    """Every operation on partners; a refusal is a `ServiceError`.
+
+    Args:
+        store: Keeps the records.
+        places: Connects.
+    """
+
+    def __init__(self, store: PartnerStore, places: Places) -> None:
+        self._store, self._places = store, places
+
+    async def all(self, who: Identity) -> Sequence[Partner]:
+        """Records by name; they hold references and no secrets."""
+        _operator(who)
+        return await self._store.all()
+
+    async def get(self, who: Identity, name: str) -> Partner:
+        """One record.
+
+        Raises:
+            NotFound: There is none.
+        """
+        _operator(who)
+        partner = await self._store.get(name)
+        if partner is None:
+            raise NotFound(f"there is no partner {name}")
+        return partner
+
+    async def add(
+        self, who: Identity, record: Mapping[str, Any], *, replace: bool = False
+    ) -> Partner:
+        """Add a partner, or replace its record.
+
+        Args:
+            who: Who does it.
+            record: Fields of a `Partner`.
+            replace: There may be one of that name already; it keeps pinned keys that the new
+                record does not name.
+
+        Raises:
+            InvalidRequest: A field is missing, unknown or wrong; no message holds its value.
+            Refused: There is one of that name.
+        """
+        _operator(who)
+        partner = _record(record)
+        before = await self._store.get(partner.name)
+        if before is not None and not replace:
+            raise Refused(f"there is a partner {partner.name} already; --replace changes it")
+        kept: dict[str, Any] = {}
+        if before is not None and "host_keys" not in record:
+            kept["host_keys"] = before.host_keys
+        if before is not None and "keys" not in record:
+            kept["keys"] = before.keys
+        return await self._put(who, partner.model_copy(update=kept), before)
+
+    async def enable(self, who: Identity, name: str, *, enabled: bool) -> Partner:
+        """Let runs use a partner, also one that was stopped; or have all of them wait."""
+        before = await self.get(who, name)
+        changes: dict[str, Any] = {"enabled": enabled}
+        if enabled:
+            changes["stopped"] = None
+        return await self._put(who, before.model_copy(update=changes), before)
+
+    async def remove(self, who: Identity, name: str) -> None:
+        """Remove a record.
+
+        Raises:
+            NotFound: There is none.
+        """
+        _operator(who)
+        if not await self._store.remove(name):
+            raise NotFound(f"there is no partner {name}")
+
+    async def test(self, who: Identity, name: str, folder: str = "") -> PartnerReport:
+        """Connect, see what the far end can do, and move no file of anybody.
+
+        Args:
+            who: Who asks.
+            name: Of the partner.
+            folder: Where a small file of our own is written and removed; the root.
+        """
+        partner = await self.get(who, name)
+        said = list(_state(partner))
+        # A partner that is stopped is tested to see whether it still has to be.
+        asked = partner.model_copy(update={"stopped": None, "enabled": True})
+        try:
+            async with self._places.open(asked) as place:
+                said += [_reached(partner), *await _seen(place, folder)]
+                profile = await place.probe(folder)
+                said.append(_RENAMES[profile.rename])
+                if profile.extensions:
+                    said.append(f"its extensions: {', '.join(profile.extensions)}")
+        except UnknownHostKey as error:
+            return PartnerReport(False, (*said, *_unknown(error, name)), error.shown)
+        except (PartnerAway, NotYet) as error:
+            return PartnerReport(False, (*said, str(error)))
+        except PortError as error:
+            return PartnerReport(False, (*said, f"it refuses: {error}"))
+        await self._put(who, partner.model_copy(update={"profile": profile}), partner)
+        return PartnerReport(partner.stopped is None and partner.enabled, said)
+
+    async def accept(
+        self, who: Identity, name: str, expected: str, *, retire: bool = False
+    ) -> Partner:
+        """Pin the host key that a server shows, and let its runs continue.
+
+        Args:
+            who: Who has compared it with what the partner says.
+            name: Of the partner.
+            expected: Fingerprint of the key; another one is refused.
+            retire: The keys that are pinned so far end today.
+
+        Raises:
+            Refused: The server shows another key, or has none.
+        """
+        partner = await self.get(who, name)
+        if partner.kind is not PlaceKind.SFTP:
+            raise Refused(f"{name} is no SFTP server: it has no host key")
+        key = await self._shown(partner)
+        if fingerprint(key) != expected:
+            raise Refused(f"{name} shows the host key {fingerprint(key)}, and not {expected}")
+        today = datetime.now(UTC).date()
+        others = [each for each in partner.host_keys if each.key != key.key]
+        if retire:
+            others = [each.model_copy(update={"valid_until": today}) for each in others]
+        if len(others) >= HOSTS:
+            raise Refused(f"{name} has {len(others)} host keys; remove one first")
+        changes = {"host_keys": (*others, key), "stopped": None}
+        return await self._put(who, partner.model_copy(update=changes), partner)
+
+    async def shown_key(self, who: Identity, name: str) -> str:
+        """Fingerprint of the host key that a server shows now."""
+        return fingerprint(await self._shown(await self.get(who, name)))
+
+    async def forget(self, who: Identity, name: str, print_: str) -> Partner:
+        """Remove a host key or an OpenPGP key, by its fingerprint.
+
+        Raises:
+            NotFound: There is none.
+        """
+        partner = await self.get(who, name)
+        hosts = tuple(each for each in partner.host_keys if fingerprint(each) != print_)
+        keys = tuple(each for each in partner.keys if each.fingerprint != print_)
+        if (len(hosts), len(keys)) == (len(partner.host_keys), len(partner.keys)):
+            raise NotFound(f"{name} has no key {print_}")
+        changed = partner.model_copy(update={"host_keys": hosts, "keys": keys})
+        return await self._put(who, changed, partner)
+
+    async def add_key(self, who: Identity, name: str, key: Mapping[str, Any]) -> Partner:
+        """Add an OpenPGP key, in place of one with the same fingerprint.
+
+        Raises:
+            InvalidRequest: A field is missing or wrong.
+        """
+        partner = await self.get(who, name)
+        others = [each for each in partner.keys if each.fingerprint != key.get("fingerprint")]
+        record = {
+            **partner.model_dump(exclude=set(_OURS)),
+            "keys": [*(each.model_dump() for each in others), dict(key)],
+        }
+        changed = _record(record)
+        return await self._put(who, partner.model_copy(update={"keys": changed.keys}), partner)
+
+    async def _shown(self, partner: Partner) -> HostKey:
+        """The host key that a server shows."""
+        asked = partner.model_copy(update={"stopped": None, "enabled": True, "host_keys": ()})
+        try:
+            async with self._places.open(asked):
+                pass
+        except UnknownHostKey as error:
+            return HostKey(key=error.key)
+        except PortError as error:
+            raise Refused(f"{partner.name} cannot be asked for its key: {error}") from None
+        raise Refused(f"{partner.name} shows no host key")
+
+    async def _put(self, who: Identity, partner: Partner, before: Partner | None) -> Partner:
+        named = partner.model_copy(update={"by": who.subject, "changed_at": datetime.now(UTC)})
+        try:
+            return await self._store.put(named, expected=before and before.revision)
+        except RuleViolation as error:
+            raise Refused(str(error)) from None
+
+
+def _record(fields: Mapping[str, Any]) -> Partner:
+    given = {name: value for name, value in fields.items() if name not in _OURS}
+    unknown = sorted(set(given) - set(Partner.model_fields))
+    if unknown:
+        raise InvalidRequest(f"a partner has no field {', '.join(map(repr, unknown))}")
+    try:
+        partner = Partner.model_validate(given)
+        check_record(partner)
+    except ValidationError as error:
+        # Values are left out: one may be a secret in the place of a reference.
+        raise InvalidRequest("; ".join(_problems(error))) from None
+    except RuleViolation as error:
+        raise InvalidRequest(str(error)) from None
+    return partner
+
+
+def _problems(error: ValidationError) -> Sequence[str]:
+    said: list[str] = []
+    for each in error.errors(include_url=False, include_context=False, include_input=False):
+        where = ".".join(map(str, each["loc"]))
+        text = each["msg"]
+        if each["loc"] and each["loc"][-1] in ("password", "private_key", "passphrase", "token"):
+            text = "must be a reference: env:NAME, file:PATH or aws:NAME, never the secret itself"
+        said.append(f"{where}: {text}")
+    return said
+
+
+def _state(partner: Partner) -> Sequence[str]:
+    said: list[str] = []
+    if partner.stopped is not None:
+        said.append(f"it is stopped: {partner.stopped}")
+    if not partner.enabled:
+        said.append("it is disabled: its runs wait")
+    return said
+
+
+def _reached(partner: Partner) -> str:
+    if partner.kind is not PlaceKind.SFTP:
+        return f"{partner.name} can be reached, and accepts us"
+    pinned = len(valid_host_keys(partner, datetime.now(UTC).date()))
+    return f"{partner.name} can be reached, accepts us, and shows one of {pinned} pinned host keys"
+
+
+async def _seen(place: Place, folder: str) -> Sequence[str]:
+    pattern = f"{folder}/*" if folder else "*"
+    try:
+        found = await place.list(pattern, _LISTED)
+    except PortError as error:
+        return [f"its files cannot be listed: {error}"]
+    many = f"more than {_LISTED}" if len(found) > _LISTED else str(len(found))
+    return [f"{folder or 'its root folder'} holds {many} files"]
+
+
+def _unknown(error: UnknownHostKey, name: str) -> Sequence[str]:
+    known = f"pinned: {', '.join(error.known)}" if error.known else "no host key is pinned"
+    return (
+        f"it shows the host key {error.shown}; {known}",
+        "nothing was sent to it; compare the fingerprint with what the partner says, then: "
+        f"docflow partners keys accept {name} --fingerprint {error.shown}",
+    )
+
+
+def _operator(who: Identity) -> None:
+    if not who.is_operator:
+        raise Forbidden("partners are for operators")

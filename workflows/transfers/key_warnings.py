@@ -1,0 +1,33 @@
+"""Tells people of keys of partners that expire; started by a schedule, once a day."""
+
+from temporalio import workflow
+
+from activities.transfers.key_expiry import KeyExpiry
+from contracts.notices import NoticeKind, notice_id
+from contracts.transfers.ends import KeyWarnings, KeyWarningsOrder
+from workflows import policies
+from workflows.notices import Notices
+from workflows.waiting import Waiting
+
+
+@workflow.defn(name="PartnerKeyWarnings")
+class PartnerKeyWarnings:
+    """Sends one notice for each key and step: 30, 14 and 7 days before its end, and after it."""
+
+    @workflow.run
+    async def run(self, order: KeyWarningsOrder) -> KeyWarnings:
+        """Look once; what people were told of before is not sent again."""
+        found = await Waiting().done(lambda: _found(order))
+        notices = Notices(order.notices)
+        for warning in found.warnings:
+            id = notice_id("key", warning.partner, warning.key, warning.ends.date(), warning.step)
+            await notices.once(
+                notices.order(NoticeKind.NEEDS_YOU, "expiring", warning.sentence, id=id)
+            )
+        return found
+
+
+async def _found(order: KeyWarningsOrder) -> KeyWarnings:
+    return await workflow.execute_activity_method(
+        KeyExpiry.expiring_keys, order, summary="keys that expire", **policies.LONG
+    )
