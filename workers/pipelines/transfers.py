@@ -19,6 +19,7 @@ from contracts.transfers import (
     TransferView,
 )
 from contracts.transfers.ends import KeyWarningsOrder
+from workers.pipelines import transfer_clocks
 from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, scheduled
 
 if TYPE_CHECKING:
@@ -39,21 +40,37 @@ _TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
 
 
 def _workflows() -> Sequence[type]:
+    from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
     from workflows.transfers.file_event import FileEvent
     from workflows.transfers.file_job import FileJob
     from workflows.transfers.key_warnings import PartnerKeyWarnings
+    from workflows.transfers.watch_look import WatchLook
 
-    return (FileEvent, FileJob, PartnerKeyWarnings)
+    return (
+        FileEvent,
+        FileJob,
+        PartnerKeyWarnings,
+        WatchLook,
+        ExpectedFilesCheck,
+        ExpectedFiles,
+    )
 
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
     from workers.settings.transfer_files import TransferFileSettings
     from workers.settings.transfer_queues import RouteSettings
+    from workers.settings.transfer_watches import WatchSettings, clocks_of
     from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
 
-    groups = (TransferSettings, RouteSettings, FarEndSettings, TransferFileSettings)
-    check_settings(environment, *groups, others=[queues_of])
+    groups = (
+        TransferSettings,
+        RouteSettings,
+        FarEndSettings,
+        TransferFileSettings,
+        WatchSettings,
+    )
+    check_settings(environment, *groups, others=[queues_of, clocks_of])
     return TransferSettings.read(environment)
 
 
@@ -83,6 +100,7 @@ async def _open(
         end_ports(environment, database, blobs, scratch, files.staging, secrets),
         files,
         StartedEvents(context.client, queues),
+        StartedEvents(context.client, queues, way_in="watch"),
         route_store(environment, database),
     )
 
@@ -94,6 +112,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.checksum import Checksums
     from activities.transfers.closing import Closing
     from activities.transfers.crypto import Crypto
+    from activities.transfers.expecting import Expecting
     from activities.transfers.fire_event import Firing
     from activities.transfers.key_expiry import KeyExpiry
     from activities.transfers.planning import Planning
@@ -102,6 +121,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.receiving import Receiving
     from activities.transfers.scan import Scanning
     from activities.transfers.source_settling import SourceSettling
+    from activities.transfers.watching import Watching
     from activities.transfers.write_file import FileWriting
 
     return (
@@ -119,6 +139,8 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         Firing(own.sender, own.staging),
         Receipts(own.files.receipts),
         KeyExpiry(own.ends.partners, own.files.crypto.openpgp),
+        Watching(own.watches),
+        Expecting(own.expected),
     )
 
 
@@ -279,6 +301,7 @@ TRANSFERS = Pipeline(
             ),
         ),
         scheduled(_KEYS, _KEY_WARNINGS),
+        *transfer_clocks.RUNS,
     ),
     workflows=_workflows,
     settings=_settings,
@@ -289,6 +312,8 @@ TRANSFERS = Pipeline(
     probes=_probes,
     named_probes=_named_probes,
     schedules=_schedules,
+    schedules_of_settings=transfer_clocks.declared,
+    schedule_prefixes=transfer_clocks.SCHEDULE_PREFIXES,
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
